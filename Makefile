@@ -1,54 +1,54 @@
-# Everything is built from Go modules, which go.sum verifies. No prebuilt programs are downloaded. `make help` lists the
-# targets.
+# All programs are built from Go modules, which go.sum verifies. No prebuilt programs are downloaded. `make help` lists
+# the targets.
 
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Image of the manager, and its base image, which is pulled from a registry. scratch needs no registry.
+# The manager's image, and its base image, which is pulled from a registry. The base image scratch needs no registry.
 IMG ?=
 IMAGE := $(or $(IMG),xylem:dev)
 BASE ?= scratch
 CONTAINER_TOOL ?= docker
-# install, deploy and run use kubectl's current cluster.
+# The targets install, deploy and run use kubectl's current cluster.
 KUBECTL ?= kubectl
-# Architecture of the image's binary, and architectures of a release's images.
+# Architecture of the image's binary, and architectures of the images in a release.
 ARCH ?= $(shell go env GOARCH)
 ARCHS ?= amd64 arm64
-# Version of a release, and platforms of its kubectl plugin.
+# Version of the release, and platforms for its kubectl plugin.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/xylem/Chart.yaml)
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-# Duration of each fuzz target, and timeouts of the test runs.
+# Duration of each fuzz target, and timeouts for the test runs.
 FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 60m
 INTEGRATION_PACKAGES ?= 2
-# Processes that share the stories, each with its own clusters. And additional flags for ginkgo,
-# such as STORIES_FLAGS='--focus promise'.
+# Number of processes that run the stories in parallel, each with its own clusters, and additional flags for ginkgo, such
+# as STORIES_FLAGS='--focus promise'.
 STORIES_PROCESSES ?= 2
 STORIES_FLAGS ?=
-# Provider of the end-to-end stories (kind or controlplane), and their timeout.
+# Cluster provider for the end-to-end stories (kind or controlplane), and their timeout.
 E2E_PROVIDER ?= kind
 E2E_TIMEOUT ?= 90m
-# Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
+# Flags for go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
 FAULT_FLAGS ?=
-# Flags of go run ./test/versions, such as VERSIONS_FLAGS='--only upgrade'.
+# Flags for go run ./test/versions, such as VERSIONS_FLAGS='--only upgrade'.
 VERSIONS_FLAGS ?=
-# Flags and scenarios of go run ./test/bench, such as BENCH_FLAGS='--repeats 5 latency burst'.
+# Flags and scenarios for go run ./test/bench, such as BENCH_FLAGS='--repeats 5 latency burst'.
 BENCH_FLAGS ?=
-# More flags for go test, such as TESTFLAGS='-run TestX -count=1'.
+# Additional flags for go test, such as TESTFLAGS='-run TestX -count=1'.
 TESTFLAGS ?=
 
 BIN := $(CURDIR)/bin
 DIST := $(CURDIR)/dist
-# Tests, tools and products are compiled like the cluster programs (test/controlplane/kubebin), so that they share the
-# packages of one build cache. Static and reproducible binaries need these flags in any case.
+# Tests, tools and products are compiled with the same flags as the cluster programs (test/controlplane/kubebin), so that
+# they share compiled packages in the build cache. Static and reproducible binaries also need these flags.
 export CGO_ENABLED := 0
 export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 GO_BUILD := go build -buildvcs=false -ldflags='-s -w -buildid= -X github.com/xylem-io/xylem/internal/cli/command.Version=$(VERSION)'
 
-# The tools that test/tools/go.mod pins. They are built once for each version of it and of Go, outside of the clone, so
-# that a new clone does not build them again.
+# The tools that test/tools/go.mod pins. They are built once for each version of this file and of Go. They are outside the
+# clone, so that a new clone does not need to build them again.
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xylem
 TOOLS_KEY := $(shell (go env GOVERSION; cat test/tools/go.mod test/tools/go.sum) | cksum | cut -d' ' -f1)
 TOOLS := $(CACHE)/tools-$(TOOLS_KEY)
@@ -63,16 +63,16 @@ PROMTOOL := $(CACHE)/promtool-$(call tool-key,promtool)/promtool
 GOVULNCHECK := $(CACHE)/vuln-$(call tool-key,vuln)/govulncheck
 VULNDB ?=
 
-# Directories with Go code of the product, and with tests on real clusters.
+# Directories with Go code, directories with tests on real clusters, and the stories.
 GO_DIRS := $(wildcard api cmd internal test)
 ON_CLUSTERS := test/integration test/controlplane test/fault test/charts test/docs
 STORIES := test/integration/stories
-# All other directories except nested modules, so that no test is omitted by accident.
+# Packages with unit tests: all other directories except nested modules, so that no test is omitted by accident.
 UNIT := $(foreach d,$(wildcard api internal cmd) $(filter-out $(ON_CLUSTERS),$(patsubst %/,%,$(wildcard test/*/))),$(if $(wildcard $(d)/go.mod),,./$(d)/...))
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
-# The only directories that the root of the repository may contain.
+# The only directories that the repository's root may contain.
 LAYOUT := api charts cmd config internal test bin dist
-# Every kustomization.
+# All kustomizations.
 KUSTOMIZATIONS := $(sort $(patsubst %/kustomization.yaml,%,$(wildcard config/*/kustomization.yaml)))
 
 ##@ General
@@ -90,7 +90,7 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRD and the manager's RBAC from the
 	@$(call generate-manifests,config/crd/bases,config/rbac)
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate the deepcopy code of the API types, and the pages of reasons and metrics.
+generate: $(CONTROLLER_GEN) ## Generate the deepcopy code for the API types, and the pages that list reasons and metrics.
 	@$(call generate-deepcopy,api/v1alpha1)
 	@go run ./test/gen/docs
 
@@ -107,15 +107,15 @@ vet: ## Run go vet.
 	go vet ./...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml.
+lint: $(GOLANGCI_LINT) ## Run the linters that .golangci.yml enables.
 	$(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
-lint-fix: $(GOLANGCI_LINT) ## Run the linters and fix what they can fix.
+lint-fix: $(GOLANGCI_LINT) ## Run the linters, and fix the problems that they can fix.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts verify-docs ## Check generated files, formatting and layout, without changes.
+verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts verify-docs ## Check generated files, formatting and layout, without changing files.
 
 .PHONY: verify-generated
 verify-generated: $(CONTROLLER_GEN)
@@ -159,14 +159,14 @@ verify-charts: $(KUSTOMIZE) $(HELM)
 
 .PHONY: verify-docs
 verify-docs:
-	@echo 'verify: the pages of reasons and metrics, and the pictures, are up to date'
+	@echo 'verify: the generated pages and pictures are up to date'
 	@go run ./test/gen/docs --verify
 	@go run ./test/gen/pictures --verify
 
 ##@ Tests
 
 .PHONY: test
-test: verify vet lint test-unit kube test-integration ## Run all checks and tests. Builds the cluster programs if they are missing.
+test: verify vet lint test-unit kube test-integration ## Run all checks and tests. This builds the cluster programs if they are missing.
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
@@ -182,11 +182,11 @@ test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on r
 	exit $$failed
 
 .PHONY: test-fault
-test-fault: kube ## Kill the manager at every write of every scenario, before and after it, and make every write fail; at most an hour (FAULT_FLAGS).
+test-fault: kube ## Kill the manager before and after every write in every scenario, and make every write fail; takes up to an hour (FAULT_FLAGS).
 	go run ./test/fault enumerate $(FAULT_FLAGS)
 
 .PHONY: test-mutants
-test-mutants: kube ## Add known defects to the manager, one at a time, and check that the fault harness or the model finds each; about 30 minutes.
+test-mutants: kube ## Add known defects to the manager, one at a time, and check that the fault harness or the model finds each defect; takes about 30 minutes.
 	go run ./test/fault mutants
 	go test ./test/model/... -run '^TestMutants$$' -timeout 60m -v -args -mutants
 
@@ -196,30 +196,30 @@ test-e2e: image build kube $(HELM) ## Run the end-to-end stories on kind or, wit
 		go test -count=1 -v -timeout $(E2E_TIMEOUT) $(TESTFLAGS) ./test/e2e -ginkgo.v -ginkgo.no-color
 
 .PHONY: setup-test-e2e
-setup-test-e2e: image kube ## Start the kind clusters of the end-to-end tests for manual work; KIND_NODE_IMAGE sets another node image.
+setup-test-e2e: image kube ## Start the end-to-end tests' kind clusters for manual use; KIND_NODE_IMAGE sets another node image.
 	@go run ./test/e2e/cmd/clusters up
 
 .PHONY: cleanup-test-e2e
-cleanup-test-e2e: ## Remove the kind clusters of the end-to-end tests.
+cleanup-test-e2e: ## Delete the end-to-end tests' kind clusters.
 	@go run ./test/e2e/cmd/clusters down
 
 .PHONY: kind-node-image
-kind-node-image: ## Build a node image for kind without a registry, from Debian packages and Go modules; needs root, debootstrap and Docker.
+kind-node-image: ## Build a kind node image without a registry, from Debian packages and Go modules; requires root, debootstrap and Docker.
 	go run ./test/e2e/nodeimage
 
 .PHONY: bench
-bench: kube ## Measure Xylem and its baselines, into dist/bench; an hour or more (BENCH_FLAGS).
+bench: kube ## Measure Xylem and its baselines, and write the results to dist/bench; takes an hour or more (BENCH_FLAGS).
 	go run ./test/bench --out '$(DIST)/bench' $(BENCH_FLAGS)
 	go -C test/bench/plot run . '$(DIST)/bench'
 
 .PHONY: bench-quick
-bench-quick: kube ## Run the benchmark with small sizes, in less than three minutes; its figures are not meaningful.
+bench-quick: kube ## Run the benchmark with small sizes, which takes less than three minutes; the results are not meaningful.
 	go run ./test/bench --quick --out '$(DIST)/bench-quick'
 	go -C test/bench/plot run . '$(DIST)/bench-quick'
 
-# The same flags as for promtool, so that both share the compiled packages of Prometheus.
+# The flags are the same as for promtool, so that both share Prometheus' compiled packages.
 .PHONY: dashboard
-dashboard: kube ## Draw the chart's dashboard from the metrics of managers under load and failures, into charts/xylem; about ten minutes.
+dashboard: kube ## Draw the chart's dashboard in charts/xylem, with metrics from managers under load and failures; takes about ten minutes.
 	@mkdir -p $(DIST)
 	go -C test/charts/dashboard test -tags remove_all_sd ./...
 	go -C test/charts/dashboard build -tags remove_all_sd -o '$(DIST)/dashboard' .
@@ -234,15 +234,15 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 	done
 
 .PHONY: kube
-kube: ## Build the programs of loopback clusters once, into the user's cache.
+kube: ## Build the programs for loopback clusters, once, in the user's cache.
 	go run ./test/controlplane/cmd/kubebuild
 
 .PHONY: kube-versions
-kube-versions: ## Build the control planes of the older versions of Kubernetes that test/kube pins, for test-versions; 10 minutes or more.
+kube-versions: ## Build the control planes of the older Kubernetes versions that test/kube pins, for test-versions; takes 10 minutes or more.
 	go run ./test/controlplane/cmd/kubebuild --kubernetes all
 
 .PHONY: kube-demo
-kube-demo: # Without the programs for attachment, which the demo does not need.
+kube-demo: # Omits the programs for volume attachment, which the demo does not need.
 	@go run ./test/controlplane/cmd/kubebuild --core snapshot-controller csi-snapshotter
 
 .PHONY: demo
@@ -251,7 +251,7 @@ demo: kube-demo build ## Run seed 001's example on a host and two members on loo
 	@go run ./test/demo
 
 .PHONY: demo-recording
-demo-recording: ## Run the demo, and draw the README's picture of a terminal from what it prints.
+demo-recording: ## Run the demo, and draw the README's picture of a terminal from its output.
 	@mkdir -p $(DIST)
 	DEMO_EXIT=1 DEMO_RECORD='$(DIST)/demo.txt' $(MAKE) --no-print-directory demo
 	@go run ./test/gen/pictures --recording '$(DIST)/demo.txt'
@@ -263,30 +263,30 @@ pictures: ## Draw the pictures in .github/images from their sources.
 ##@ Build
 
 .PHONY: build
-build: ## Build every command into bin/.
+build: ## Build all commands in bin/.
 	@mkdir -p $(BIN)
 	@for c in $(notdir $(wildcard cmd/*)); do echo "build: bin/$$c (the first time, this takes a minute or two)"; $(GO_BUILD) -o "$(BIN)/$$c" "./cmd/$$c"; done
 
 .PHONY: run
-run: manifests generate ## Run the manager here, against kubectl's current cluster.
+run: manifests generate ## Run the manager on this machine, against kubectl's current cluster.
 	go run ./cmd/manager
 
 .PHONY: image
-image: ## Pack the image IMG (default xylem:dev) into dist/image.tar, based on BASE if given, without an engine or registry. The same sources result in the same digest.
+image: ## Pack the image IMG (default xylem:dev) in dist/image.tar, based on BASE if set. This needs no engine or registry. The same sources always result in the same digest.
 	@mkdir -p $(BIN) $(DIST)
 	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/linux-$(ARCH)/manager ./cmd/manager
 	@go run ./test/image/cmd/image --binary $(BIN)/linux-$(ARCH)/manager --licence LICENSE --tag '$(IMAGE)' --base '$(BASE)' --arch $(ARCH) --to $(DIST)/image.tar
 
-# PUSH=true also pushes the index to IMG's registry, with the credentials of docker login.
+# PUSH=true also pushes the index to IMG's registry, with the credentials from docker login.
 .PHONY: image-index
-image-index: ## Pack the image IMG for ARCHS into dist/image-ARCH.tar, and their index (OCI layout) into dist/image; PUSH=true pushes the index.
+image-index: ## Pack the image IMG for each of ARCHS in dist/image-ARCH.tar, and their index (OCI layout) in dist/image; PUSH=true pushes the index.
 	@for arch in $(ARCHS); do \
 		$(MAKE) --no-print-directory image ARCH=$$arch; mv '$(DIST)/image.tar' "$(DIST)/image-$$arch.tar"; done
 	@go run ./test/image/cmd/index --to '$(DIST)/image' $(if $(PUSH),--push '$(IMAGE)') $(foreach a,$(ARCHS),'$(DIST)/image-$(a).tar') > '$(DIST)/image.digest'
 	@echo "image-index: $(IMAGE)@$$(cat '$(DIST)/image.digest')$(if $(PUSH), pushed,, in dist/image)"
 
 .PHONY: plugin
-plugin: ## Pack the kubectl plugin of VERSION for PLUGIN_PLATFORMS, and its krew manifest, into dist/plugin.
+plugin: ## Pack the kubectl plugin for PLUGIN_PLATFORMS, with version VERSION and a krew manifest, in dist/plugin.
 	@rm -rf '$(BIN)/plugin' '$(DIST)/plugin'; mkdir -p '$(DIST)/plugin'
 	@for p in $(PLUGIN_PLATFORMS); do \
 		os=$${p%/*}; arch=$${p#*/}; ext=; [[ $$os != windows ]] || ext=.exe; \
@@ -296,33 +296,33 @@ plugin: ## Pack the kubectl plugin of VERSION for PLUGIN_PLATFORMS, and its krew
 .PHONY: docker-build
 docker-build: image ## Pack the image and load it into CONTAINER_TOOL (default docker).
 	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: $(CONTAINER_TOOL) is not installed. The image is in dist/image.tar' >&2; exit 1; }
-	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: the engine of $(CONTAINER_TOOL) does not respond. Start it. The image is in dist/image.tar' >&2; exit 1; }
+	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: the engine for $(CONTAINER_TOOL) does not respond. Start it. The image is in dist/image.tar' >&2; exit 1; }
 	$(CONTAINER_TOOL) load --input $(DIST)/image.tar
 
 .PHONY: sbom
-sbom: build ## Write a bill of materials (CycloneDX) of the modules in the commands to dist/sbom.cdx.json.
+sbom: build ## Write a bill of materials (CycloneDX) for the modules in the commands to dist/sbom.cdx.json.
 	@mkdir -p $(DIST)
 	@go run ./test/image/cmd/sbom --to $(DIST)/sbom.cdx.json $(foreach c,$(notdir $(wildcard cmd/*)),$(BIN)/$(c))
 
-# govulncheck exits with 3 if it found vulnerabilities, and with 1 if it failed.
+# govulncheck exits with code 3 if it finds vulnerabilities, and with code 1 if it fails.
 .PHONY: govulncheck
-govulncheck: $(GOVULNCHECK) ## Check for known vulnerabilities that the code can reach, with the database VULNDB (default: the Go project's); writes dist/govulncheck.txt.
+govulncheck: $(GOVULNCHECK) ## Check for known vulnerabilities that the code can reach, with the database VULNDB (default: the Go project's); the report is in dist/govulncheck.txt.
 	@mkdir -p $(DIST)
 	@rc=0; $(GOVULNCHECK) $(if $(VULNDB),-db '$(VULNDB)') -show version ./api/... ./cmd/... ./internal/... >$(DIST)/govulncheck.txt 2>&1 || rc=$$?; \
 	cat $(DIST)/govulncheck.txt; \
 	case $$rc in 0) ;; \
-	3) echo 'govulncheck: the code can reach known vulnerabilities: see above. Update the modules.' >&2 ;; \
-	*) echo 'govulncheck: the check failed: see above. If the database $(or $(VULNDB),https://vuln.go.dev) is unreachable, set a copy of it: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
+	3) echo 'govulncheck: the code can reach the known vulnerabilities above. Update the modules.' >&2 ;; \
+	*) echo 'govulncheck: the check failed: see above. If the database $(or $(VULNDB),https://vuln.go.dev) is unreachable, use a copy: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
 		rm -f $(DIST)/govulncheck.txt ;; esac; exit $$rc
 
-# The targets run one after another. govulncheck is first, because it can fail for reasons outside of the code: without
-# the vulnerability database, there is no release.
+# The targets run one after another. govulncheck is first, because it can fail for reasons outside the code: without the
+# vulnerability database, there is no release.
 .PHONY: release
 release: $(HELM) ## Create all release files for IMG and VERSION in dist/release: images, charts, installer, plugin, SBOM, vulnerability check, checksums.
 	@[[ -n '$(IMG)' ]] || { echo 'release: set the image: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }
 	@rm -rf '$(DIST)/release'
 	@for target in govulncheck verify image-index sbom plugin build-installer; do \
-		$(MAKE) --no-print-directory "$$target" || { echo "release: $$target failed: there is no release" >&2; exit 1; }; done
+		$(MAKE) --no-print-directory "$$target" || { echo "release: $$target failed, so no release was created" >&2; exit 1; }; done
 	@mkdir -p '$(DIST)/release'
 	@cp $(foreach f,$(foreach a,$(ARCHS),image-$(a).tar) image.digest sbom.cdx.json install.yaml govulncheck.txt,'$(DIST)/$(f)') '$(DIST)'/plugin/* '$(DIST)/release/'
 	@$(HELM) package --version '$(patsubst v%,%,$(VERSION))' --app-version '$(VERSION)' --destination '$(DIST)/release' charts/*
@@ -345,7 +345,7 @@ install: manifests $(KUSTOMIZE) ## Install the CRD.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: $(KUSTOMIZE) ## Remove the CRD. Fails while registrations exist.
+uninstall: $(KUSTOMIZE) ## Remove the CRD. This fails while registrations exist.
 	@$(call refuse-while-registered,uninstall)
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
@@ -354,7 +354,7 @@ deploy: manifests $(KUSTOMIZE) ## Install all manifests, with the manager's imag
 	@$(call kustomize-default) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Fails while registrations exist.
+undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. This fails while registrations exist.
 	@$(call refuse-while-registered,undeploy)
 	@$(call kustomize-default) | $(KUBECTL) delete --ignore-not-found -f -
 
@@ -383,7 +383,7 @@ $(GOVULNCHECK):
 	@mkdir -p $(@D)
 	@go -C test/tools/vuln build -o '$@.new' golang.org/x/vuln/cmd/govulncheck && mv '$@.new' '$@'
 
-# Without service discovery, whose many clients are not needed, the build takes half the time.
+# The tag excludes service discovery, whose many clients are not needed. This halves the build time.
 $(PROMTOOL):
 	@echo 'tools: building promtool (the first time, this takes minutes)'
 	@mkdir -p $(@D)
@@ -394,13 +394,13 @@ define generate-deepcopy
 $(CONTROLLER_GEN) object:headerFile=.boilerplate.go.txt paths=./api/... output:object:dir=$(1)
 endef
 
-# $(call generate-manifests,directory of the CRD,directory of the role)
+# $(call generate-manifests,directory for the CRD,directory for the role)
 define generate-manifests
 $(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=$(1); \
 $(CONTROLLER_GEN) rbac:roleName=manager-role $(RBAC_PATHS) output:rbac:dir=$(2)
 endef
 
-# config/default with the image IMG if one was named, without writing to config/.
+# Builds config/default, with the image IMG if it is set, without writing to config/.
 define kustomize-default
 if [[ -n '$(IMG)' ]]; then \
 	mkdir -p $(DIST)/overlay; \
@@ -412,13 +412,13 @@ if [[ -n '$(IMG)' ]]; then \
 else $(KUSTOMIZE) build config/default; fi
 endef
 
-# $(call refuse-while-registered,target): without a manager, nothing would deregister the clusters cleanly, or remove
-# Xylem's finalizer from volumes. If the API server does not respond, or denies the request, registrations may exist, so
-# this fails.
+# $(call refuse-while-registered,target): fails if registrations or volumes with Xylem's finalizer exist, because without
+# a manager, nothing would deregister the clusters cleanly or remove the finalizer. It also fails if the API server does
+# not respond or denies the request, because registrations may exist.
 define refuse-while-registered
 left=; crd=$$($(KUBECTL) get customresourcedefinitions clusterregistrations.cluster.xylem.io --ignore-not-found -o name); \
 [[ -z $$crd ]] || left=$$($(KUBECTL) get clusterregistrations.cluster.xylem.io -o name); \
-[[ -z $$left ]] || { printf '$(1): delete these registrations first, while the manager can still deregister their clusters:\n%s\n' "$$left" >&2; exit 1; }; \
+[[ -z $$left ]] || { printf '$(1): delete these registrations first, while the manager is still running to deregister their clusters:\n%s\n' "$$left" >&2; exit 1; }; \
 waiting=$$($(KUBECTL) get persistentvolumes -o go-template='{{range .items}}{{$$name := .metadata.name}}{{range .metadata.finalizers}}{{if eq . "xylem.io/leaf-volume"}}{{$$name}}{{"\n"}}{{end}}{{end}}{{end}}'); \
 [[ -z $$waiting ]] || { printf '$(1): these volumes still wait for Xylem; delete their claims, or annotate them xylem.io/abandon=true to keep their data:\n%s\n' "$$waiting" >&2; exit 1; }
 endef

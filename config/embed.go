@@ -1,4 +1,4 @@
-// Package config embeds the manifests that commands apply.
+// Package config embeds the manifests that Xylem's commands apply.
 package config
 
 import (
@@ -20,21 +20,21 @@ import (
 //go:embed member/*.yaml member/logs/*.yaml member/exec/*.yaml member/debug/*.yaml member/metrics/*.yaml
 var member embed.FS
 
-// kustomization has the fields of a kustomization.yaml that Member follows. Member
-// rejects any other.
+// kustomization has the fields of a kustomization.yaml that Member supports. Member rejects all
+// other fields.
 type kustomization struct {
 	Resources []string `json:"resources"`
 }
 
-// making is the order in which to make what a member needs: what limits the account
-// comes before it has a permission. Removed is it the other way round: the permissions and the
-// account, with its tokens, go before the limits.
+// making is the order in which objects are created in a member: the policies that limit the account
+// come before its permissions. Objects are deleted in reverse order, so that the permissions and the
+// account, with its tokens, are gone before the policies.
 var making = []string{
 	"Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 	"ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
 }
 
-// Optional parts of what a member has: directories of config/member.
+// Optional parts of a member's manifests: subdirectories of config/member.
 const (
 	PartLogs    = "logs"
 	PartExec    = "exec"
@@ -45,8 +45,9 @@ const (
 // Parts are all optional parts.
 var Parts = []string{PartLogs, PartExec, PartDebug, PartMetrics}
 
-// Member is what a member needs before it is registered, as `kubectl apply -k
-// config/member` applies it, in the order in which to make it, and the given optional parts.
+// Member returns the objects that a member needs before it is registered, with the given optional
+// parts, in the order in which to create them. `kubectl apply -k config/member` applies the same
+// objects.
 func Member(parts ...string) ([]*unstructured.Unstructured, error) {
 	all, err := read("member")
 	for _, part := range parts {
@@ -58,7 +59,7 @@ func Member(parts ...string) ([]*unstructured.Unstructured, error) {
 	}
 	for _, obj := range all {
 		if !slices.Contains(making, obj.GetKind()) {
-			return nil, fmt.Errorf("read what a member needs: the order does not include %s %s", obj.GetKind(), obj.GetName())
+			return nil, fmt.Errorf("read the member's manifests: the order does not include %s %s", obj.GetKind(), obj.GetName())
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
@@ -67,36 +68,36 @@ func Member(parts ...string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// read the objects of a kustomization.
+// read returns the objects in a kustomization.
 func read(dir string) ([]*unstructured.Unstructured, error) {
 	content, err := member.ReadFile(path.Join(dir, "kustomization.yaml"))
 	if err != nil {
-		return nil, fmt.Errorf("read what a member needs: %w", err)
+		return nil, fmt.Errorf("read the member's manifests: %w", err)
 	}
 	var list kustomization
 	if err := yaml.UnmarshalStrict(content, &list); err != nil {
-		return nil, fmt.Errorf("read what a member needs: %w", err)
+		return nil, fmt.Errorf("read the member's manifests: %w", err)
 	}
 	var all []*unstructured.Unstructured
 	for _, name := range list.Resources {
 		content, err := member.ReadFile(path.Join(dir, name))
 		if err != nil {
-			return nil, fmt.Errorf("read what a member needs: %w", err)
+			return nil, fmt.Errorf("read the member's manifests: %w", err)
 		}
 		objects, err := parse(content)
 		if err != nil {
-			return nil, fmt.Errorf("read what a member needs, %s: %w", name, err)
+			return nil, fmt.Errorf("read the member's manifests, %s: %w", name, err)
 		}
 		all = append(all, objects...)
 	}
 	return all, nil
 }
 
-// memberAccount is the account of config/member, which serves every host.
+// memberAccount is the account in config/member, which all hosts can use.
 const memberAccount = "xylem"
 
-// MemberFor is Member for the account of one host. The ServiceAccount, its Role and its
-// bindings have the account's name; the rest serves all hosts.
+// MemberFor returns the same objects as Member for the account of one host. The ServiceAccount, its
+// Role and its bindings have the account's name. All hosts share the other objects.
 func MemberFor(account string, parts ...string) ([]*unstructured.Unstructured, error) {
 	all, err := Member(parts...)
 	if err != nil {
@@ -119,8 +120,8 @@ func MemberFor(account string, parts ...string) ([]*unstructured.Unstructured, e
 	return all, nil
 }
 
-// memberOwn is what of an object's name represents the account; the rest tells an optional
-// part.
+// memberOwn returns the part of an object's name that represents the account. The rest, if any, is
+// the name of an optional part.
 func memberOwn(name string) string {
 	const role = "xylem-member"
 	if strings.HasPrefix(name, role) {
@@ -129,12 +130,12 @@ func memberOwn(name string) string {
 	return name
 }
 
-// OfAccount reports whether each account in a member has an object of a kind of its own.
+// OfAccount reports whether each account in a member has its own objects of this kind.
 func OfAccount(kind string) bool {
 	return slices.Contains([]string{"ServiceAccount", "Role", "ClusterRoleBinding", "RoleBinding"}, kind)
 }
 
-// rename the account in the subjects of a binding, and in the rules of a role.
+// rename renames the account in a binding's subjects, or in a role's rules.
 func rename(list any, account string) {
 	entries, _ := list.([]any)
 	for _, entry := range entries {
@@ -166,7 +167,7 @@ func parse(content []byte) ([]*unstructured.Unstructured, error) {
 		if err := yaml.Unmarshal(document, &obj.Object); err != nil {
 			return nil, err
 		}
-		if len(obj.Object) > 0 { // comments alone otherwise
+		if len(obj.Object) > 0 { // skip documents that contain only comments
 			all = append(all, obj)
 		}
 	}

@@ -30,7 +30,7 @@ func TestMemberIsWholeAndInOrder(t *testing.T) {
 	if kinds[0] != "Namespace" {
 		t.Errorf("the namespace must come first: %v", kinds)
 	}
-	// Every document of every file of the directory.
+	// Member must return every document in every file in the directory.
 	files, err := filepath.Glob("member/*.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestMemberIsWholeAndInOrder(t *testing.T) {
 	}
 }
 
-// Two hosts in one member have nothing in common but the namespace, the role and the policies.
+// Two hosts in one member share only the namespace, the ClusterRole and the policies.
 func TestMemberForNamesTheAccount(t *testing.T) {
 	const account = "xylem-host-1"
 	shared, err := Member()
@@ -82,12 +82,12 @@ func TestMemberForNamesTheAccount(t *testing.T) {
 			}
 		}
 		if role := `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"xylem-member"}`; obj.GetKind() == "ClusterRoleBinding" && !strings.Contains(string(text), role) {
-			t.Errorf("the role for all namespaces is no longer bound: %s", text)
+			t.Errorf("the ClusterRole is not bound: %s", text)
 		}
 	}
 }
 
-// An optional part is a role for all accounts, and a binding of each account's own.
+// An optional part has a ClusterRole for all accounts, and a binding for each account.
 func TestOptionalParts(t *testing.T) {
 	const account = "xylem-host-1"
 	plain, err := MemberFor(account)
@@ -112,7 +112,7 @@ func TestOptionalParts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.Contains(string(text), `"name":"xylem"`) {
-				t.Errorf("%s %s names the account of all hosts", obj.GetKind(), obj.GetName())
+				t.Errorf("%s %s refers to the account for all hosts", obj.GetKind(), obj.GetName())
 			}
 		}
 		if want := []string{"ClusterRole xylem-member-" + part, "ClusterRoleBinding " + account + "-" + part}; !slices.Equal(names, want) {

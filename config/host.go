@@ -10,32 +10,32 @@ import (
 //go:embed crd/bases/*.yaml policy/*.yaml rbac/role.yaml rbac/leader_election_role.yaml rbac/metrics_auth_role.yaml
 var host embed.FS
 
-// Directories and files of what the host needs.
+// Directories and files with the host's manifests.
 const (
 	hostDefinition = "crd/bases/cluster.xylem.io_clusterregistrations.yaml"
 	hostPolicies   = "policy/"
 )
 
-// hostRoles are the roles of the manager's account.
+// hostRoles are the files with the roles of the manager's account.
 var hostRoles = []string{"rbac/role.yaml", "rbac/leader_election_role.yaml", "rbac/metrics_auth_role.yaml"}
 
-// HostDefinition returns the CustomResourceDefinition of ClusterRegistrations.
+// HostDefinition returns the CustomResourceDefinition for ClusterRegistrations.
 func HostDefinition() (*unstructured.Unstructured, error) {
 	all, err := readHost(hostDefinition)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) != 1 {
-		return nil, fmt.Errorf("read what the host needs: %s has %d objects, not 1", hostDefinition, len(all))
+		return nil, fmt.Errorf("read the host's manifests: %s has %d objects, want 1", hostDefinition, len(all))
 	}
 	return all[0], nil
 }
 
-// HostPolicies returns the admission policies of the host, and their bindings.
+// HostPolicies returns the host's admission policies and their bindings.
 func HostPolicies() ([]*unstructured.Unstructured, error) {
 	entries, err := host.ReadDir("policy")
 	if err != nil {
-		return nil, fmt.Errorf("read what the host needs: %w", err)
+		return nil, fmt.Errorf("read the host's manifests: %w", err)
 	}
 	var names []string
 	for _, entry := range entries {
@@ -46,8 +46,8 @@ func HostPolicies() ([]*unstructured.Unstructured, error) {
 	return readHost(names...)
 }
 
-// HostRoles returns the ClusterRoles and Roles of the manager's account, without the prefix of
-// their names.
+// HostRoles returns the ClusterRoles and Roles of the manager's account. Their names lack the prefix
+// that config/base adds.
 func HostRoles() ([]*unstructured.Unstructured, error) { return readHost(hostRoles...) }
 
 func readHost(names ...string) ([]*unstructured.Unstructured, error) {
@@ -55,11 +55,11 @@ func readHost(names ...string) ([]*unstructured.Unstructured, error) {
 	for _, name := range names {
 		content, err := host.ReadFile(name)
 		if err != nil {
-			return nil, fmt.Errorf("read what the host needs: %w", err)
+			return nil, fmt.Errorf("read the host's manifests: %w", err)
 		}
 		objects, err := parse(content)
 		if err != nil {
-			return nil, fmt.Errorf("read what the host needs, %s: %w", name, err)
+			return nil, fmt.Errorf("read the host's manifests, %s: %w", name, err)
 		}
 		all = append(all, objects...)
 	}

@@ -17,7 +17,7 @@ func named(objects []*unstructured.Unstructured) []string {
 	return names
 }
 
-// Every file of the kustomization is embedded, and each policy has its binding.
+// Every file in the kustomization is embedded, and each policy has a binding.
 func TestHostPoliciesAreWhole(t *testing.T) {
 	objects, err := HostPolicies()
 	if err != nil {
@@ -26,7 +26,7 @@ func TestHostPoliciesAreWhole(t *testing.T) {
 	names := named(objects)
 	for _, name := range names {
 		if kind, policy := "ValidatingAdmissionPolicy ", name[len("ValidatingAdmissionPolicy "):]; name == kind+policy && !slices.Contains(names, "ValidatingAdmissionPolicyBinding "+policy) {
-			t.Errorf("%s has no binding: %v", name, names)
+			t.Errorf("%s lacks a binding: %v", name, names)
 		}
 	}
 	content, err := os.ReadFile("policy/kustomization.yaml")

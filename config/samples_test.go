@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Samples run anywhere: their images are in Docker's own library.
+// Samples can run anywhere, because their images are in Docker's own library.
 func TestSamplesNeedNoPrivateRegistry(t *testing.T) {
 	files, err := filepath.Glob("samples/*.yaml")
 	if err != nil || len(files) == 0 {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// claimAnnotations determine the member of a claim.
+// claimAnnotations are the annotations that determine a claim's member.
 var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true, "AnnotationSource": true}
 
 // TestOneWriteOfAPlacementAtATime prevents two controllers from acting on one claim at the same
-// time. Several change the annotations that determine its member: root_pvc of each member,
-// recovery, host_claim, source, host_volume and, when a member is deregistered,
+// time. Several controllers change the annotations that determine a claim's member: each member's
+// root_pvc, recovery, host_claim, source, host_volume and, when a member is deregistered,
 // cluster_registration. Each uses guarded.AnnotateClaim, which sends the claim's resourceVersion.
-// If two decide on the same state, one gets a conflict and reads the claim again.
+// If two controllers decide on the same state, one gets a conflict and reads the claim again.
 func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 	directories, err := filepath.Glob(filepath.Join("controller", "*"))
 	if err != nil || len(directories) == 0 {
@@ -28,16 +28,16 @@ func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 			}
 			writers++
 			if !hands(functions, function, map[string]bool{}) {
-				t.Errorf("%s.%s writes the placement of a claim without AnnotateClaim", filepath.Base(directory), name)
+				t.Errorf("%s.%s writes a claim's placement without AnnotateClaim", filepath.Base(directory), name)
 			}
 		}
 	}
 	if writers < 5 {
-		t.Errorf("%d functions write the placement of a claim: does the test still find them?", writers)
+		t.Errorf("only %d functions write a claim's placement: does the test still find them?", writers)
 	}
 }
 
-// writesPlacement reports whether a function sets or deletes one of the annotations.
+// writesPlacement reports whether a function sets or deletes one of the claimAnnotations.
 func writesPlacement(function *ast.FuncDecl) bool {
 	found := false
 	ast.Inspect(function.Body, func(node ast.Node) bool {
@@ -63,7 +63,7 @@ func isPlacement(expression ast.Expr) bool {
 	return ok && claimAnnotations[selector.Sel.Name]
 }
 
-// hands reports whether a function, or one that it calls, calls AnnotateClaim.
+// hands reports whether a function calls AnnotateClaim, directly or through another function.
 func hands(functions map[string]*ast.FuncDecl, function *ast.FuncDecl, seen map[string]bool) bool {
 	found := false
 	ast.Inspect(function.Body, func(node ast.Node) bool {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestImportRulesCoverAllPackages keeps a new package from escaping the import
-// direction that .golangci.yml states.
+// TestImportRulesCoverAllPackages prevents a new package from escaping the import rules in
+// .golangci.yml.
 func TestImportRulesCoverAllPackages(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", ".golangci.yml"))
 	if err != nil {
@@ -57,7 +57,8 @@ func TestImportRulesCoverAllPackages(t *testing.T) {
 	}
 }
 
-// hasGo reports whether a directory, or one in it, is a Go package: pages have none.
+// hasGo reports whether a directory or one of its subdirectories is a Go package. Directories with
+// only pages are not.
 func hasGo(dir string) bool {
 	for _, pattern := range []string{"*.go", "*/*.go"} {
 		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err == nil && len(found) > 0 {

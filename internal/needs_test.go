@@ -15,14 +15,15 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// controllersOfVolumes take the steps of lifecycle's tables.
+// controllersOfVolumes lists the controllers that take the steps in lifecycle's tables, with their
+// Owner.
 var controllersOfVolumes = map[string]lifecycle.Owner{
 	"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
 }
 
 // TestStepsPresentWhatTheyNeed compares the evidence and proofs that the table lists for a step
-// with those that the controllers obtain: the functions that the step's case in act calls in the
-// package.
+// with those that the controller obtains in the step's case in act, and in the package's functions
+// that this case calls.
 func TestStepsPresentWhatTheyNeed(t *testing.T) {
 	for controller, owner := range controllersOfVolumes {
 		t.Run(controller, func(t *testing.T) {
@@ -44,14 +45,14 @@ func TestStepsPresentWhatTheyNeed(t *testing.T) {
 			}
 			for _, step := range lifecycle.StepsOf(owner) {
 				if !taken[step] {
-					t.Errorf("step %s of the table is not one of %s", step, owner)
+					t.Errorf("step %s in the table is not a step of %s", step, owner)
 				}
 			}
 		})
 	}
 }
 
-// functionsOf returns the functions of a package, by name.
+// functionsOf returns a package's functions, by name.
 func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(append(path, "*.go")...))
@@ -76,7 +77,7 @@ func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
 	return functions
 }
 
-// stepsOf returns the bodies of the cases of steps.
+// stepsOf returns the bodies of the cases in act, by step.
 func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
 	bodies := map[lifecycle.Step][]ast.Stmt{}
 	ast.Inspect(act, func(node ast.Node) bool {
@@ -94,13 +95,14 @@ func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
 	return bodies
 }
 
-// obtained is what the code of a step obtains from package proof and passes to guarded.
+// obtained collects the proofs that a step's code obtains from package proof, and the evidence that
+// it passes to guarded.
 type obtained struct {
 	functions, provers     map[string]*ast.FuncDecl
 	seen, proofs, evidence map[string]bool
 }
 
-// look follows the functions that are called, or passed on to be called, in the package.
+// look follows the package's functions that are called or passed as arguments.
 func (o *obtained) look(node ast.Node, in *ast.FuncDecl) {
 	ast.Inspect(node, func(node ast.Node) bool {
 		switch node := node.(type) {
@@ -132,8 +134,8 @@ func (o *obtained) follow(name string) {
 	}
 }
 
-// typeOf returns the type of evidence of an expression: that of a literal, or of the variable,
-// parameter or result that it names.
+// typeOf returns the evidence type of an expression: the type of a literal, or of the variable,
+// parameter or result that the expression names.
 func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	if literal, ok := expression.(*ast.CompositeLit); ok {
 		return evidenceType(literal.Type)
@@ -164,8 +166,7 @@ func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	return found
 }
 
-// resultOf returns the type of evidence that a function of the package, or of package proof,
-// returns.
+// resultOf returns the evidence type that a function in the package, or in package proof, returns.
 func (o *obtained) resultOf(call *ast.CallExpr) string {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -185,7 +186,7 @@ func names(idents []*ast.Ident, name string) bool {
 	return slices.ContainsFunc(idents, func(ident *ast.Ident) bool { return ident.Name == name })
 }
 
-// evidenceType returns the name of a type of package proof.
+// evidenceType returns the name of a type in package proof.
 func evidenceType(expression ast.Expr) string {
 	switch expression := expression.(type) {
 	case *ast.SelectorExpr:

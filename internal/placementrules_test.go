@@ -10,23 +10,24 @@ import (
 	"testing"
 )
 
-// placementRules are the fields that determine what may be placed in a member, by the last two
-// parts of the expression that names one.
+// placementRules are the fields that determine what may be placed in a member. Each key is the end
+// of the selector expression that names the field.
 var placementRules = map[string]bool{
 	".AllowedTopologies": true,
 	"Spec.Storage":       true, "Storage.Classes": true, "Storage.Prefix": true, "Storage.DataSources": true,
 	"Spec.Namespaces": true, "Namespaces.Allow": true, "Namespaces.Deny": true, "Namespaces.MatchLabels": true,
 }
 
-// outsidePlacement are the functions outside package placement that name such a field, and why.
+// outsidePlacement lists the functions outside package placement that name such a field, and why
+// they do.
 var outsidePlacement = map[string]string{
 	"internal/cli/register/namespaces.go: adviseOnNamespaces": "asks placement, and prints the labels that a namespace needs",
 	"internal/cli/register/specflags/spec.go: ApplyTo":        "writes the values of the flags",
 	"internal/reflection/host.go: HostClass":                  "writes the topologies of a reflected class",
-	"internal/reflection/host.go: clustersOf":                 "reads back what HostClass wrote, to know which members offer the class",
+	"internal/reflection/host.go: clustersOf":                 "reads back the topologies that HostClass wrote, to find the members that offer the class",
 }
 
-// TestOnlyPlacementReadsRules keeps everything else from deciding what may go to a member.
+// TestOnlyPlacementReadsRules prevents other packages from deciding what may be placed in a member.
 func TestOnlyPlacementReadsRules(t *testing.T) {
 	found := map[string]bool{}
 	for _, root := range []string{"api", "cmd", "internal"} {
@@ -54,11 +55,11 @@ func TestOnlyPlacementReadsRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	onlyListed(t, found, outsidePlacement, "read what may go to a member", "use internal/placement, or list it here with the reason why it decides nothing")
+	onlyListed(t, found, outsidePlacement, "read a placement rule", "use internal/placement, or list it here and explain why it does not decide anything")
 }
 
-// namesRule reports whether a declaration names one of the fields. What is reflected is no
-// rule, though it is a part of spec.storage.
+// namesRule reports whether a declaration names one of the fields. spec.storage.reflect is part of
+// spec.storage, but not a placement rule.
 func namesRule(declaration ast.Decl) bool {
 	found, reflects := false, map[ast.Expr]bool{}
 	ast.Inspect(declaration, func(n ast.Node) bool {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What the table "To change X, edit Y" of README.md is like.
+// The header and the minimum size of README.md's table "To change X, edit Y".
 const (
 	tableBegins  = "| to change | edit |\n|---|---|\n"
 	leastChanges = 20
@@ -25,8 +25,8 @@ var (
 	rooted = regexp.MustCompile(`^(api|charts|cmd|config|internal|test)/[\w./-]+$`)
 )
 
-// TestChangeTable checks that each path of the table exists, and that a path followed by
-// ": `name`" declares that name. A row without a path helps nobody.
+// TestChangeTable checks that each path in the table exists, that a path followed by ": `name`"
+// declares that name, and that each row names a path.
 func TestChangeTable(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	if err != nil {
@@ -48,11 +48,11 @@ func TestChangeTable(t *testing.T) {
 		}
 	}
 	if rows < leastChanges {
-		t.Errorf("the table has %d changes, and should have %d", rows, leastChanges)
+		t.Errorf("the table has %d changes, want at least %d", rows, leastChanges)
 	}
 }
 
-// problems reports what is wrong with where a row leads.
+// problems describes what is wrong with a row's paths and names.
 func problems(cell string) []string {
 	var wrong []string
 	path := ""
@@ -71,7 +71,7 @@ func problems(cell string) []string {
 		}
 	}
 	if path == "" {
-		wrong = append(wrong, "it names no path")
+		wrong = append(wrong, "the row names no path")
 	}
 	return wrong
 }
@@ -105,17 +105,17 @@ func specifies(spec ast.Spec, name string) bool {
 	}
 }
 
-// TestProblems shows that the check can fail.
+// TestProblems checks that problems finds mistakes.
 func TestProblems(t *testing.T) {
 	tests := map[string]struct {
 		cell string
 		want int
 	}{
-		"all there":       {"`internal/readme_test.go`: `declares`, `tableBegins`; `internal`", 0},
-		"a method":        {"`internal/guarded/leaf.go`: `SetDelete`", 0},
-		"no such path":    {"`internal/nowhere.go`", 1},
-		"no such name":    {"`internal/readme_test.go`: `nothing`", 1},
-		"nothing to edit": {"something", 1},
+		"all paths and names exist": {"`internal/readme_test.go`: `declares`, `tableBegins`; `internal`", 0},
+		"a method":                  {"`internal/guarded/leaf.go`: `SetDelete`", 0},
+		"a path does not exist":     {"`internal/nowhere.go`", 1},
+		"a name is not declared":    {"`internal/readme_test.go`: `nothing`", 1},
+		"the row names no path":     {"something", 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

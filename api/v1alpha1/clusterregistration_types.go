@@ -14,11 +14,11 @@ const (
 	// DeregistrationRetain keeps leaf claims and volumes. Registering the same cluster
 	// again, under any name, adopts them.
 	DeregistrationRetain DeregistrationPolicy = "Retain"
-	// DeregistrationDrain waits until the last claim there is deleted.
+	// DeregistrationDrain waits until the last leaf claim is deleted.
 	DeregistrationDrain DeregistrationPolicy = "Drain"
 )
 
-// AwayPolicy defines what happens to the host's Pods of a member that is away.
+// AwayPolicy defines what happens to the Pods on a virtual node whose member is away.
 // +kubebuilder:validation:Enum=Keep;Evict
 type AwayPolicy string
 
@@ -26,15 +26,15 @@ const (
 	// WhenAwayKeep leaves the Pods as they are until the member is back or somebody deletes them.
 	// No Pod runs twice, and none is killed when the member returns.
 	WhenAwayKeep AwayPolicy = "Keep"
-	// WhenAwayEvict makes the virtual node not Ready. The host evicts the Pods when their
+	// WhenAwayEvict marks the virtual node as not Ready. The host evicts the Pods when their
 	// tolerations expire, by default after five minutes.
 	WhenAwayEvict AwayPolicy = "Evict"
 )
 
-// ClusterRegistrationSpec is the configuration of a member.
+// ClusterRegistrationSpec configures a member.
 type ClusterRegistrationSpec struct {
-	// kubeconfigSecretRef names a Secret in the manager's namespace with the member's
-	// kubeconfig in its key "kubeconfig". Xylem reads a changed Secret again.
+	// kubeconfigSecretRef names a Secret in the manager's namespace with the member's kubeconfig in
+	// its key "kubeconfig". Xylem rereads the Secret when it changes.
 	KubeconfigSecretRef KubeconfigSecretReference `json:"kubeconfigSecretRef"`
 
 	// node configures the virtual node that represents the member in the host.
@@ -47,8 +47,7 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:default={}
 	Storage StorageSpec `json:"storage,omitempty"`
 
-	// namespaces selects the namespaces of the host whose Pods and claims the member
-	// accepts.
+	// namespaces selects the host namespaces whose Pods and claims the member accepts.
 	// +optional
 	// +kubebuilder:default={}
 	Namespaces NamespacesSpec `json:"namespaces,omitempty"`
@@ -61,9 +60,8 @@ type ClusterRegistrationSpec struct {
 	Deregistration DeregistrationPolicy `json:"deregistration,omitempty"`
 }
 
-// NamespacesSpec selects the namespaces of the host whose Pods and claims a member accepts. In a
-// pattern, "*" matches any characters. Kubernetes' namespaces (kube-*) and Xylem's own are never
-// accepted.
+// NamespacesSpec selects the host namespaces whose Pods and claims a member accepts. In a pattern,
+// "*" matches any characters. Kubernetes' namespaces (kube-*) and Xylem's own are never accepted.
 type NamespacesSpec struct {
 	// allow lists name patterns. The member accepts only namespaces that match one of them. If it
 	// is empty, the member accepts all namespaces.
@@ -83,10 +81,10 @@ type NamespacesSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
 	// +listType=set
 	Deny *[]string `json:"deny,omitempty"`
-	// matchLabels restricts the accepted namespaces further, to those that have all of these
-	// labels. If it is empty, Xylem ignores labels. If the rules or a namespace's labels change
-	// later, Xylem creates nothing more there. Objects that the member already has stay, and the
-	// condition NamespacesAdmitted lists them.
+	// matchLabels restricts the accepted namespaces further, to those that have all of these labels.
+	// If it is empty, Xylem ignores labels. If the rules or a namespace's labels change later, Xylem
+	// creates no new objects there. Objects that the member already has stay, and the condition
+	// NamespacesAdmitted lists them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="not a label's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
@@ -101,7 +99,7 @@ func DefaultDeniedNamespaces() []string {
 
 // KubeconfigSecretReference names a Secret in the manager's namespace.
 type KubeconfigSecretReference struct {
-	// name of the Secret.
+	// name is the name of the Secret.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -111,14 +109,14 @@ type KubeconfigSecretReference struct {
 // NodeSpec configures a virtual node.
 // +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, since Pods are bound to the node: delete the registration and create it again"
 type NodeSpec struct {
-	// name of the virtual node. It defaults to kosmos-<registration>, and is immutable because Pods
-	// are bound to the node.
+	// name is the name of the virtual node. It defaults to kosmos-<registration>, and is immutable
+	// because Pods are bound to the node.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name,omitempty"`
 
-	// labels of the node. Keys of xylem.io and of Kubernetes itself are rejected, except
+	// labels are the labels of the node. Xylem's and Kubernetes' own keys are rejected, except
 	// topology.kubernetes.io/region and topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
@@ -128,8 +126,8 @@ type NodeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label's value has at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// taints of the node. They replace the default, kosmos.io/node=true:NoSchedule. An empty list
-	// means no taints.
+	// taints are the taints of the node. They override the default, kosmos.io/node=true:NoSchedule.
+	// An empty list means no taints.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
@@ -137,17 +135,17 @@ type NodeSpec struct {
 	// +listType=atomic
 	Taints *[]NodeTaint `json:"taints,omitempty"`
 
-	// capacity overrides individual resources in the total that Xylem computes from the member's
+	// capacity overrides individual resources of the capacity that Xylem computes from the member's
 	// nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).startsWith('-'))",message="a capacity must not be negative"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// podCIDRs are the ranges of the member's Pod IPs that the host shows on Pods, and therefore in
-	// EndpointSlices. Set ranges that the host's network routes to the member, or ["all"]. If
-	// empty, the host shows no Pod IPs. It never shows special addresses, such as loopback and
-	// link-local addresses.
+	// podCIDRs are the ranges of member Pod IPs that the host shows in the status of Pods, and
+	// therefore in EndpointSlices. Set ranges that the host's network routes to the member, or
+	// ["all"]. If empty, the host shows no Pod IPs. It never shows special addresses, such as loopback
+	// and link-local addresses.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=43
@@ -156,10 +154,10 @@ type NodeSpec struct {
 	// +listType=set
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
-	// whenAway defines what happens to the Pods of a member that is away for longer than the
-	// manager's --node-grace. In both cases, they become unready, and the scheduler places new Pods
-	// elsewhere. Keep leaves them until the member is back, however long that takes. With Evict,
-	// the host evicts them when their tolerations of an unready node expire, by default after five
+	// whenAway defines what happens to the Pods of a member that is away for longer than the manager's
+	// --node-grace. In both cases, the Pods become unready, and the scheduler places new Pods
+	// elsewhere. Keep leaves them until the member is back, however long that takes. With Evict, the
+	// host evicts them when their tolerations of an unready node expire, by default after five
 	// minutes. Their owners replace them, while the old Pods may still run in the member.
 	// +optional
 	// +kubebuilder:default=Keep
@@ -168,19 +166,19 @@ type NodeSpec struct {
 
 // NodeTaint is a taint of a virtual node.
 type NodeTaint struct {
-	// key of the taint.
+	// key is the key of the taint.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:XValidation:rule="self != 'xylem.io/member-away'",message="the taint xylem.io/member-away is set by Xylem while the member is away"
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/')",message="taints under node.kubernetes.io/ are set by Kubernetes from the node's conditions"
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="not a taint's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
 	Key string `json:"key"`
-	// value of the taint.
+	// value is the value of the taint.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="not a taint's value: it has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
 	Value string `json:"value,omitempty"`
-	// effect of the taint on Pods that do not tolerate it.
+	// effect is the effect of the taint on Pods that do not tolerate it.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
 	Effect corev1.TaintEffect `json:"effect"`
 }
@@ -196,27 +194,26 @@ type StorageSpec struct {
 	// +listMapKey=host
 	Classes []ClassMapping `json:"classes,omitempty"`
 
-	// attributesClasses maps the names of VolumeAttributesClasses in the same way. It takes
-	// precedence over the parameter xylem.io/member-attributes-class, which takes precedence over
-	// the prefix. A changed mapping takes effect when a claim's volumeAttributesClassName changes.
+	// attributesClasses maps VolumeAttributesClass names in the same way. It takes precedence over the
+	// parameter xylem.io/member-attributes-class, which takes precedence over the prefix. A changed
+	// mapping takes effect when a claim's volumeAttributesClassName changes.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=host
 	AttributesClasses []ClassMapping `json:"attributesClasses,omitempty"`
 
-	// prefix of host class names. With the default, virtual-disk-, the host class virtual-disk-ssd
-	// maps to the member's class ssd. An empty prefix disables the rule.
+	// prefix is the prefix of host class names. With the default, virtual-disk-, the host class
+	// virtual-disk-ssd maps to the member's class ssd. An empty prefix disables the rule.
 	// +optional
 	// +kubebuilder:default="virtual-disk-"
 	// +kubebuilder:validation:MaxLength=252
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*([a-z0-9][-a-z0-9]*)?$`
 	Prefix *string `json:"prefix,omitempty"`
 
-	// snapshotClasses maps host VolumeSnapshotClass names to those of the member. It takes
-	// precedence over the class parameter xylem.io/member-snapshot-class, which takes
-	// precedence over the prefix. If none of these applies, the member's class has the same
-	// name.
+	// snapshotClasses maps host VolumeSnapshotClass names to member VolumeSnapshotClass names. It
+	// takes precedence over the class parameter xylem.io/member-snapshot-class, which takes precedence
+	// over the prefix. If none of these applies, the member's class has the same name.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -228,11 +225,11 @@ type StorageSpec struct {
 	// +kubebuilder:default={}
 	Reflect ReflectSpec `json:"reflect,omitempty"`
 
-	// dataSources lists the kinds of objects from which populators in the member create volumes,
-	// such as ReplicationDestination of volsync.backube. Xylem creates a claim with such a data
-	// source in the member with the same source, which refers to the object of that name in the
-	// member's namespace of the same name. Claims and VolumeSnapshots need no entry, because Xylem
-	// creates a claim in the member that has its source. Xylem rejects all other kinds.
+	// dataSources lists the kinds of objects from which populators in the member create volumes, such
+	// as ReplicationDestination of volsync.backube. Xylem copies such a data source to the leaf claim,
+	// where it refers to the member's object with the same namespace and name. Claims and
+	// VolumeSnapshots need no entry, because Xylem creates the leaf claim in the member that has the
+	// source. Xylem rejects all other kinds.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -244,12 +241,12 @@ type StorageSpec struct {
 // DataSourceKind is a kind of object from which a populator creates volumes.
 // +kubebuilder:validation:XValidation:rule="self.apiGroup != 'snapshot.storage.k8s.io'",message="a snapshot is restored in the member that has it, and needs no entry"
 type DataSourceKind struct {
-	// apiGroup of the objects.
+	// apiGroup is the API group of the objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	APIGroup string `json:"apiGroup"`
-	// kind of the objects.
+	// kind is the kind of the objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
@@ -270,10 +267,10 @@ type ClassMapping struct {
 	Member string `json:"member"`
 }
 
-// ReflectSpec selects the classes of the member that Xylem publishes in the host under the same
-// names. Pods with such a class run only in members that offer it.
+// ReflectSpec selects the member's classes that Xylem publishes in the host under the same names.
+// Pods with such a class run only in members that offer it.
 type ReflectSpec struct {
-	// enabled enables reflection.
+	// enabled turns reflection on.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
@@ -281,8 +278,8 @@ type ReflectSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn need values, Exists and DoesNotExist have none"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// max is the maximum number of classes to publish. Classes that are already published come
-	// first, then new ones in the order of their names.
+	// max is the maximum number of classes to publish. Already published classes take precedence,
+	// followed by new ones in alphabetical order.
 	// +optional
 	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=1
@@ -299,14 +296,14 @@ type ClusterRegistrationStatus struct {
 	// connection. Xylem rejects a cluster with another ID.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
-	// kubernetesVersion of the member's API server.
+	// kubernetesVersion is the version of the member's API server.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// nodeName of the virtual node.
+	// nodeName is the name of the virtual node.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// tokenExpires is the time at which the manager's service account token for the member expires.
-	// Other credentials have none.
+	// tokenExpires is the time at which the manager's service account token for the member expires. It
+	// is not set for other credentials.
 	// +optional
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	// volumes counts the leaf volumes of this host in the member.
@@ -332,8 +329,9 @@ type ClusterRegistrationStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Connected, NodeReady, Synced, VolumesAccounted, SnapshotsAccounted,
-	// DeletionsProgressing, ClassesReflected, TokenFresh, Ready.
+	// conditions describe the state of the member. The types are Connected, NodeReady, Synced,
+	// VolumesAccounted, SnapshotsAccounted, DeletionsProgressing, ClassesReflected, TokenFresh and
+	// Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -363,7 +361,7 @@ type VolumeCounts struct {
 // MaxOrphans is the maximum number of orphaned volumes that a status lists.
 const MaxOrphans = 32
 
-// OrphanedVolume is a leaf volume that has no root.
+// OrphanedVolume is a leaf volume without a root.
 type OrphanedVolume struct {
 	// volume is the name of the PersistentVolume in the member.
 	// +kubebuilder:validation:MaxLength=253
@@ -372,10 +370,10 @@ type OrphanedVolume struct {
 	// empty if the member already had the volume and no claim used it.
 	// +kubebuilder:validation:MaxLength=512
 	Claim string `json:"claim"`
-	// reason: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.
+	// reason is why the volume is orphaned: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// since is the time at which Xylem found it.
+	// since is the time at which Xylem found the volume.
 	Since metav1.Time `json:"since"`
 }
 
@@ -399,18 +397,18 @@ type SnapshotCounts struct {
 	Orphaned int32 `json:"orphaned"`
 }
 
-// OrphanedSnapshot is a snapshot in a member that no content of the host represents.
+// OrphanedSnapshot is a snapshot in a member without a VolumeSnapshotContent in the host.
 type OrphanedSnapshot struct {
 	// content is the name of the VolumeSnapshotContent in the member.
 	// +kubebuilder:validation:MaxLength=253
 	Content string `json:"content"`
-	// snapshot is the host's VolumeSnapshot for which it was taken, <namespace>/<name>.
+	// snapshot is the host's VolumeSnapshot for which the snapshot was taken, <namespace>/<name>.
 	// +kubebuilder:validation:MaxLength=512
 	Snapshot string `json:"snapshot"`
-	// reason: RootGone or RootReplaced.
+	// reason is why the snapshot is orphaned: RootGone or RootReplaced.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// since is the time at which Xylem found it.
+	// since is the time at which Xylem found the snapshot.
 	Since metav1.Time `json:"since"`
 }
 
@@ -436,7 +434,7 @@ type ClusterRegistration struct {
 	Status ClusterRegistrationStatus `json:"status,omitempty"`
 }
 
-// NodeName is the name of the registration's virtual node.
+// NodeName returns the name of the registration's virtual node.
 func (r *ClusterRegistration) NodeName() string {
 	if r.Spec.Node.Name != "" {
 		return r.Spec.Node.Name
@@ -444,7 +442,7 @@ func (r *ClusterRegistration) NodeName() string {
 	return DefaultNodeNamePrefix + r.Name
 }
 
-// WhenAway is the policy for the registration's Pods while its member is away.
+// WhenAway returns the policy for the registration's Pods while its member is away.
 func (r *ClusterRegistration) WhenAway() AwayPolicy {
 	if r.Spec.Node.WhenAway != "" {
 		return r.Spec.Node.WhenAway

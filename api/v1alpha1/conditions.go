@@ -7,7 +7,7 @@ const (
 	ConditionConnected = "Connected"
 	// ConditionNodeReady: the virtual node exists and is Ready.
 	ConditionNodeReady = "NodeReady"
-	// ConditionSynced: the caches have the member's objects, and its controllers are running.
+	// ConditionSynced: the caches contain the member's objects, and its controllers are running.
 	ConditionSynced = "Synced"
 	// ConditionVolumesAccounted: every leaf volume of this host in the member has a root. Unknown
 	// if Xylem cannot determine it.
@@ -130,7 +130,7 @@ const (
 	// and its cause. The object that is being deleted also reports it. To do: remove the cause,
 	// such as a Pod, a finalizer, an error of the provisioner, or a member that is away.
 	ReasonStuckDeletion = "StuckDeletion"
-	// ReasonNotLookedAt: Xylem has not checked yet. To do: nothing.
+	// ReasonNotLookedAt: Xylem has not checked the member yet. To do: nothing.
 	ReasonNotLookedAt = "NotLookedAt"
 )
 
@@ -153,11 +153,11 @@ const (
 
 // Reasons of the NamespacesAdmitted condition, and of events about it.
 const (
-	// ReasonNamespacesAdmitted: the registration admits every namespace whose claims or Pods the
-	// member has. To do: nothing.
+	// ReasonNamespacesAdmitted: the registration admits every namespace that has claims or Pods in the
+	// member. To do: nothing.
 	ReasonNamespacesAdmitted = "NamespacesAdmitted"
-	// ReasonNamespacesNotAdmitted: the registration no longer admits a namespace whose claims or
-	// Pods the member has, because the rules or the namespace's labels changed. The message counts
+	// ReasonNamespacesNotAdmitted: the registration no longer admits a namespace that has claims or
+	// Pods in the member, because the rules or the namespace's labels changed. The message counts
 	// them. Xylem leaves them there and creates no others. To do: delete them, or change
 	// spec.namespaces or the namespace's labels.
 	ReasonNamespacesNotAdmitted = "NamespacesNotAdmitted"
@@ -171,8 +171,8 @@ const (
 	// ReasonTokenRenewed: the manager renewed the token in time. To do: nothing.
 	ReasonTokenRenewed = "TokenRenewed"
 	// ReasonTokenNotRenewed: the renewal of the token failed. The message shows why, and how long
-	// the token is still valid. To do: grant the member's account the permissions of config/member again.
-	// If the token has expired, register the member again.
+	// the token is still valid. To do: grant the member's account the permissions of config/member
+	// again. If the token has expired, register the member again.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
 )
 
@@ -183,7 +183,7 @@ const (
 	// ReasonNodeNotReady: the virtual node is not Ready, or does not exist yet. To do: see
 	// the node's own Ready condition.
 	ReasonNodeNotReady = "NodeNotReady"
-	// ReasonSynced: the caches have the member's objects. To do: nothing.
+	// ReasonSynced: the caches contain the member's objects. To do: nothing.
 	ReasonSynced = "Synced"
 	// ReasonSyncing: Xylem is filling the caches. To do: nothing.
 	ReasonSyncing = "Syncing"
@@ -205,15 +205,15 @@ const (
 	// unreachable. To do: make the member reachable, or set the annotation
 	// xylem.io/force-deregister.
 	ReasonMemberUnreachable = "MemberUnreachable"
-	// ReasonCSINodeNameTaken: a CSINode with the name of the virtual node exists, and Xylem did
-	// not create it. From Kubernetes 1.37, Pods with volumes of members cannot be placed on the
-	// node. It is also the reason of the Node's condition xylem.io/CSINode, and of Pods. To do:
-	// delete that CSINode, so that Xylem creates its own.
+	// ReasonCSINodeNameTaken: a CSINode with the name of the virtual node exists, and Xylem did not
+	// create it. From Kubernetes 1.37, Pods that use members' volumes cannot be scheduled to the node.
+	// The Node's condition xylem.io/CSINode and Pods also report this reason. To do: delete that
+	// CSINode, so that Xylem creates its own.
 	ReasonCSINodeNameTaken = "CSINodeNameTaken"
-	// ReasonCSINodeMissing: the host's API server does not let Xylem write the CSINode of the
-	// virtual node; the message has its answer. From Kubernetes 1.37, Pods with volumes of
-	// members cannot be placed on the node. It is also the reason of the Node's condition
-	// xylem.io/CSINode, and of Pods. To do: let the manager's account create and patch CSINodes
-	// (config/rbac, or the chart), and check the host's admission policies.
+	// ReasonCSINodeMissing: the host's API server does not let Xylem write the CSINode of the virtual
+	// node; the message quotes its response. From Kubernetes 1.37, Pods that use members' volumes
+	// cannot be scheduled to the node. The Node's condition xylem.io/CSINode and Pods also report this
+	// reason. To do: let the manager's account create and patch CSINodes (config/rbac, or the chart),
+	// and check the host's admission policies.
 	ReasonCSINodeMissing = "CSINodeMissing"
 )

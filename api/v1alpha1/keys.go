@@ -10,11 +10,11 @@ import (
 // types. The host's admission policy reserves it for the manager.
 const Prefix = "xylem.io/"
 
-// MovePrefix is the prefix of the labels and annotations of `kubectl xylem move`. Users write them,
-// so no controller reads them.
+// MovePrefix is the prefix of the labels and annotations of `kubectl xylem move`. The plugin writes
+// them with the user's permissions, so no controller reads them.
 const MovePrefix = "move.xylem.io/"
 
-// Names of Xylem in Kubernetes' own fields.
+// Names that Xylem uses in Kubernetes' own fields.
 const (
 	// ProvisionerName is the provisioner of the host's storage classes, the driver of the host PVs
 	// that mirror a leaf volume, and the name of the CSIDriver object. No CSI driver runs under
@@ -106,7 +106,7 @@ const (
 	AnnotationTried = Prefix + "tried"
 
 	// AnnotationSource is on root claims with a data source: <member cluster ID>/<UID of the source
-	// claim or snapshot>, once Xylem has selected that member. On their leaf claims, it is only the
+	// claim or snapshot>, once Xylem has selected that member. On leaf claims, the value is only the
 	// UID.
 	AnnotationSource = Prefix + "source"
 
@@ -150,8 +150,8 @@ const (
 	// AttributeHandle are also annotations, because the source of a PV is immutable.
 	AnnotationVolume = Prefix + "volume"
 
-	// AnnotationConsumer is on a promise that was placed in a member: the Pod for which the disk is
-	// provisioned, <namespace>/<name>/<UID>.
+	// AnnotationConsumer is on a promise that was placed in a member: <namespace>/<name>/<UID> of the
+	// Pod for which the disk is provisioned.
 	AnnotationConsumer = Prefix + "consumer"
 
 	// AnnotationUnusedSince is on a fulfilled promise with ReleaseWhenUnused: the time since which
@@ -159,7 +159,8 @@ const (
 	AnnotationUnusedSince = Prefix + "unused-since"
 
 	// AnnotationReleasing is on a fulfilled promise with ReleaseWhenUnused whose disk is being
-	// destroyed: the UID of the leaf PV. Until that is done, Xylem pushes no Pod that uses it.
+	// destroyed: the UID of the leaf PV. Until the disk is destroyed, Xylem pushes no Pod that uses
+	// the promise.
 	AnnotationReleasing = Prefix + "releasing"
 
 	// AnnotationAbandon, "true" on a host PV, abandons the leaf volume: Xylem no longer tracks it
@@ -232,28 +233,29 @@ const (
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
 	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities of the host for a class of a
-	// member whose driver publishes no capacity. Then capacity is an estimate, from the other
-	// members or from a size that the driver rejected. The scheduler ranks members by it, and
-	// excludes them by maximumVolumeSize.
+	// member whose driver publishes no capacity. The capacity is then an estimate, based on the other
+	// members or on a size that the driver rejected. The scheduler ranks members by it, and excludes
+	// them by maximumVolumeSize.
 	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
 
 	// LabelMove is on the claim, Pods and ConfigMap that `kubectl xylem move` creates: the move's ID.
 	// As an annotation, it is on the moved claim and on its old volume in the host.
 	LabelMove = MovePrefix + "id"
 
-	// AnnotationMoveClaim is on the claim and Pods that `kubectl xylem move` creates, and on a claim's
-	// old volume in the host, which it keeps: <namespace>/<name> of the moved claim.
+	// AnnotationMoveClaim is on the claim and Pods that `kubectl xylem move` creates, and on the moved
+	// claim's old volume in the host, which the command keeps: <namespace>/<name> of the moved claim.
 	AnnotationMoveClaim = MovePrefix + "claim"
 
-	// AnnotationMoveRun is on a claim whose move was undone before the claim was deleted: the ID of the
-	// run of the command. It changes the claim, so a delayed deletion by an earlier run fails.
+	// AnnotationMoveRun is on a claim whose move was undone before the claim was deleted: the ID of
+	// the command's run. Setting it changes the claim's resourceVersion, so a delayed deletion by an
+	// earlier run fails.
 	AnnotationMoveRun = MovePrefix + "run"
 
 	// AnnotationMovePolicy is on a claim's old volume in the host: its reclaim policy before the move.
 	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
-	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose member
-	// was deregistered: the name of its registration.
+	// AnnotationClusterGone is on host PVs and on VolumeSnapshotContents of the host whose member was
+	// deregistered: the name of the member's registration.
 	AnnotationClusterGone = Prefix + "cluster-gone"
 )
 
@@ -292,8 +294,8 @@ const (
 	// class.
 	ParameterMemberSnapshotClass = Prefix + "member-snapshot-class"
 
-	// ParameterReleaseGrace is how long Xylem keeps a disk after its last Pod if the class has
-	// ParameterRelease ReleaseWhenUnused: a Go duration.
+	// ParameterReleaseGrace is how long Xylem keeps a disk after its last Pod if the class's
+	// ParameterRelease is ReleaseWhenUnused: a Go duration.
 	ParameterReleaseGrace = Prefix + "release-grace"
 
 	// ParameterPlacementTimeout is how long a member may fail to satisfy a claim of the
@@ -307,42 +309,42 @@ const (
 	ReleaseWhenUnused      = "WhenUnused"
 )
 
-// PodPushed is the condition of a root Pod that shows whether Xylem pushed it, and where. It is
-// False, with a reason, if Xylem cannot push the Pod.
+// PodPushed shows whether Xylem pushed a root Pod, and where. It is False, with a reason, if Xylem
+// cannot push the Pod.
 const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 
-// PodPlaceable is the condition of an unschedulable root Pod that uses a claim of one of Xylem's
-// classes. While it is False, it shows why. It exists only while there is something to report.
+// PodPlaceable shows, while it is False, why a root Pod that uses a claim of one of Xylem's classes
+// is unschedulable. It exists only while there is something to report.
 const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 
-// NodeMemberAway is the condition of a virtual node that is True, with the cause, once its member
-// has been away for longer than the node's grace period. The Node may still be Ready.
+// NodeMemberAway is True, with the cause, once the member of a virtual node has been away for
+// longer than the node's grace period. The Node may still be Ready.
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
 
-// NodeCSINode is the condition of a virtual node that is False while the host's scheduler finds no
-// CSINode created by Xylem for the node. It exists only while there is something to report.
+// NodeCSINode is False while the host's scheduler finds no CSINode that Xylem created for a virtual
+// node. It exists only while there is something to report.
 const NodeCSINode corev1.NodeConditionType = Prefix + "CSINode"
 
 // TaintMemberAway is the key of the NoSchedule taint of a virtual node whose member is away and
 // whose registration keeps the Pods.
 const TaintMemberAway = Prefix + "member-away"
 
-// ClaimPlaced is the condition of a root claim that shows, while it is False, why Xylem cannot push
-// the claim to its member, and what to do. It exists only while there is something to report.
+// ClaimPlaced shows, while it is False, why Xylem cannot push a root claim to its member, and what
+// to do. It exists only while there is something to report.
 const ClaimPlaced corev1.PersistentVolumeClaimConditionType = Prefix + "Placed"
 
-// ClaimPlaceable is the condition of a root claim that shows, while it is False, why no member can
-// be selected for it. It exists only while there is something to report.
+// ClaimPlaceable shows, while it is False, why no member can be selected for a root claim. It
+// exists only while there is something to report.
 const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Placeable"
 
-// ClaimPromise is the condition of a root claim that is bound to a promise: True if there is a disk
-// (ReasonFulfilled), otherwise False with ReasonBroken, or with ReasonPromised after a few seconds.
+// ClaimPromise shows whether the disk of a root claim that is bound to a promise exists. It is True
+// if it does (ReasonFulfilled), otherwise False with ReasonBroken, or with ReasonPromised after a
+// few seconds.
 const ClaimPromise corev1.PersistentVolumeClaimConditionType = Prefix + "Promise"
 
-// ClaimAttached is the condition of a root claim whose volume the member must attach to a node
-// before a Pod can use it. It is True if the volume is attached, False if it is not or if the
-// driver reports an error, and Unknown while Xylem cannot read the member. Claims of drivers that
-// do not attach volumes do not have it.
+// ClaimAttached shows whether the volume of a root claim is attached to a node in the member. It is
+// True if the volume is attached, False if it is not or if the driver reports an error, and Unknown
+// while Xylem cannot read the member. Claims of drivers that do not attach volumes do not have it.
 const ClaimAttached corev1.PersistentVolumeClaimConditionType = Prefix + "Attached"
 
 // Reserved reports whether a label, annotation or taint key is Xylem's own.

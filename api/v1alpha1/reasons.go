@@ -1,8 +1,8 @@
 package v1alpha1
 
-// Every reason of an event, of a condition or of a Pod's status that Xylem writes is
-// a constant of this package, and internal/REASONS.md is generated from their comments: what
-// the reason means, and after "To do:" what the user can do.
+// Every reason of an event, of a condition or of a Pod's status that Xylem writes is a constant of
+// this package, and internal/REASONS.md is generated from the comments: each describes what the
+// reason means and, after "To do:", what the user can do.
 
 // Reasons why a claim is not placed or bound yet, in its conditions xylem.io/Placed and
 // xylem.io/Placeable, and in events. Pods that use a promise also report them, after the claim's
@@ -20,8 +20,8 @@ const (
 	// ReasonClassNotFound: the member has no StorageClass that the claim's class maps to.
 	// To do: create the class there, or map one in the registration (spec.storage).
 	ReasonClassNotFound = "MemberClassNotFound"
-	// ReasonPodRefused: the member's API server rejects the Pod that the claim waits for.
-	// To do: as for RefusedByMember.
+	// ReasonPodRefused: the member's API server rejects the Pod that the claim waits for. To do: as
+	// for RefusedByMember.
 	ReasonPodRefused = "PodRefusedByMember"
 	// ReasonPodUnschedulable: the member's scheduler finds no node for the Pod. The message quotes
 	// it. To do: nothing, if another member is suitable. Otherwise, add capacity, or the labels
@@ -34,7 +34,7 @@ const (
 	// another member is suitable. Otherwise, free or add capacity there.
 	ReasonOutOfSpace = "OutOfSpace"
 	// ReasonNotScheduled: Xylem reassigned the claim to another member, but the scheduler does not
-	// place its Pod there. To do: nothing. Xylem tries the next member. The Pod's events show why.
+	// schedule its Pod there. To do: nothing. Xylem tries the next member. The Pod's events show why.
 	ReasonNotScheduled = "NotScheduledThere"
 	// ReasonNamespaceConflict: the member's namespace with that name does not belong to this host.
 	// To do: ask the member's admin to label it xylem.io/host=<host cluster ID>, or use another
@@ -78,8 +78,8 @@ const (
 	// ReasonNoneConnected: none of the registered clusters is connected. To do: `kubectl
 	// get clusterregistrations` shows the causes.
 	ReasonNoneConnected = "NoMemberConnected"
-	// ReasonNotOffered: a Pod is waiting, and no member has the class. To do: the message shows
-	// what each member lacks.
+	// ReasonNotOffered: a Pod is waiting, and no member has the class. To do: create the class in a
+	// member, or map it in its registration (spec.storage). The message shows what each member lacks.
 	ReasonNotOffered = "ClassNotOffered"
 	// ReasonDataSourceUnsupported: the claim has a data source that Xylem cannot use: one in
 	// another namespace, one whose volume is not in a member, or a kind that the
@@ -158,8 +158,8 @@ const (
 	// it, and keeps its data. To do: if nobody needs the data, delete the claim that the
 	// message names in that member.
 	ReasonSurplusVolume = "SurplusVolume"
-	// ReasonAmbiguousVolume: several members have a volume with the name that the claim requests.
-	// To do: delete all of them except the right one.
+	// ReasonAmbiguousVolume: several members have a volume with the name that the claim requests. To
+	// do: delete all of these volumes except the right one.
 	ReasonAmbiguousVolume = "AmbiguousVolume"
 	// ReasonAdoptionUnconfirmed: the volume that the claim requests was abandoned, or its namespace
 	// was re-created; or a member has a volume for the claim, although Xylem never placed the claim
@@ -177,9 +177,9 @@ const (
 	ReasonSuspended = "DestructionSuspended"
 )
 
-// Reasons of the condition xylem.io/Promise of claims.
+// Reasons of the claim condition xylem.io/Promise.
 const (
-	// ReasonPromised: there is no disk yet. The member that the first Pod is scheduled to
+	// ReasonPromised: the disk does not exist yet. The member that the first Pod is scheduled to
 	// provisions one. To do: nothing.
 	ReasonPromised = "Promised"
 	// ReasonFulfilled: the disk exists; the message shows where. To do: nothing.
@@ -189,8 +189,8 @@ const (
 	ReasonBroken = "Broken"
 )
 
-// Reasons of the condition xylem.io/Attached of claims. While the member is away, it is
-// MemberAway, and after its deregistration ClusterGone.
+// Reasons of the claim condition xylem.io/Attached. While the member is away, the reason is
+// MemberAway. After the member's deregistration, it is ClusterGone.
 const (
 	// ReasonAttached: the volume is attached to the node of the member that the message
 	// names. To do: nothing.
@@ -247,24 +247,24 @@ const (
 	// The message quotes the member. The claim's Pods also report it. To do: nothing, or fix that
 	// member.
 	ReasonPlacementMoved = "PlacementMoved"
-	// ReasonPlacementFailed: reported on Pods. No member could satisfy the Pod's claims, or no
-	// other member can take them. The message quotes each member. If the Pod uses a promise, Xylem
-	// sets its phase to Failed, so that its owner re-creates it. To do: fix one of the members.
+	// ReasonPlacementFailed: no member could satisfy the Pod's claims, or no other member can take
+	// them. The message quotes each member. If the Pod uses a promise, Xylem sets its phase to Failed,
+	// so that its owner re-creates it. Reported on Pods. To do: fix one of the members.
 	ReasonPlacementFailed = "PlacementFailed"
 	// ReasonPromiseFulfilled: the member has provisioned the disk of a promise. The Pods also
 	// report it. To do: nothing.
 	ReasonPromiseFulfilled = "PromiseFulfilled"
-	// ReasonPromiseBroken: the claim is Bound to a promise, but the member does not provision the
-	// disk or has lost it. The message quotes the member. To do: as for the reason at the beginning
-	// of the message.
+	// ReasonPromiseBroken: the claim is Bound to a promise, but the member does not provision the disk
+	// or has lost it. The message quotes the member. To do: as for the reason at the beginning of the
+	// message.
 	ReasonPromiseBroken = "PromiseBroken"
-	// ReasonVolumeReleased: no Pod uses the promise any longer, and Xylem destroys its disk, as the
-	// class requests (xylem.io/release: WhenUnused). To do: nothing.
+	// ReasonVolumeReleased: the promise is no longer used by any Pod, and Xylem destroys its disk, as
+	// the class requests (xylem.io/release: WhenUnused). To do: nothing.
 	ReasonVolumeReleased = "VolumeReleased"
 )
 
-// Reasons on Pods. They are those of the condition xylem.io/Pushed, and of events. A Pod also
-// reports the reasons of its claims and its namespace, above.
+// Reasons on Pods, in the condition xylem.io/Pushed and in events. A Pod also reports the reasons
+// of its claims and its namespace, above.
 const (
 	// ReasonPushed: the Pod runs in the member, or is about to start there. The message has the UID
 	// of its leaf Pod. To do: nothing.
@@ -282,8 +282,8 @@ const (
 	// belong to the Pod. To do: delete that claim, or rename the Pod.
 	ReasonClaimForeign = "ClaimNotOfPod"
 	// ReasonVolumeUnreachable: the Pod is on a node of another member, or of the host itself, which
-	// cannot reach its volumes. To do: let the scheduler place the Pod. If it uses a promise that
-	// any member may fulfill, in a host before Kubernetes 1.37, set nodeSelector
+	// cannot reach the Pod's volumes. To do: let the scheduler place the Pod. If it uses a promise
+	// that any member may fulfill, in a host before Kubernetes 1.37, set nodeSelector
 	// xylem.io/virtual-node: "true".
 	ReasonVolumeUnreachable = "VolumeUnreachable"
 	// ReasonVolumeAwaited: the Pod no longer waits for the leaf of a claim. To do: nothing.
@@ -318,8 +318,8 @@ const (
 	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims of one
 	// member.
 	ReasonVolumesApart = "VolumesApart"
-	// ReasonNoMemberFits: every member lacks something that the Pod needs. The message shows the
-	// cause for each member. To do: remove the cause for one of them.
+	// ReasonNoMemberFits: every member lacks something that the Pod needs. The message shows the cause
+	// for each member. To do: remove the cause for one of the members.
 	ReasonNoMemberFits = "NoMemberFits"
 	// ReasonFieldsLeftOut: the Pod runs in the member without the fields that the message names. To
 	// do: nothing, if it does not need them. internal/mirror/FIELDS.md explains why.
@@ -333,8 +333,8 @@ const (
 	ReasonEvicted = "Evicted"
 )
 
-// Reasons of Pods that Xylem ended. They are in status.reason and in conditions. Where the kubelet
-// has a reason for the same case, Xylem uses it.
+// Reasons of Pods that Xylem ended. They are in status.reason and in conditions. If the kubelet has
+// a reason for the same case, Xylem uses that reason.
 const (
 	// ReasonLeafVanished: the Pod's leaf was deleted in the member. Xylem never silently runs it
 	// again. To do: nothing. Its owner creates another one.
@@ -360,14 +360,14 @@ const (
 	// ReasonPodOSNotSupported: the Pod requires another operating system. To do: let the
 	// scheduler place the Pod.
 	ReasonPodOSNotSupported = "PodOSNotSupported"
-	// ReasonPodFailed: in the conditions Ready and ContainersReady: Xylem ended the Pod. To do: see
-	// its status.reason.
+	// ReasonPodFailed: Xylem ended the Pod. Reported in the conditions Ready and ContainersReady. To
+	// do: see the Pod's status.reason.
 	ReasonPodFailed = "PodFailed"
 	// ReasonContainerStatusUnknown: Xylem did not observe how the container ended. To do:
 	// nothing.
 	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
-	// ReasonReadinessGates: in the condition Ready: a readiness gate of the host is not true. To
-	// do: check the controller that sets the gate.
+	// ReasonReadinessGates: a readiness gate is not True on the Pod in the host. Reported in the
+	// condition Ready. To do: check the controller that sets the gate.
 	ReasonReadinessGates = "ReadinessGatesNotReady"
 )
 
@@ -405,7 +405,7 @@ const (
 	// ReasonRegistrationGone: the node's registration was deleted while Pods were bound to the
 	// node. To do: register the cluster again, or delete the Pods and the node.
 	ReasonRegistrationGone = "RegistrationGone"
-	// ReasonNotMeasured: the member's nodes measure this. To do: nothing.
+	// ReasonNotMeasured: only the member's nodes measure this pressure. To do: nothing.
 	ReasonNotMeasured = "NotMeasured"
 	// ReasonNetworkOfMember: Pods on this node use the member's network. To do: nothing.
 	ReasonNetworkOfMember = "NetworkOfMember"
@@ -414,15 +414,15 @@ const (
 // Reasons of orphaned volumes. They are in a registration's status.orphans, and in one
 // OrphanedVolume event for each volume. Xylem does not destroy these volumes.
 const (
-	// ReasonOrphanedVolume: in an event on the registration: a volume in the member has no root. To
-	// do: re-create its claim with spec.volumeName to use it again, or set its policy to Delete
-	// there and delete its leaf claim.
+	// ReasonOrphanedVolume: a volume in the member has no root. Reported in an event on the
+	// registration. To do: re-create its claim with spec.volumeName to use it again, or set its policy
+	// to Delete there and delete its leaf claim.
 	ReasonOrphanedVolume = "OrphanedVolume"
-	// ReasonRootGone: the volume's claim and its PersistentVolume in the host no longer
-	// exist. To do: as for OrphanedVolume.
+	// ReasonRootGone: the volume's claim and its PersistentVolume in the host no longer exist. To do:
+	// as for OrphanedVolume.
 	ReasonRootGone = "RootGone"
-	// ReasonRootReplaced: the volume's claim and its PersistentVolume in the host no longer exist,
-	// and another claim now has the claim's name. To do: as for OrphanedVolume.
+	// ReasonRootReplaced: the volume's claim and its PersistentVolume in the host no longer exist, and
+	// another claim now has the claim's name. To do: as for OrphanedVolume.
 	ReasonRootReplaced = "RootReplaced"
 	// ReasonWithdrawnLate: a provisioner created the volume after Xylem had withdrawn its claim. No
 	// Pod ever used it. To do: delete it there.
@@ -465,23 +465,23 @@ const (
 	// the snapshot. Its data is still in the member. To do: register the cluster again, or
 	// delete the snapshot.
 	ReasonSnapshotAbandoned = "SnapshotAbandoned"
-	// ReasonOrphanedSnapshot: in an event on the registration: no content in the host represents a
-	// snapshot in the member. To do: as for OrphanedSnapshots.
+	// ReasonOrphanedSnapshot: a snapshot in the member has no VolumeSnapshotContent in the host.
+	// Reported in an event on the registration. To do: as for OrphanedSnapshots.
 	ReasonOrphanedSnapshot = "OrphanedSnapshot"
 )
 
 // Reasons of events on other objects.
 const (
-	// ReasonForcedDeregistration: on the registration: Xylem abandoned the member without
-	// contacting it. The message lists the objects that are left there. To do: clean them up if the
+	// ReasonForcedDeregistration: Xylem abandoned the member without contacting it. The message lists
+	// the objects that are left there. Reported on the registration. To do: clean them up if the
 	// member comes back.
 	ReasonForcedDeregistration = "ForcedDeregistration"
-	// ReasonEndpointsInMember: on a Service of the host, once: it selects Pods that run in a
-	// member. Xylem does not connect networks. To do: set spec.node.podCIDRs of the registration if
-	// the networks are connected, and check the route.
+	// ReasonEndpointsInMember: a Service of the host selects Pods that run in a member. Xylem does not
+	// connect networks. Reported once on the Service. To do: set spec.node.podCIDRs of the
+	// registration if the networks are connected, and check the route.
 	ReasonEndpointsInMember = "EndpointsInMember"
-	// ReasonNotOfXylem: on a CSIDriver, csi.xylem.io or mock.csi.virtual-kubelet.io: Xylem did not
-	// create it, and its settings differ from what Xylem needs. To do: delete it, so that Xylem
-	// creates it again.
+	// ReasonNotOfXylem: Xylem did not create the CSIDriver csi.xylem.io or
+	// mock.csi.virtual-kubelet.io, and its settings differ from what Xylem needs. To do: delete it, so
+	// that Xylem creates it again.
 	ReasonNotOfXylem = "NotOfXylem"
 )

@@ -19,7 +19,7 @@ import (
 )
 
 // completer is the name of the program that kubectl runs to complete this plugin's arguments. A
-// link with that name to the plugin is sufficient.
+// symlink to the plugin with that name is sufficient.
 const completer = "kubectl_complete-xylem"
 
 func main() {
@@ -36,7 +36,7 @@ func main() {
 	os.Exit(code)
 }
 
-// logTo makes client-go log to a stream, each line once.
+// logTo makes client-go write its logs to a stream, each line once.
 func logTo(w io.Writer) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)

@@ -17,16 +17,16 @@ import (
 	"github.com/xylem-io/xylem/internal/manager"
 )
 
-// errUsage is for users who run the command manually.
+// errUsage explains the command to users who run it manually.
 var errUsage = errors.New(`usage: manager check installed|removable [flags]
 installed: checks whether an installation works, for helm test
-removable: checks that no object waits for the manager any longer, for helm uninstall`)
+removable: checks that no object still waits for the manager, for helm uninstall`)
 
-// errCheck is the error after all failed checks have reported their own errors.
+// errCheck is returned after all failed checks have reported their own errors.
 var errCheck = errors.New("some checks FAILED: see above")
 
-// runCheck is the command that the charts' hooks run, because the image contains no other
-// program.
+// runCheck implements the command `manager check`. The charts' hooks run it, because the image
+// contains no other program.
 func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 || args[0] != "installed" && args[0] != "removable" {
 		return errUsage
@@ -35,7 +35,7 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("manager check "+what, flag.ContinueOnError)
 	flags.SetOutput(out)
 	namespace := flags.String("namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the manager; "+v1alpha1.DefaultNamespace+" if neither this nor POD_NAMESPACE is given.")
-	timeout := flags.Duration("timeout", 5*time.Second, "Time for which failing checks are retried.")
+	timeout := flags.Duration("timeout", 5*time.Second, "How long to retry failing checks.")
 	rights := flags.String("rights", "", "File with the permissions that the manager's account must have: a list of {namespace, rules}.")
 	installation := check.Installation{Lease: manager.LeaderElectionID}
 	flags.StringVar(&installation.Deployment, "deployment", "xylem-controller-manager", "Name of the manager's Deployment.")

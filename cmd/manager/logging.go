@@ -7,11 +7,11 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// bodies is the level from which client-go logs the bodies of requests and responses, including
-// Secrets (k8s.io/client-go/rest, logBody).
+// bodies is the lowest level at which client-go logs the bodies of requests and responses,
+// including Secrets (k8s.io/client-go/rest, logBody).
 const bodies = zapcore.Level(-8)
 
-// discreet returns the requested level, limited to a level below bodies.
+// discreet lowers the requested level if needed, so that client-go does not log bodies.
 func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if asked == nil || !asked.Enabled(bodies) {
 		return asked
@@ -19,9 +19,9 @@ func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	return bodies + 1
 }
 
-// lazySink keeps values and encodes them only when a line is logged. Each reconcile has its own
-// logger with several values, but few log a line. Encoding the values took a twentieth of the
-// manager's CPU time.
+// lazySink keeps values and encodes them only when a line is logged. Each reconcile creates a
+// logger with several values, but few reconciles log a line. Encoding the values took a twentieth
+// of the manager's CPU time.
 type lazySink struct {
 	logr.LogSink
 	values []any

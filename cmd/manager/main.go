@@ -1,5 +1,5 @@
-// Command manager runs Xylem's controllers against the host cluster. As `manager check`, it
-// checks whether an installation works, or may be removed.
+// Command manager runs Xylem's controllers against the host cluster. As `manager check`, it checks
+// whether an installation works, or can be removed.
 package main
 
 import (
@@ -24,7 +24,7 @@ func main() {
 		return
 	}
 	var options manager.Options
-	// Errors name the operation and the object, so a stack adds nothing.
+	// Errors name the operation and the object, so a stack trace adds nothing.
 	logging := zap.Options{StacktraceLevel: zapcore.PanicLevel}
 	options.AddFlags(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)

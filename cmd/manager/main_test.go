@@ -16,12 +16,12 @@ func TestDiscreet(t *testing.T) {
 	}
 	for asked, want := range map[zapcore.Level]zapcore.Level{zapcore.InfoLevel: zapcore.InfoLevel, zapcore.DebugLevel: zapcore.DebugLevel, -5: -5, -7: -7, -8: -7, -10: -7} {
 		if got := discreet(asked); got != want {
-			t.Errorf("%d became %v, want %d", asked, got, want)
+			t.Errorf("level %d became %v, want %d", asked, got, want)
 		}
 	}
 }
 
-// A line contains the values of its own logger, and no other logger's.
+// A line contains only the values of its own logger.
 func TestLazyValues(t *testing.T) {
 	var out bytes.Buffer
 	log := lazy(zap.New(zap.WriteTo(&out))).WithName("manager").WithValues("controller", "root_pv")
@@ -45,6 +45,6 @@ func TestLazyValues(t *testing.T) {
 		}
 	}
 	if decoder.More() {
-		t.Error("a line that must not be logged")
+		t.Error("logged a line above the enabled level")
 	}
 }

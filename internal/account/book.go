@@ -17,55 +17,57 @@ import (
 const (
 	// RootGone: the claim for which it was created is gone, and no host PV represents it.
 	RootGone = v1alpha1.ReasonRootGone
-	// RootReplaced: as RootGone, but another claim has the claim's name.
+	// RootReplaced: like RootGone, but another claim now has the same name.
 	RootReplaced = v1alpha1.ReasonRootReplaced
-	// Surplus: its claim exists, and has its volume elsewhere.
+	// Surplus: its claim exists, but is bound to a different volume.
 	Surplus = v1alpha1.ReasonSurplusVolume
-	// WithdrawnLate: a provisioner finished it for a withdrawn claim.
+	// WithdrawnLate: a provisioner created it after its claim was withdrawn.
 	WithdrawnLate = v1alpha1.ReasonWithdrawnLate
 )
 
 // Orphan is one of Xylem's leaf volumes that has no root.
 type Orphan struct {
-	// Volume and UID of the leaf PV.
+	// Volume is the name of the leaf PV, and UID its UID.
 	Volume string
 	UID    types.UID
-	// Root is the claim for which it was created.
+	// Root is the claim for which the volume was created.
 	Root types.NamespacedName
 	// Reason is one of the constants above, and Message explains it.
 	Reason, Message string
 }
 
-// Orphans is the last account of a member's volumes.
+// Orphans is the latest inventory of a member's orphaned volumes.
 type Orphans struct {
-	// Known: both sides were read completely at least once since the manager started.
+	// Known reports whether host and member were read completely at least once since the manager
+	// started.
 	Known bool
-	// Found has the orphans in the last complete account, by name.
+	// Found lists the orphans in the last complete inventory, sorted by name.
 	Found []Orphan
-	// Err is why there is no newer account, or "".
+	// Err explains why there is no newer inventory. It is "" if there was no error.
 	Err string
-	// Since is when the orphans became unknown, if Err is not empty.
+	// Since is the time when the inventory first failed, if Err is not empty.
 	Since time.Time
 }
 
-// Book has the accounts of all members, by registration.
+// Book keeps the inventories of all members, by registration.
 type Book struct {
 	mu      sync.Mutex
 	orphans map[string]Orphans
-	// snapshots without a content in the host: Volume of an Orphan is the leaf content.
+	// snapshots are the leaf snapshots without a content in the host. Orphan.Volume is the name of
+	// the leaf content.
 	snapshots  map[string]Orphans
 	stuck      map[string]Stuck
 	candidates map[string]*candidates
 	explain    map[string]Explainer
 	waker      route.Waker
-	found      route.Waker   // of those whose orphans are others than before
-	changed    chan struct{} // holds a token if anything has
+	found      route.Waker   // enqueues for members whose orphans changed
+	changed    chan struct{} // holds a token after any change
 }
 
-// candidates are the volumes of a member that its cache shows without a root.
+// candidates are a member's volumes that have no root according to its cache.
 type candidates struct {
 	names map[string]struct{}
-	gone  map[string]struct{} // since the current account began; otherwise nil
+	gone  map[string]struct{} // deleted since the current inventory began; nil without one
 	woken chan struct{}       // holds a token after a change
 }
 
@@ -85,11 +87,11 @@ func NewBook() *Book {
 	}
 }
 
-// Changed returns a channel with a token when facts about any member change, for example after
-// its first account. It is for one reader.
+// Changed returns a channel with a token when facts about any member change, for example after its
+// first inventory. It supports only one reader.
 func (b *Book) Changed() <-chan struct{} { return b.changed }
 
-// Orphans returns the orphans of a member, as last known.
+// Orphans returns a member's last known orphans.
 func (b *Book) Orphans(registration string) Orphans {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -98,8 +100,8 @@ func (b *Book) Orphans(registration string) Orphans {
 	return o
 }
 
-// Rivals returns the other members whose last account has an orphan of that name for a claim of
-// the same namespace and name.
+// Rivals returns the other members whose last inventory contains an orphan with the given name for
+// the same claim.
 func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,15 +116,15 @@ func (b *Book) Rivals(registration, volume string, root types.NamespacedName) []
 	return rivals
 }
 
-// Looking records that an account of a member has begun.
+// Looking records that a member's inventory has begun.
 func (b *Book) Looking(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.candidatesOf(registration).gone = map[string]struct{}{}
 }
 
-// Found records a complete account of a member. A new orphan, or a volume that was deleted
-// since the account began, triggers another account.
+// Found records a member's complete inventory. If one of the orphans was deleted after the
+// inventory began, Found triggers another inventory.
 func (b *Book) Found(registration string, found []Orphan) {
 	if b.change(b.orphans, registration, complete(found)) {
 		b.found.Wake(registration)
@@ -136,8 +138,9 @@ func (b *Book) Found(registration string, found []Orphan) {
 	s.gone = nil
 }
 
-// Unknown records that an account of a member failed. It keeps the first cause and time,
-// because later causes differ only in their text, and the orphans that were found last.
+// Unknown records that a member's inventory failed. It keeps the first cause and time, because
+// later causes differ only in their text. It also keeps the orphans from the last complete
+// inventory.
 func (b *Book) Unknown(registration, why string, now time.Time) {
 	b.change(b.orphans, registration, failed(why, now))
 }
@@ -154,8 +157,8 @@ func failed(why string, now time.Time) func(*Orphans) {
 	}
 }
 
-// change changes what one of the book's maps has of a member, and reports whether others were
-// found.
+// change updates a member's entry in one of the book's maps, and reports whether its orphans
+// changed.
 func (b *Book) change(of map[string]Orphans, registration string, change func(*Orphans)) bool {
 	b.mu.Lock()
 	before := of[registration]
@@ -169,7 +172,7 @@ func (b *Book) change(of map[string]Orphans, registration string, change func(*O
 	return !slices.Equal(before.Found, after.Found)
 }
 
-// Snapshots returns a member's snapshots without a content in the host, as last known.
+// Snapshots returns a member's last known snapshots without a content in the host.
 func (b *Book) Snapshots(registration string) Orphans {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -178,17 +181,18 @@ func (b *Book) Snapshots(registration string) Orphans {
 	return o
 }
 
-// FoundSnapshots records a complete account of a member's snapshots.
+// FoundSnapshots records a complete inventory of a member's snapshots.
 func (b *Book) FoundSnapshots(registration string, found []Orphan) {
 	b.change(b.snapshots, registration, complete(found))
 }
 
-// UnknownSnapshots records that a member's snapshots could not be accounted for, as Unknown does.
+// UnknownSnapshots records that the inventory of a member's snapshots failed. It works like
+// Unknown.
 func (b *Book) UnknownSnapshots(registration, why string, now time.Time) {
 	b.change(b.snapshots, registration, failed(why, now))
 }
 
-// RequestAccount requests another account of a member soon, because an object may have no root.
+// RequestAccount requests another inventory of a member, because an object may have lost its root.
 func (b *Book) RequestAccount(registration string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,8 +214,8 @@ func (b *Book) Forget(registration string) {
 	}
 }
 
-// SetCandidate records whether a member's cache shows a volume without a root. A new candidate
-// triggers an account. A volume that has a root counts as gone.
+// SetCandidate records whether a volume has no root according to its member's cache. A new
+// candidate triggers an inventory. SetCandidate treats a volume that has a root as gone.
 func (b *Book) SetCandidate(registration, volume string, is bool) {
 	if !is {
 		b.Gone(registration, volume)
@@ -226,8 +230,8 @@ func (b *Book) SetCandidate(registration, volume string, is bool) {
 	}
 }
 
-// Gone records that a member's cache has no volume of that name. It triggers an account if the
-// volume was a candidate or was found by the last or the current account.
+// Gone records that a volume is missing from its member's cache. It triggers an inventory if the
+// volume was a candidate, or was an orphan in the last inventory.
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -243,8 +247,8 @@ func (b *Book) Gone(registration, volume string) {
 	}
 }
 
-// Suspicions starts the candidates of a new connection to a member. The channel has a token
-// whenever they have changed.
+// Suspicions resets the candidates for a new connection to a member. The channel receives a token
+// whenever they change.
 func (b *Book) Suspicions(registration string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -265,8 +269,8 @@ func (b *Book) candidatesOf(registration string) *candidates {
 // change.
 func (b *Book) Source() source.Source { return b.waker.Source() }
 
-// FoundSource enqueues the requests of a registration's name whenever the orphans found in its
-// member change.
+// FoundSource enqueues the requests for a registration's name whenever the orphans in its member
+// change.
 func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
 
 func (b *Book) wake(registration string) {

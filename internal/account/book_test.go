@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// A volume that was found to be an orphan, and that was deleted before anything made it a
-// candidate, triggers another account. Otherwise, it would be shown as an orphan until the next
-// periodic one.
+// The deletion of an orphan triggers another inventory even if the orphan was never a candidate.
+// Otherwise, it would be reported as an orphan until the next periodic inventory.
 func TestSuspicions(t *testing.T) {
 	const member, volume = "cluster38", "pvc-1"
 	found := []Orphan{{Volume: volume}}
@@ -20,19 +19,19 @@ func TestSuspicions(t *testing.T) {
 		happens func(*Book)
 		want    bool
 	}{
-		"nothing":                                {func(*Book) {}, false},
-		"a candidate":                            {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
-		"not a candidate":                        {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
-		"gone":                                   {func(b *Book) { b.Gone(member, volume) }, false},
-		"found":                                  {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
-		"found, and gone":                        {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
-		"gone, and found":                        {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"found, and it now has a root":           {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
-		"a volume with a root becomes an orphan": {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
-		"gone before the comparison":             {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another volume is deleted":              {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
-		"of another member":                      {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
-		"found while away":                       {func(b *Book) { b.Found(member, found) }, false},
+		"nothing":             {func(*Book) {}, false},
+		"a candidate":         {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
+		"not a candidate":     {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
+		"gone":                {func(b *Book) { b.Gone(member, volume) }, false},
+		"found":               {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
+		"found, then deleted": {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
+		"deleted during the inventory, then found": {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"found, then gets a root":                  {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
+		"a volume with a root becomes an orphan":   {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
+		"deleted before the inventory":             {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
+		"another volume is deleted":                {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"another member's volume is deleted":       {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
+		"found without a started inventory":        {func(b *Book) { b.Found(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			book := NewBook()
@@ -41,11 +40,11 @@ func TestSuspicions(t *testing.T) {
 			select {
 			case <-woken:
 				if !tc.want {
-					t.Error("an unneeded account")
+					t.Error("unexpected inventory")
 				}
 			default:
 				if tc.want {
-					t.Error("no further account")
+					t.Error("no inventory was triggered")
 				}
 			}
 		})
@@ -63,13 +62,13 @@ func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 	book.Gone("cluster38", "pvc-1")
 	select {
 	case <-woken:
-		t.Error("another account")
+		t.Error("unexpected inventory")
 	default:
 	}
 }
 
-// Claims for which two members have a volume wait for a change of the others' orphans. No other
-// change in an account enqueues them.
+// Claims for which two members have a volume are enqueued when the other members' orphans change.
+// No other change in an inventory enqueues them.
 func TestFoundSource(t *testing.T) {
 	book := NewBook()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -89,15 +88,15 @@ func TestFoundSource(t *testing.T) {
 		does func()
 		want []string
 	}{
-		{"nothing is found", func() { book.Found("cluster38", nil) }, nil},
-		{"one is found", func() { book.Found("cluster38", found) }, []string{"cluster38"}},
-		{"it is found again", func() { book.Found("cluster38", found) }, nil},
-		{"unknown again", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
-		{"it is known again", func() { book.Found("cluster38", found) }, nil},
-		{"it is deleted", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
-		{"another has one", func() { book.Found("cluster39", found) }, []string{"cluster39"}},
-		{"and is no longer reported", func() { book.Forget("cluster39") }, []string{"cluster39"}},
-		{"a member without orphans is dropped", func() { book.Forget("cluster38") }, nil},
+		{"no orphan is found", func() { book.Found("cluster38", nil) }, nil},
+		{"an orphan is found", func() { book.Found("cluster38", found) }, []string{"cluster38"}},
+		{"the same orphan is found again", func() { book.Found("cluster38", found) }, nil},
+		{"the inventory fails", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
+		{"the inventory succeeds again", func() { book.Found("cluster38", found) }, nil},
+		{"the orphan is deleted", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
+		{"another member has an orphan", func() { book.Found("cluster39", found) }, []string{"cluster39"}},
+		{"the other member is dropped", func() { book.Forget("cluster39") }, []string{"cluster39"}},
+		{"a member without orphans is dropped: no change", func() { book.Forget("cluster38") }, nil},
 	} {
 		woken = nil
 		step.does()

@@ -16,7 +16,7 @@ var (
 	}, []string{"cluster"})
 	orphanedSnapshots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_orphaned_snapshots",
-		Help: "Snapshots in a member that no content of the host represents, as of the last complete comparison of both sides. Absent while unknown, or if the host or the member does not serve snapshots.",
+		Help: "Snapshots in a member that no host content represents, as of the last complete comparison of both sides. Absent while unknown, or if the host or the member does not serve snapshots.",
 	}, []string{"cluster"})
 	snapshots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_snapshots",
@@ -24,7 +24,7 @@ var (
 	}, []string{"cluster", "state"})
 	namespaces = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_namespaces_admitted",
-		Help: "Namespaces of the host that a registration's spec.namespaces admits. Absent if it has none.",
+		Help: "Host namespaces that a registration's spec.namespaces admits. Absent if the registration has no spec.namespaces.",
 	}, []string{"cluster"})
 	notAdmitted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_objects_not_admitted",
@@ -49,36 +49,36 @@ var (
 	}, []string{"cluster"})
 	hostBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_claim_host_bound_seconds",
-		Help:    "Time from when a leaf claim is bound until its root is bound in the host, or its promise fulfilled: what Xylem adds.",
+		Help:    "Time from when a leaf claim is bound until its root is bound in the host, or its promise is fulfilled: the latency that Xylem adds.",
 		Buckets: passageBuckets,
 	}, []string{"cluster"})
 )
 
-// passageBuckets go from 10 ms, less than what two API servers take, to 5 minutes.
+// passageBuckets range from 10 ms, which is faster than two API servers can respond, to 5 minutes.
 var passageBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
 func init() {
 	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, snapshots, namespaces, notAdmitted, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
 }
 
-// CountOrphans reports a complete account in the metrics.
+// CountOrphans reports a complete inventory in the metrics.
 func CountOrphans(registration string, n int, at time.Time) {
 	orphaned.WithLabelValues(registration).Set(float64(n))
 	accounted.WithLabelValues(registration).Set(float64(at.Unix()))
 }
 
-// UncountOrphans removes the series of a member whose orphans are unknown.
+// UncountOrphans removes a member's series when its orphans are unknown.
 func UncountOrphans(registration string) { orphaned.DeleteLabelValues(registration) }
 
-// CountSnapshotOrphans shows a complete account of snapshots in the metrics.
+// CountSnapshotOrphans reports a complete inventory of snapshots in the metrics.
 func CountSnapshotOrphans(registration string, n int) {
 	orphanedSnapshots.WithLabelValues(registration).Set(float64(n))
 }
 
-// UncountSnapshotOrphans removes the metric of what is no longer known.
+// UncountSnapshotOrphans removes a member's series when its orphaned snapshots are unknown.
 func UncountSnapshotOrphans(registration string) { orphanedSnapshots.DeleteLabelValues(registration) }
 
-// CountSnapshots shows in the metrics how many snapshots of a member are in each state.
+// CountSnapshots reports in the metrics how many of a member's snapshots are in each state.
 func CountSnapshots(registration string, counts v1alpha1.SnapshotCounts) {
 	for state, n := range map[string]int32{"ready": counts.Ready, "pending": counts.Pending, "deleting": counts.Deleting} {
 		snapshots.WithLabelValues(registration, state).Set(float64(n))
@@ -90,8 +90,8 @@ func UncountSnapshots(registration string) {
 	snapshots.DeletePartialMatch(prometheus.Labels{"cluster": registration})
 }
 
-// CountNamespaces shows in the metrics how many of the host's namespaces a member admits, and how
-// many claims and Pods of other namespaces it has.
+// CountNamespaces reports in the metrics how many of the host's namespaces a member admits, and how
+// many claims and Pods from other namespaces it contains.
 func CountNamespaces(registration string, admitted, claims, pods int) {
 	namespaces.WithLabelValues(registration).Set(float64(admitted))
 	notAdmitted.WithLabelValues(registration, "PersistentVolumeClaim").Set(float64(claims))
@@ -104,7 +104,7 @@ func UncountNamespaces(registration string) {
 	notAdmitted.DeletePartialMatch(prometheus.Labels{"cluster": registration})
 }
 
-// CountStuck shows a member's stuck deletions in the metrics.
+// CountStuck reports a member's stuck deletions in the metrics.
 func CountStuck(registration string, n int, oldest time.Duration) {
 	stuckDeletions.WithLabelValues(registration).Set(float64(n))
 	oldestStuck.WithLabelValues(registration).Set(oldest.Seconds())

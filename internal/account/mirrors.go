@@ -15,18 +15,18 @@ import (
 )
 
 // Mirrors records the host PVs that were created for claims and may still bind them. A lagging
-// cache does not show them, and no other object of the host names them before the claim is bound.
-// With Mirrors, Xylem mirrors at most one leaf volume for a claim, however many leaf claims there
-// are, in any member (I3).
+// cache does not contain them, and no other host object names them before the claim is bound.
+// Mirrors ensures that Xylem mirrors at most one leaf volume for a claim, regardless of how many
+// leaf claims exist in all members (I3).
 //
-// It costs no write and usually no read, because this process knows the PVs that it creates.
-// One live list finds those of earlier processes.
+// It needs no writes and usually no reads, because this process records the PVs that it creates.
+// One live list finds the PVs that earlier processes created.
 type Mirrors struct {
 	host, live client.Reader
 
 	mu     sync.Mutex
 	listed bool
-	made   map[types.UID]*made // by the UID of the claim
+	made   map[types.UID]*made // by claim UID
 }
 
 // made is a host PV that was created, or is being created, for a claim.
@@ -35,23 +35,22 @@ type made struct {
 	pending bool
 }
 
-// NewMirrors creates a Mirrors that reads the host's cache, and reads live where it needs
-// proof.
+// NewMirrors creates a Mirrors that reads the host's cache, and reads live when it needs proof.
 func NewMirrors(host, live client.Reader) *Mirrors {
 	return &Mirrors{host: host, live: live, made: map[types.UID]*made{}}
 }
 
-// Of returns the name of the host PV that was created for a claim that was seen unbound, and
-// may still bind it, or "".
+// Of returns the name of the host PV that was created for a claim and may still bind it, or "". The
+// caller has observed the claim as unbound.
 func (m *Mirrors) Of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.of(ctx, claim)
 }
 
-// Begin records that a host PV of the given name is about to be created for a claim that was
-// seen unbound, until end is called. If there is another one, Begin returns its name and
-// records nothing.
+// Begin records that a host PV with the given name is being created for a claim that the caller has
+// observed as unbound. The record lasts until end is called. If another host PV exists, Begin
+// returns its name and records nothing.
 func (m *Mirrors) Begin(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (other string, end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,8 +97,8 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo returns the volume to which the claim is bound now. Its mirror was dropped for that
-// reason, after the caller had read the cache.
+// boundTo returns the volume to which the claim is bound by now. The binding may be newer than the
+// caller's view: the claim's mirror was then already dropped.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))
 	if err != nil || now == nil || now.UID != claim.UID {
@@ -108,7 +107,7 @@ func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return now.Spec.VolumeName, nil
 }
 
-// list finds, once, the PVs that earlier processes created.
+// list finds the PVs that earlier processes created. It reads them only once.
 func (m *Mirrors) list(ctx context.Context) error {
 	if m.listed {
 		return nil
@@ -126,14 +125,14 @@ func (m *Mirrors) list(ctx context.Context) error {
 		err = failed
 	}
 	if err != nil {
-		return fmt.Errorf("list the volumes that were created for claims before: %w", err)
+		return fmt.Errorf("list the volumes that earlier processes created for claims: %w", err)
 	}
 	m.listed = true
 	return nil
 }
 
-// note records a host PV of Xylem that may still bind its claim, or whose claim may not show
-// the binding yet, because the host's PV controller writes the claim last.
+// note records a host PV created by Xylem that may still bind its claim. This includes a bound PV
+// whose claim may not show the binding yet, because the host's PV controller writes the claim last.
 func (m *Mirrors) note(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ref := pv.Spec.ClaimRef
 	if ref == nil || !binds(pv, ref.UID) || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName {

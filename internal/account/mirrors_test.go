@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// volumesAnd is a reader of the given PVs and claims.
+// volumesAnd is a reader that returns the given PVs and claim.
 type volumesAnd struct {
 	client.Reader
 	volumes map[string]*corev1.PersistentVolume
@@ -62,22 +62,22 @@ func hostVolume(name string, claim types.UID, phase corev1.PersistentVolumePhase
 	return pv
 }
 
-// One live list finds what an earlier process created, regardless of the cache.
+// One live list finds the PVs that an earlier process created, regardless of the cache.
 func TestMirrorsOfEarlierProcesses(t *testing.T) {
 	bound := root.DeepCopy()
 	bound.Spec.VolumeName = "pv-1"
 	for name, tc := range map[string]struct {
 		pv    *corev1.PersistentVolume
-		claim *corev1.PersistentVolumeClaim // as the cache shows it
+		claim *corev1.PersistentVolumeClaim // as in the cache
 		want  string
 	}{
 		"none":                                  {pv: hostVolume("pv-1", "other", corev1.VolumeAvailable)},
-		"not bound yet":                         {pv: hostVolume("pv-1", "root", corev1.VolumeAvailable), want: "pv-1"},
+		"volume and claim are not bound yet":    {pv: hostVolume("pv-1", "root", corev1.VolumeAvailable), want: "pv-1"},
 		"the volume is Bound, the claim is not": {pv: hostVolume("pv-1", "root", corev1.VolumeBound), want: "pv-1"},
 		"volume and claim are bound":            {pv: hostVolume("pv-1", "root", corev1.VolumeBound), claim: bound, want: "pv-1"},
-		"the claim has another volume":          {pv: hostVolume("pv-2", "root", corev1.VolumeAvailable), claim: bound, want: "pv-2"},
+		"the claim is bound to another volume":  {pv: hostVolume("pv-2", "root", corev1.VolumeAvailable), claim: bound, want: "pv-2"},
 		"released":                              {pv: hostVolume("pv-1", "root", corev1.VolumeReleased)},
-		"another driver's": {pv: func() *corev1.PersistentVolume {
+		"the volume belongs to another driver": {pv: func() *corev1.PersistentVolume {
 			pv := hostVolume("pv-1", "root", corev1.VolumeAvailable)
 			pv.Spec.CSI.Driver = "disk.example.com"
 			return pv
@@ -98,7 +98,7 @@ func TestMirrorsOfEarlierProcesses(t *testing.T) {
 	}
 }
 
-// One host PV at a time is created for a claim.
+// Only one host PV at a time is created for a claim.
 func TestMirrorsBegin(t *testing.T) {
 	ctx := t.Context()
 	live := &volumesAnd{volumes: map[string]*corev1.PersistentVolume{}}
@@ -116,19 +116,19 @@ func TestMirrorsBegin(t *testing.T) {
 	m.Forget("root")
 	for _, name := range []string{"pv-1", "pv-2"} {
 		if _, _, err := m.Begin(ctx, root, name); err == nil {
-			t.Errorf("volume %s is created while the first one is", name)
+			t.Errorf("volume %s can be created while the first one is being created", name)
 		}
 	}
 	live.volumes["pv-1"] = hostVolume("pv-1", "root", corev1.VolumeAvailable)
 	end()
-	begin("pv-2", "pv-1") // pv-2 exists, and may bind the claim
+	begin("pv-2", "pv-1") // pv-1 exists, and may bind the claim
 	begin("pv-1", "")()   // the same leaf creates it again: the response was lost
 	live.err = errors.New("connection refused")
 	if _, _, err := m.Begin(ctx, root, "pv-2"); !errors.Is(err, live.err) {
-		t.Errorf("without proof: %v", err)
+		t.Errorf("Begin succeeds without a live read: %v", err)
 	}
 	live.err = nil
-	live.volumes["pv-1"].Spec.ClaimRef.UID = "other" // another claim's PV took the name
+	live.volumes["pv-1"].Spec.ClaimRef.UID = "other" // another claim's PV now has the name
 	begin("pv-2", "")()
 	delete(live.volumes, "pv-2") // an admin deleted it
 	begin("pv-3", "")()
@@ -137,7 +137,7 @@ func TestMirrorsBegin(t *testing.T) {
 	cache.claim.Spec.VolumeName = "pv-3"
 	begin("pv-4", "pv-3") // the caller saw the claim unbound
 	if len(m.made) != 0 || live.lists != 1 {
-		t.Errorf("%d claims are remembered, %d lists", len(m.made), live.lists)
+		t.Errorf("%d claims are recorded after %d lists", len(m.made), live.lists)
 	}
 }
 

@@ -9,14 +9,15 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// underWay is the maximum number of claims that are measured at a time. A measurement that
-// never ends, for example because the claim was deleted, is eventually dropped as the oldest.
+// underWay is the maximum number of claims that are measured at the same time. The oldest
+// measurements are dropped first, so one that never ends, for example because its claim was
+// deleted, is dropped eventually.
 const underWay = 16384
 
-// Passages measures the provisioning latency of claims from one cluster to the other. It
-// measures only passages that this process began, each once, so objects that a cache shows
-// again after a restart or a reconnect do not count. The latency of a claim includes the time
-// during which its member was away.
+// Passages measures the provisioning latency of claims from one cluster to the other. It measures
+// each claim once, and only if this process placed the claim, so objects that a cache replays after
+// a restart or a reconnect do not count. The latency includes the time during which the member was
+// unreachable.
 type Passages struct {
 	clock clock.PassiveClock
 
@@ -24,21 +25,22 @@ type Passages struct {
 	started *lru.Cache // UID of the root -> *passage
 }
 
-// passage has the times of one claim. A zero time has not come yet.
+// passage contains the times of one claim's steps. A zero time means that the step has not happened
+// yet.
 type passage struct{ started, leafBound, hostBound time.Time }
 
-// NewPassages creates a Passages with the given clock.
+// NewPassages creates a Passages that uses the given clock.
 func NewPassages(c clock.PassiveClock) *Passages {
 	return &Passages{clock: c, started: lru.New(underWay)}
 }
 
-// Expect creates a member's series before its first passage.
+// Expect creates a member's series before its first measurement.
 func (p *Passages) Expect(registration string) {
 	leafBoundSeconds.WithLabelValues(registration)
 	hostBoundSeconds.WithLabelValues(registration)
 }
 
-// Begin records that a claim was placed in a member, starting at the given time.
+// Begin records that a claim was placed in a member at the given time.
 func (p *Passages) Begin(root types.UID, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,9 +69,8 @@ func (p *Passages) LeafBound(registration string, root types.UID) {
 	}
 }
 
-// HostBound records that the root was observed to be bound to its volume, or that its promise
-// was observed to be fulfilled. It may precede LeafBound, because different watches observe the
-// two clusters.
+// HostBound records that the root was observed to be bound to its volume, or its promise to be
+// fulfilled. HostBound may precede LeafBound, because each cluster has its own watch.
 func (p *Passages) HostBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

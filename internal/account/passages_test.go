@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// observed is the content of a member's histogram.
+// observed contains the values of a member's histogram.
 type observed struct {
 	Count   uint64
 	Seconds float64
@@ -44,15 +44,15 @@ func TestPassages(t *testing.T) {
 		steps      []func(passages)
 		leaf, host observed
 	}{
-		"nothing observed":                         {},
-		"replayed by a cache, never begun":         {steps: []func(passages){leaf, host}},
-		"from placement to bound":                  {[]func(passages){begin, after(3 * time.Second), leaf, after(time.Second), host}, observed{1, 3}, observed{1, 1}},
-		"bound in the member, not in the host yet": {[]func(passages){begin, after(time.Second), leaf}, observed{1, 1}, observed{}},
-		"observed again":                           {[]func(passages){begin, after(time.Second), leaf, leaf, after(time.Second), leaf, host, host, leaf}, observed{1, 1}, observed{1, 1}},
-		"the host's event comes first":             {[]func(passages){begin, after(time.Second), host, after(time.Second), leaf, host}, observed{1, 2}, observed{1, 0}},
-		"withdrawn":                                {[]func(passages){begin, withdraw, leaf, host}, observed{}, observed{}},
-		"withdrawn, and placed again":              {[]func(passages){begin, after(time.Hour), withdraw, begin, after(time.Second), leaf, host}, observed{1, 1}, observed{1, 0}},
-		"a disk that is provisioned again":         {[]func(passages){begin, leaf, host, begin, after(time.Second), leaf, host}, observed{2, 1}, observed{2, 0}},
+		"no events": {},
+		"replayed by a cache without a placement":      {steps: []func(passages){leaf, host}},
+		"placed, then bound in member and host":        {[]func(passages){begin, after(3 * time.Second), leaf, after(time.Second), host}, observed{1, 3}, observed{1, 1}},
+		"bound in the member, but not in the host yet": {[]func(passages){begin, after(time.Second), leaf}, observed{1, 1}, observed{}},
+		"repeated events count once":                   {[]func(passages){begin, after(time.Second), leaf, leaf, after(time.Second), leaf, host, host, leaf}, observed{1, 1}, observed{1, 1}},
+		"the host's event arrives first":               {[]func(passages){begin, after(time.Second), host, after(time.Second), leaf, host}, observed{1, 2}, observed{1, 0}},
+		"withdrawn":                                    {[]func(passages){begin, withdraw, leaf, host}, observed{}, observed{}},
+		"withdrawn, then placed again":                 {[]func(passages){begin, after(time.Hour), withdraw, begin, after(time.Second), leaf, host}, observed{1, 1}, observed{1, 0}},
+		"the disk is provisioned again":                {[]func(passages){begin, leaf, host, begin, after(time.Second), leaf, host}, observed{2, 1}, observed{2, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer forgetMetrics(name)

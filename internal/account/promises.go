@@ -17,14 +17,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// scrapeTimeout bounds the lookups of a scrape, which read the cache.
+// scrapeTimeout bounds a scrape's lookups in the cache.
 const scrapeTimeout = 5 * time.Second
 
 var unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",
 	"Promises in a member whose Pod waits for the disk to be provisioned.", []string{"cluster"}, nil)
 
-// Promises counts the promises that Pods wait for, from the host's objects at the time of each
-// scrape. So the metric is always consistent with them.
+// Promises counts the promises that Pods wait for. It reads the host's objects at each scrape, so
+// the metric is always consistent with them.
 type Promises struct {
 	// Host reads from the host's cache.
 	Host client.Reader
@@ -37,7 +37,7 @@ var _ prometheus.Collector = Promises{}
 // Describe sends the metric's description.
 func (Promises) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- unfulfilled }
 
-// Collect sends one value for each registered member.
+// Collect sends one value per registered member.
 func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	select {
 	case <-p.Leads:
@@ -56,7 +56,7 @@ func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	}
 }
 
-// count returns the numbers by registration.
+// count returns the number of awaited promises by registration.
 func (p Promises) count(ctx context.Context) (map[string]int, error) {
 	var members v1alpha1.ClusterRegistrationList
 	if err := p.Host.List(ctx, &members); err != nil {
@@ -86,7 +86,7 @@ func (p Promises) count(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// waitedFor reports whether a Pod that has not ended uses the claim of a promise.
+// waitedFor reports whether a Pod that has not ended uses the promise's claim.
 func (p Promises) waitedFor(ctx context.Context, promise *corev1.PersistentVolume) (bool, error) {
 	ref := promise.Spec.ClaimRef
 	if ref == nil {

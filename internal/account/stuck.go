@@ -11,22 +11,22 @@ import (
 
 // Deletion is a deletion that takes too long.
 type Deletion struct {
-	// Kind, namespace and name of the object to delete.
+	// Kind and Key identify the object that is being deleted.
 	Kind string
 	Key  types.NamespacedName
-	// Member: the object is the member's, not the host's.
+	// Member reports whether the object is in the member instead of the host.
 	Member bool
 	// Since is when the deletion began.
 	Since time.Time
-	// Cause, if known.
+	// Cause explains why the object still exists, if known.
 	Cause Cause
 }
 
-// Cause is why an object is still there.
+// Cause explains why an object still exists.
 type Cause struct {
-	// Kind of the cause, one of the constants.
+	// Kind is one of the constants below.
 	Kind string
-	// Text for users.
+	// Text is the explanation for users.
 	Text string
 }
 
@@ -55,21 +55,21 @@ func (d Deletion) String() string {
 	return fmt.Sprintf("%s %s %s: %s", d.Kind, name, where, d.Cause.Text)
 }
 
-// Stuck are a member's stuck deletions.
+// Stuck summarizes a member's stuck deletions.
 type Stuck struct {
-	// Known: they were looked up.
+	// Known reports whether the deletions were looked up.
 	Known bool
-	// Count is their number, and Oldest the oldest, or nil.
+	// Count is the number of stuck deletions. Oldest is the oldest one, or nil.
 	Count  int
 	Oldest *Deletion
 }
 
-// Explainer finds out, from a member's caches, why an object is not deleted.
+// Explainer finds out from a member's caches why an object still exists.
 type Explainer interface {
-	// Explain returns why a leaf object, or the leaf of a host PV, still exists. The cause has no
-	// kind if it is unknown.
+	// Explain returns why a leaf object, or the leaf of a host PV, still exists. The kind is empty
+	// if the cause is unknown.
 	Explain(ctx context.Context, kind string, key types.NamespacedName) Cause
-	// Deleting returns the leaf objects of this host that are being deleted.
+	// Deleting returns this host's leaf objects that are being deleted.
 	Deleting(ctx context.Context) ([]Deletion, error)
 }
 
@@ -91,7 +91,7 @@ func (b *Book) SetStuck(registration string, s Stuck) {
 	b.wake(registration)
 }
 
-// Explain sets the Explainer of a member until the context ends, while the member is linked.
+// Explain registers a linked member's Explainer until the context ends.
 func (b *Book) Explain(ctx context.Context, registration string, e Explainer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +105,7 @@ func (b *Book) Explain(ctx context.Context, registration string, e Explainer) {
 	})
 }
 
-// Explainer returns the Explainer of a member, or nil if it is not linked.
+// Explainer returns a member's Explainer, or nil if the member is not linked.
 func (b *Book) Explainer(registration string) Explainer {
 	b.mu.Lock()
 	defer b.mu.Unlock()

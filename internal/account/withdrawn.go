@@ -15,21 +15,21 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// mostWithdrawn is the maximum number of remembered entries. The oldest are dropped.
+// mostWithdrawn is the maximum number of recorded claims. The oldest ones are dropped first.
 const mostWithdrawn = 500
 
 // Withdrawn is a leaf claim that was withdrawn while a provisioner may have been creating a
 // volume that outlives it.
 type Withdrawn struct {
-	// Root is the claim's <namespace>/<name>, which the claimRef of its volume has as well. It is
-	// empty in the member, and where the record was full.
+	// Root is the claim's <namespace>/<name>, which is also in its volume's claimRef. It is empty
+	// in the member's record, and in the host's record if space was short.
 	Root string `json:"root,omitempty"`
 	// At is when the claim was withdrawn, in seconds since 1970.
 	At int64 `json:"at"`
 }
 
-// WithdrawnClaims reads the withdrawn claims from the host's record of a member, or from the
-// fence in the member, by the UIDs of the leaf claims. A nil Lease has none.
+// WithdrawnClaims reads the withdrawn claims from the host's record of a member, or from the fence
+// in the member, by the UIDs of the leaf claims. It returns none for a nil Lease.
 func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, error) {
 	claims := map[types.UID]Withdrawn{}
 	if record == nil || record.Annotations[v1alpha1.AnnotationWithdrawn] == "" {
@@ -41,8 +41,8 @@ func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, err
 	return claims, nil
 }
 
-// WithWithdrawn returns a copy of a record with the claim added, or the record itself if it has
-// the claim. root is as in Withdrawn. It replaces a record that does not parse.
+// WithWithdrawn returns a copy of a record with the claim added, or the record itself if it already
+// contains the claim. root is the same as Withdrawn.Root. It replaces a record that does not parse.
 func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
 	claims, err := WithdrawnClaims(record)
 	if err != nil {
@@ -71,9 +71,9 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, no
 	return after, nil
 }
 
-// fitting encodes the claims in at most room bytes. It first drops the names of the oldest,
-// because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops the
-// oldest claims.
+// fitting encodes the claims in at most room bytes. It first drops the names of the oldest claims,
+// because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops the oldest
+// claims.
 func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, limit int) ([]byte, error) {
 	for named := 0; ; {
 		text, err := json.Marshal(claims)

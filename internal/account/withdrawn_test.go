@@ -28,7 +28,7 @@ func TestWithdrawn(t *testing.T) {
 	}
 	again, err := WithWithdrawn(record, "uid-7", root, now.Add(time.Hour))
 	if err != nil || again != record {
-		t.Errorf("an existing one is written again: %v", err)
+		t.Errorf("an existing claim is written again: %v", err)
 	}
 	full, err := WithWithdrawn(record, "newest", root, now.Add(time.Hour))
 	if err != nil {
@@ -39,21 +39,21 @@ func TestWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, kept := claims["uid-0"]; kept || len(claims) != mostWithdrawn {
-		t.Errorf("%d claims, the oldest among them: %v", len(claims), kept)
+		t.Errorf("%d claims are recorded, including the oldest: %v", len(claims), kept)
 	}
 	if diff := cmp.Diff(Withdrawn{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
 		t.Error(diff)
 	}
 	full.Annotations[v1alpha1.AnnotationWithdrawn] = "{"
 	if _, err := WithdrawnClaims(full); err == nil {
-		t.Error("an invalid record must not count as empty")
+		t.Error("an invalid record is read as empty")
 	}
 	if recreated, err := WithWithdrawn(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
-		t.Errorf("started again: %v, %v", recreated.Annotations, err)
+		t.Errorf("an invalid record is not replaced: %v, %v", recreated.Annotations, err)
 	}
 }
 
-// The record of a member can always be written, however large its parts are. The UIDs that
+// A member's record can always be written, regardless of the size of its parts. The UIDs that
 // identify volumes are dropped last.
 func TestWithdrawnFits(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
@@ -61,9 +61,9 @@ func TestWithdrawnFits(t *testing.T) {
 	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("%08d-0000-0000-0000-000000000000", i)) }
 	for what, tc := range map[string]struct{ letGo, others, kept int }{
 		"long names": {0, 0, mostWithdrawn},
-		"long names, and a long record of released volumes": {96 << 10, 0, mostWithdrawn},
-		"also a large foreign annotation":                   {96 << 10, 100 << 10, mostWithdrawn},
-		"no space even for UIDs":                            {96 << 10, 140 << 10, 1},
+		"long names and a long record of released volumes":         {96 << 10, 0, mostWithdrawn},
+		"long names, a long record and a large foreign annotation": {96 << 10, 100 << 10, mostWithdrawn},
+		"not even enough space for the UIDs":                       {96 << 10, 140 << 10, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			record := &coordinationv1.Lease{}
@@ -84,7 +84,7 @@ func TestWithdrawnFits(t *testing.T) {
 				}
 			}
 			if errs := validation.ValidateAnnotations(record.Annotations, field.NewPath("metadata", "annotations")); len(errs) > 0 {
-				t.Errorf("it cannot be written: %v", errs.ToAggregate())
+				t.Errorf("the record cannot be written: %v", errs.ToAggregate())
 			}
 			if claims, err = WithdrawnClaims(record); err != nil {
 				t.Fatal(err)
@@ -93,7 +93,7 @@ func TestWithdrawnFits(t *testing.T) {
 				t.Errorf("%d claims are kept, want %d", len(claims), tc.kept)
 			}
 			if _, newest := claims[uid(mostWithdrawn+1)]; !newest {
-				t.Error("the newest was dropped")
+				t.Error("the newest claim was dropped")
 			}
 		})
 	}

@@ -1,9 +1,9 @@
 // Package backlog delays claims that the host cannot bind yet.
 //
 // The host's PV controller binds one claim at a time, with a few requests each, while members
-// provision in parallel. If thousands of claims arrive at once, creating the leaf objects of
-// waiting claims takes CPU time from binding: 5,000 claims over four members never finished on two
-// CPUs.
+// provision in parallel. If thousands of claims arrive at the same time, creating the leaf objects
+// of waiting claims takes CPU time from binding: 5,000 claims over four members never finished on
+// two CPUs.
 //
 // At most 300 claims are in progress at a time: those that the gate admitted within the last
 // ten seconds, and those whose volume waits for the PV controller. Above that, new claims
@@ -13,13 +13,13 @@
 //
 // Four rules keep claims that cannot be bound from blocking others:
 //
-//   - Each member has its share of the 300, however many claims the others have (I7).
+//   - Each member has its share of the 300, regardless of how many claims the others have (I7).
 //   - An admitted claim without a volume no longer counts after ten seconds.
 //   - A volume that is not bound no longer counts after five minutes.
 //   - A claim that must no longer be placed leaves the queue.
 //
-// A claim that waits for half a minute gets the event HeldBack. The metric
-// xylem_claims_held_back counts all waiting claims. The queue is not kept over a restart:
-// claims queue again. The gate delays placements but does not decide them. It does not delay a
-// claim that was reassigned to another member, because that claim has waited before.
+// A claim that waits for half a minute gets the event HeldBack. The metric xylem_claims_held_back
+// counts all waiting claims. The queue does not survive a restart: claims queue again. The gate
+// delays placements but does not decide them. It does not delay a claim that was reassigned to
+// another member, because that claim has waited before.
 package backlog

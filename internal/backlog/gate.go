@@ -22,19 +22,19 @@ import (
 
 const (
 	// limit is the maximum number of claims in progress. The PV controller binds five to seven
-	// claims a second with the default limit of its client, and a few times as many with a higher
-	// one.
+	// claims a second with its client's default rate limit, and a few times as many with a higher
+	// limit.
 	limit = 300
-	// making is how long an admitted claim counts while the host has no volume for it. A slow
-	// provisioner does not affect how fast the host binds.
+	// making is how long an admitted claim counts while the host has no volume for it. It is short
+	// because a slow provisioner does not slow down binding in the host.
 	making = 10 * time.Second
-	// binding is how long a volume that waits for the PV controller counts. The controller
-	// examines all volumes every 15 s, so a volume that waits for longer may never be bound.
+	// binding is how long a volume that waits for the PV controller counts. The controller examines
+	// all volumes every 15 s, so a volume that waits much longer may never be bound.
 	binding = 5 * time.Minute
-	// interval is the pause between admissions of waiting claims.
+	// interval is the delay between admissions of waiting claims.
 	interval = time.Second
-	// patience is how long a claim waits before Xylem reports it. tellings is the maximum number
-	// of reports at a time, because they are writes to the host as well.
+	// patience is how long a claim waits before Xylem reports the wait. reportsAtOnce limits the
+	// number of reports per interval, because they are also writes to the host.
 	patience      = 30 * time.Second
 	reportsAtOnce = 5
 )
@@ -47,12 +47,12 @@ type Gate struct {
 
 	mu    sync.Mutex
 	lanes map[string]*lane
-	// underWay has, for each member, the UIDs of claims that were admitted or have a volume, and
-	// are not bound, with the time until which they count.
+	// underWay contains, for each member, the UIDs of unbound claims that were admitted or have a
+	// volume, with the time until which they count.
 	underWay map[string]map[types.UID]time.Time
 }
 
-// lane is the queue of a member. It exists as long as its link.
+// lane is a member's queue. It exists as long as the member's link.
 type lane struct {
 	registration string
 	queue        queue
@@ -117,7 +117,7 @@ func (g *Gate) letThrough(member string, claim types.UID, counts time.Duration) 
 	g.underWay[member][claim] = g.clock.Now().Add(counts)
 }
 
-// awaitsBinding reports whether a PV was created for a claim that it is not bound to yet.
+// awaitsBinding reports whether a PV was created for a claim to which it is not bound yet.
 func awaitsBinding(pv *corev1.PersistentVolume) bool {
 	if pv.DeletionTimestamp != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return false
@@ -126,7 +126,7 @@ func awaitsBinding(pv *corev1.PersistentVolume) bool {
 	return phase == "" || phase == corev1.VolumePending || phase == corev1.VolumeAvailable
 }
 
-// count returns the number of claims in progress of one member and of all.
+// count returns the number of claims in progress, for one member and for all members.
 func (g *Gate) count(member string) (own, all int) {
 	now := g.clock.Now()
 	for of, claims := range g.underWay {
@@ -138,9 +138,9 @@ func (g *Gate) count(member string) (own, all int) {
 	return len(g.underWay[member]), all
 }
 
-// capacity returns how many more claims of a member may be in progress: the part of the limit that
-// others leave, but at least its share among the members that have any. So a member whose
-// volumes cannot be bound delays no other member's claims (I7).
+// capacity returns how many more of a member's claims may be in progress: the part of the limit
+// that other members leave unused, but at least an equal share among the members with claims in
+// progress. Thus a member whose volumes cannot be bound does not block other members' claims (I7).
 func (g *Gate) capacity(member string) int {
 	own, all := g.count(member)
 	members := len(g.underWay)
@@ -150,8 +150,8 @@ func (g *Gate) capacity(member string) int {
 	return max(limit-(all-own), limit/members, 1) - own
 }
 
-// Source queues a member's claims, and enqueues admitted ones in its controller's queue, until
-// the context ends. Metrics use the registration's name.
+// Source queues a member's claims until the context ends, and enqueues admitted claims in the queue
+// of the member's controller. Metrics use the registration's name.
 func (g *Gate) Source(member, registration string) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		g.mu.Lock()
@@ -181,16 +181,17 @@ func (g *Gate) close(member string, l *lane) {
 
 // Turn is the gate's decision for a claim.
 type Turn struct {
-	// Come reports whether the claim may be placed now. Otherwise, it is enqueued when it may.
+	// Come reports whether the claim may be placed now. If not, the gate enqueues the claim when it
+	// may.
 	Come bool
-	// Report: report now that the claim waits. Volumes is the number of volumes in progress of all
-	// members, and Claims the number of waiting claims of its own member.
+	// Report requests that the caller reports the wait now. Volumes is the number of claims in
+	// progress in all members, and Claims is the number of claims that wait for the same member.
 	Report          bool
 	Volumes, Claims int
 }
 
-// Enter requests admission of a claim to a member. The claim stays queued until it is admitted,
-// or until Leave.
+// Enter requests admission of a claim to a member. The claim stays queued until it is admitted, or
+// until Leave is called.
 func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,7 +226,7 @@ func (g *Gate) Leave(member string, claim types.NamespacedName) {
 	}
 }
 
-// Start admits claims, and has long waits reported, until the context ends.
+// Start admits claims and triggers reports of long waits until the context ends.
 func (g *Gate) Start(ctx context.Context) error {
 	ticker := g.clock.NewTicker(interval)
 	defer ticker.Stop()
@@ -261,7 +262,7 @@ func (g *Gate) step() {
 }
 
 // reportWaits enqueues a few of the waiting claims, so that their controller reports the wait. In
-// each namespace, the claims with the longest wait come first.
+// each namespace, it begins with the claims at the end of the queue.
 func (g *Gate) reportWaits(now time.Time) {
 	reported := 0
 	for _, l := range g.lanes {

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// here and there are members.
+// here and there are the cluster IDs of two members.
 const here, there = "38aa", "77aa"
 
 // rig is a gate with a member's queue and a fake clock.
@@ -84,12 +84,12 @@ func (r *rig) bind(volumes ...*corev1.PersistentVolume) {
 	}
 }
 
-// held enters claims and expects that they must wait.
+// held enters claims and requires that they wait.
 func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 	r.t.Helper()
 	for _, c := range claims {
 		if r.Enter(here, c).Come {
-			r.t.Fatalf("%s is placed immediately", c.Name)
+			r.t.Fatalf("%s is not delayed", c.Name)
 		}
 	}
 }
@@ -123,14 +123,14 @@ func TestFewVolumesDelayNoClaim(t *testing.T) {
 	r := newRig(t)
 	waiting := r.volumes(limit - 1)
 	if !r.Enter(here, claim("team", "first")).Come {
-		t.Error("delayed with fewer volumes than the limit")
+		t.Error("a claim is delayed with fewer volumes than the limit")
 	}
 	r.held(claim("team", "second"))
 
 	r.bind(waiting...)
-	equal(t, "let through once they are bound", r.pass(), "team/second")
+	equal(t, "admitted once volumes are bound", r.pass(), "team/second")
 	if !r.Enter(here, claim("team", "third")).Come {
-		t.Error("delayed although few claims are in progress")
+		t.Error("a claim is delayed although few claims are in progress")
 	}
 }
 
@@ -140,22 +140,22 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 	for i := range 10 {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
-	equal(t, "no claim is bound", r.pass())
+	equal(t, "no admission without a bound claim", r.pass())
 	r.bind(waiting[0], waiting[0])
-	equal(t, "each is counted once", r.pass(), "team/0")
+	equal(t, "a repeated event counts once", r.pass(), "team/0")
 	r.bind(waiting[1:4]...)
 	equal(t, "one admission for each bound claim", r.pass(), "team/1", "team/2", "team/3")
 	waiting[4].Status.Phase = corev1.VolumeFailed
 	r.see(waiting[4])
 	r.forget(waiting[5])
 	r.forget(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
-	equal(t, "failed and deleted claims do not delay others", r.pass(), "team/4", "team/5", "team/6")
+	equal(t, "failed and deleted volumes do not delay claims", r.pass(), "team/4", "team/5", "team/6")
 
 	if !r.Enter(here, claim("team", "6")).Come {
-		t.Error("an admitted claim is delayed when it tries again")
+		t.Error("an admitted claim is delayed when it enters again")
 	}
 	if r.Enter(here, claim("team", "7")).Come {
-		t.Error("a waiting claim is admitted when it tries again")
+		t.Error("a waiting claim is admitted only because it enters again")
 	}
 }
 
@@ -170,22 +170,22 @@ func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	}
 	late, later := claim("team", "late"), claim("team", "later")
 	r.held(late, later)
-	equal(t, "no volume exists yet", r.pass())
+	equal(t, "no admission before a volume exists", r.pass())
 
 	made := r.volumes(1)
 	r.forget(made[0]) // The volume belongs to another claim.
 	made[0].Spec.ClaimRef.UID = claim("crowd", "0").UID
 	r.see(made[0])
 	r.bind(made...)
-	equal(t, "a claim is bound", r.pass(), "team/late")
+	equal(t, "admitted after a claim was bound", r.pass(), "team/late")
 	r.clock.Step(making - 3*interval)
 	r.pass() // reports some claims
 	if r.Enter(here, later).Come {
-		t.Error("claims without a volume do not count")
+		t.Error("claims without a volume stop counting too early")
 	}
 	r.clock.Step(2 * interval)
 	if r.pass(); !r.Enter(here, later).Come {
-		t.Error("delayed by a slow provisioner")
+		t.Error("claims without a volume still count")
 	}
 }
 
@@ -197,7 +197,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 	r.held(claim("team", "one"), claim("other", "one"), claim("team", "two"))
 	r.bind(waiting[:5]...)
-	equal(t, "let through", r.pass(), "crowd/0", "team/one", "other/one", "crowd/1", "team/two")
+	equal(t, "admitted claims", r.pass(), "crowd/0", "team/one", "other/one", "crowd/1", "team/two")
 	r.bind(waiting[5:7]...)
 	equal(t, "then", r.pass(), "crowd/2", "crowd/3")
 }
@@ -211,10 +211,10 @@ func TestUnboundVolumesStopCounting(t *testing.T) {
 	r.held(first)
 	r.clock.Step(binding - interval)
 	if r.pass(); r.Enter(here, first).Come {
-		t.Error("volumes that wait do not count")
+		t.Error("waiting volumes stop counting too early")
 	}
 	if r.pass(); !r.Enter(here, first).Come {
-		t.Error("volumes that are never bound count forever")
+		t.Error("volumes that are never bound still count")
 	}
 }
 
@@ -222,19 +222,19 @@ func TestUnboundVolumesStopCounting(t *testing.T) {
 // takes to keep the controller busy.
 func TestBursts(t *testing.T) {
 	for name, tc := range map[string]struct {
-		claims, members, perSecond, delay int // delay is the time in seconds until a volume is created
-		seconds, underWay                 int // at most
+		claims, members, perSecond, delay int // delay is the provisioning time in seconds
+		seconds, underWay                 int // maximum values
 	}{
-		"by default":           {claims: 1000, members: 2, perSecond: 7, delay: 2, seconds: 146, underWay: limit},
-		"over four members":    {claims: 5000, members: 4, perSecond: 7, delay: 2, seconds: 718, underWay: limit},
-		"faster":               {claims: 5000, members: 4, perSecond: 20, delay: 10, seconds: 261, underWay: limit + limit/5},
+		"default rate limit":   {claims: 1000, members: 2, perSecond: 7, delay: 2, seconds: 146, underWay: limit},
+		"four members":         {claims: 5000, members: 4, perSecond: 7, delay: 2, seconds: 718, underWay: limit},
+		"a fast PV controller": {claims: 5000, members: 4, perSecond: 20, delay: 10, seconds: 261, underWay: limit + limit/5},
 		"a slow PV controller": {claims: 1000, members: 4, perSecond: 2, delay: 10, seconds: 511, underWay: limit},
 		"slow provisioners":    {claims: 5000, members: 4, perSecond: 7, delay: 30, seconds: 746, underWay: 4 * limit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seconds, underWay := burst(t, tc.claims, tc.members, tc.perSecond, tc.delay)
 			if seconds > tc.seconds || underWay > tc.underWay {
-				t.Errorf("all are bound after %d seconds, with at most %d in progress; want %d and %d", seconds, underWay, tc.seconds, tc.underWay)
+				t.Errorf("all claims are bound after %d seconds, with at most %d in progress; want at most %d and %d", seconds, underWay, tc.seconds, tc.underWay)
 			}
 		})
 	}
@@ -250,7 +250,7 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 		name := fmt.Sprint("member-", i)
 		queues[name] = link(t.Context(), t, r.Gate, name)
 	}
-	due := map[int][]*corev1.PersistentVolume{} // by second
+	due := map[int][]*corev1.PersistentVolume{} // keyed by second
 	placed := map[string]bool{}
 	place := func(member, name string) {
 		c := claim(member, name)
@@ -291,7 +291,7 @@ func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay in
 	return seconds, underWay
 }
 
-// A member whose volumes cannot be bound costs the others no more than its share of the limit
+// A member whose volumes cannot be bound takes no more than its share of the limit from the others
 // (I7).
 func TestMembersHaveTheirShare(t *testing.T) {
 	r := newRig(t)
@@ -300,19 +300,19 @@ func TestMembersHaveTheirShare(t *testing.T) {
 	few := r.volumesOf(there, limit/2-1)
 	r.held(claim("team", "here"))
 	if !r.Enter(there, claim("team", "below")).Come {
-		t.Error("delayed below its share, by another member's volumes")
+		t.Error("another member's volumes delay a claim below its member's share")
 	}
 	if r.Enter(there, claim("team", "at")).Come {
-		t.Error("not delayed at its share")
+		t.Error("a claim at its member's share is not delayed")
 	}
-	equal(t, "none of it is bound", r.pass())
+	equal(t, "no admission above the share", r.pass())
 	if elsewhere.Len() > 0 {
-		t.Error("let through above its share")
+		t.Error("a claim above its member's share is admitted")
 	}
 	r.forget(few[0])
-	equal(t, "too many claims wait in this member", r.pass())
+	equal(t, "no admission for the member above its share", r.pass())
 	if elsewhere.Len() != 1 {
-		t.Error("not admitted below its share, by another member's volumes")
+		t.Error("another member's volumes block a claim below its member's share")
 	}
 }
 
@@ -321,12 +321,12 @@ func TestCapacity(t *testing.T) {
 		waiting map[string]int
 		want    int
 	}{
-		"no volumes wait":                {nil, limit},
-		"alone":                          {map[string]int{here: limit - 7}, 7},
-		"too many":                       {map[string]int{here: limit + 7}, -7},
-		"the unused part of the limit":   {map[string]int{here: 7, there: 20}, limit - 27},
-		"its share":                      {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
-		"its share, without volumes yet": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
+		"no claims in progress":                     {nil, limit},
+		"only one member has claims in progress":    {map[string]int{here: limit - 7}, 7},
+		"more claims in progress than the limit":    {map[string]int{here: limit + 7}, -7},
+		"the unused part of the limit":              {map[string]int{here: 7, there: 20}, limit - 27},
+		"at least an equal share":                   {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
+		"an equal share without claims in progress": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
 	} {
 		r := newRig(t)
 		for member, n := range tc.waiting {
@@ -341,7 +341,7 @@ func TestCapacity(t *testing.T) {
 		r.volumesOf(fmt.Sprint(i), 1)
 	}
 	if r.capacity(here) != 1 {
-		t.Error("one of many members has no share")
+		t.Error("a member has no capacity if there are many members")
 	}
 }
 
@@ -351,16 +351,16 @@ func TestLeavingUnblocksOthers(t *testing.T) {
 	gone, stays := claim("team", "gone"), claim("team", "stays")
 	r.held(gone, stays)
 	r.Leave(here, client.ObjectKeyFromObject(gone))
-	r.Leave(there, client.ObjectKeyFromObject(stays)) // of another member
+	r.Leave(there, client.ObjectKeyFromObject(stays)) // another member's queue
 	recreated := stays.DeepCopy()
 	recreated.UID = "another"
 	r.held(recreated)
 	r.bind(waiting[:1]...)
-	equal(t, "let through", r.pass(), "team/stays")
+	equal(t, "admitted claims", r.pass(), "team/stays")
 	if !r.Enter(here, recreated).Come {
-		t.Error("an admitted claim is delayed")
+		t.Error("a re-created claim is delayed after its admission")
 	}
-	r.held(stays) // the earlier object, with another UID
+	r.held(stays) // the earlier object, with a different UID
 }
 
 func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
@@ -372,12 +372,12 @@ func TestClaimsWaitUntilTheLinkEnds(t *testing.T) {
 	r.held(claim("team", "second"))
 	r.close(here, before)
 	r.bind(waiting[0])
-	equal(t, "let through", r.pass(), "team/second")
+	equal(t, "admitted claims", r.pass(), "team/second")
 
 	r.held(claim("team", "third"))
 	r.close(here, r.lanes[here])
 	if !r.Enter(here, claim("team", "fourth")).Come {
-		t.Error("delayed without a later event")
+		t.Error("a claim waits although the link has ended")
 	}
 }
 
@@ -401,19 +401,19 @@ func TestLongWaitsAreReported(t *testing.T) {
 				t.Errorf("%s gets %+v", name, turn)
 			}
 			if r.Enter(here, claim("team", i)).Report {
-				t.Errorf("%s is notified twice", name)
+				t.Errorf("%s is reported twice", name)
 			}
 		}
 		if len(reported) == reportsAtOnce && reported["team/0"] {
-			t.Error("the claims that are next report first")
+			t.Error("the claims at the front of the queue are reported first")
 		}
 	}
 	if len(reported) != n {
-		t.Errorf("%d of %d are reported", len(reported), n)
+		t.Errorf("%d of %d waiting claims are reported", len(reported), n)
 	}
 }
 
-// Volumes that the PV controller has no work with do not count.
+// Only volumes that the PV controller still has to bind count.
 func TestAwaitsBinding(t *testing.T) {
 	made := func(change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 		pv := &corev1.PersistentVolume{}
@@ -428,15 +428,15 @@ func TestAwaitsBinding(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want bool
 	}{
-		"just made":               {phase(""), true},
-		"Pending":                 {phase(corev1.VolumePending), true},
-		"Available, for a claim":  {phase(corev1.VolumeAvailable), true},
-		"Bound":                   {phase(corev1.VolumeBound), false},
-		"Released":                {phase(corev1.VolumeReleased), false},
-		"Failed":                  {phase(corev1.VolumeFailed), false},
-		"for anybody":             {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }), false},
-		"a claim is not admitted": {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }), false},
-		"being deleted":           {made(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
+		"just created":               {phase(""), true},
+		"Pending":                    {phase(corev1.VolumePending), true},
+		"Available, with a claimRef": {phase(corev1.VolumeAvailable), true},
+		"Bound":                      {phase(corev1.VolumeBound), false},
+		"Released":                   {phase(corev1.VolumeReleased), false},
+		"Failed":                     {phase(corev1.VolumeFailed), false},
+		"no claimRef":                {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }), false},
+		"the claimRef has no UID":    {made(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }), false},
+		"being deleted":              {made(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
 	} {
 		if got := awaitsBinding(tc.pv); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
@@ -452,12 +452,12 @@ func TestStart(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- g.Start(ctx) }()
 		r := &rig{Gate: g, t: t, clock: clocktesting.NewFakeClock(time.Now()), queue: q}
-		for range 2 { // without claims in between
+		for range 2 { // the queue is empty in between
 			waiting := r.volumes(limit)
 			r.held(claim("team", fmt.Sprint(r.made)))
 			r.bind(waiting...)
 			time.Sleep(2 * interval) //nolint:forbidigo // by synctest's clock
-			equal(t, "let through", r.come(), fmt.Sprint("team/", r.made))
+			equal(t, "admitted claims", r.come(), fmt.Sprint("team/", r.made))
 			time.Sleep(making) //nolint:forbidigo // by synctest's clock
 		}
 		stop()
@@ -466,7 +466,7 @@ func TestStart(t *testing.T) {
 		}
 		synctest.Wait()
 		if err := g.Source(here, here).Start(ctx, q); err != nil || len(g.lanes) > 0 {
-			t.Errorf("%d lanes are left after the link's end (%v)", len(g.lanes), err)
+			t.Errorf("%d lanes remain after the link ended (%v)", len(g.lanes), err)
 		}
 	})
 }

@@ -8,17 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiter is a claim that waits.
+// waiter is a waiting claim.
 type waiter struct {
 	claim types.NamespacedName
 	uid   types.UID
 	since time.Time
-	// reported: the claim was selected for a report. report: the report is due.
+	// reported means that the claim was selected for a report, and report that the report is due.
 	reported, report bool
 }
 
-// line is a queue of claims. Namespaces take turns, and the claims of one namespace are in
-// order. So thousands of claims in one namespace do not delay those in others.
+// line is a queue of claims. Namespaces take turns, and the claims of one namespace stay in order.
+// Thus thousands of claims in one namespace do not delay claims in others.
 type line struct {
 	claims     map[types.NamespacedName]*waiter
 	namespaces []string // in the order of their turns
@@ -69,8 +69,7 @@ func (l *line) next() *waiter {
 	return nil
 }
 
-// longest iterates over the waiting claims. In each namespace, the last in the queue comes
-// first.
+// longest iterates over the waiting claims. In each namespace, it begins at the end of the queue.
 func (l *line) longest() iter.Seq[*waiter] {
 	return func(yield func(*waiter) bool) {
 		for _, namespace := range l.namespaces {

@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// retryInterval is the pause before a failed check is repeated.
+	// retryInterval is the delay before a failed check is repeated.
 	retryInterval = time.Second
 	// requestTimeout bounds one request, so that Checker reports an API server that hangs.
 	requestTimeout = 10 * time.Second
 )
 
-// Checker checks one cluster.
+// Checker checks a cluster.
 type Checker struct {
-	// Client reads live, from the host.
+	// Client reads live from the host.
 	Client client.Client
-	// Namespace of the manager.
+	// Namespace is the manager's namespace.
 	Namespace string
 	// Out receives a line for each check.
 	Out io.Writer
 }
 
-// New creates a Checker of the host with the given client configuration.
+// New creates a Checker for the host with the given client configuration.
 func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -58,14 +58,14 @@ func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error)
 	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
 }
 
-// question is one check: its name and a function. An error describes what is wrong and what to do
-// about it.
+// question is one check: its name and a function. The function's error describes what is wrong and
+// what to do about it.
 type question struct {
 	name string
 	ask  func(context.Context) error
 }
 
-// all repeats each check until it succeeds or the context ends, and reports each.
+// all repeats each check until it succeeds or the context ends, and prints each result.
 func (c *Checker) all(ctx context.Context, questions []question) error {
 	var failed []error
 	for _, q := range questions {

@@ -23,19 +23,19 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Installation is what Installed checks.
+// Installation describes the installation that Installed checks.
 type Installation struct {
-	// Deployment and ServiceAccount of the manager, in the checker's namespace.
+	// Deployment and ServiceAccount are the manager's, in the checker's namespace.
 	Deployment, ServiceAccount string
-	// Lease that the leading replica holds there.
+	// Lease is the Lease that the leading replica holds in the checker's namespace.
 	Lease string
-	// Policy that reserves Xylem's keys.
+	// Policy is the admission policy that reserves Xylem's keys.
 	Policy string
-	// Rights that the manager's account must have.
+	// Rights are the permissions that the manager's ServiceAccount must have.
 	Rights []Rights
 }
 
-// Rights are rules that must hold in a namespace, or cluster-wide if Namespace is empty.
+// Rights are RBAC rules that must be granted in a namespace, or cluster-wide if Namespace is empty.
 type Rights struct {
 	Namespace string              `json:"namespace,omitempty"`
 	Rules     []rbacv1.PolicyRule `json:"rules"`
@@ -49,18 +49,18 @@ func (c *Checker) Installed(ctx context.Context, i Installation) error {
 		{"the API server serves ClusterRegistrations", func(ctx context.Context) error {
 			return c.Client.List(ctx, &v1alpha1.ClusterRegistrationList{}, client.Limit(1))
 		}},
-		{"the CSIDriver " + v1alpha1.ProvisionerName + " is as the scheduler needs it", func(ctx context.Context) error {
+		{"the CSIDriver " + v1alpha1.ProvisionerName + " has the settings that the scheduler needs", func(ctx context.Context) error {
 			return c.driver(ctx, v1alpha1.ProvisionerName, true)
 		}},
-		{"the CSIDriver " + v1alpha1.PromiseDriverName + " is as the scheduler needs it", func(ctx context.Context) error {
+		{"the CSIDriver " + v1alpha1.PromiseDriverName + " has the settings that the scheduler needs", func(ctx context.Context) error {
 			return c.driver(ctx, v1alpha1.PromiseDriverName, false)
 		}},
 		{"the policy " + i.Policy + " protects Xylem's keys", func(ctx context.Context) error {
 			return c.policy(ctx, i.Policy)
 		}},
-		{"the manager's account has its rights", func(ctx context.Context) error { return c.rights(ctx, i) }},
-		{"the managers run", func(ctx context.Context) error { return c.deployment(ctx, i.Deployment) }},
-		{"one of them leads", func(ctx context.Context) error { return c.leads(ctx, i.Lease, &renewed) }},
+		{"the manager's ServiceAccount has its permissions", func(ctx context.Context) error { return c.rights(ctx, i) }},
+		{"all manager Pods are ready", func(ctx context.Context) error { return c.deployment(ctx, i.Deployment) }},
+		{"one of the managers leads", func(ctx context.Context) error { return c.leads(ctx, i.Lease, &renewed) }},
 	})
 }
 
@@ -91,14 +91,14 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	err := c.Client.Create(ctx, claim, client.DryRunAll)
 	switch {
 	case err == nil:
-		return fmt.Errorf("the API server accepted a claim with the annotation %s. Install the policy again by helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
+		return fmt.Errorf("the API server accepted a claim with the annotation %s. Install the policy again with helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
 	case wording.DeniedByPolicy(err, name):
 		return nil
 	}
 	return fmt.Errorf("try to create a claim that the policy rejects: %w", err)
 }
 
-// rights checks whether the manager's account has each of the rights.
+// rights checks whether the manager's ServiceAccount has each of the permissions.
 func (c *Checker) rights(ctx context.Context, i Installation) error {
 	user := "system:serviceaccount:" + c.Namespace + ":" + i.ServiceAccount
 	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"}
@@ -146,7 +146,7 @@ func Attributes(r Rights) []authorizationv1.ResourceAttributes {
 	return out
 }
 
-// Describe names a permission: verb, resource, and where.
+// Describe returns a permission's verb, resource and scope.
 func Describe(a authorizationv1.ResourceAttributes) string {
 	what := a.Resource
 	if a.Subresource != "" {
@@ -165,7 +165,7 @@ func Describe(a authorizationv1.ResourceAttributes) string {
 	return strings.Join(words, " ")
 }
 
-// deployment checks that all Pods of a Deployment are ready and of its latest template.
+// deployment checks that all Pods of a Deployment are ready and match its latest template.
 func (c *Checker) deployment(ctx context.Context, name string) error {
 	var d appsv1.Deployment
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &d); err != nil {
@@ -193,7 +193,7 @@ func (c *Checker) deployment(ctx context.Context, name string) error {
 		max(0, s.AvailableReplicas-old), want, why, c.Namespace, c.Namespace, name)
 }
 
-// leads checks that the Lease is renewed between two reads, so it does not depend on clocks.
+// leads checks that the Lease is renewed between two reads, so the check does not depend on clocks.
 func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime) error {
 	var lease coordinationv1.Lease
 	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &lease); err != nil {
@@ -205,7 +205,7 @@ func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime
 	before := *seen
 	*seen = *lease.Spec.RenewTime
 	if before.IsZero() || before.Equal(seen) {
-		return fmt.Errorf("lease %s/%s was last renewed at %s and not since; see kubectl -n %s logs -l control-plane=controller-manager",
+		return fmt.Errorf("lease %s/%s has not been renewed since %s; see kubectl -n %s logs -l control-plane=controller-manager",
 			c.Namespace, name, seen, c.Namespace)
 	}
 	return nil

@@ -12,10 +12,11 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// namedAtMost is the maximum number of names in a message.
+// namedAtMost is the maximum number of object names in a message.
 const namedAtMost = 10
 
-// refused is printed when the hook fails. Helm does not report the resulting state of the release.
+// refused is printed when the hook fails, because Helm does not report the resulting state of the
+// release.
 const refused = `Nothing was removed. Follow the messages above, then run helm uninstall again. To keep Xylem instead:
 helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
 `
@@ -33,7 +34,7 @@ func (c *Checker) Removable(ctx context.Context) error {
 	return err
 }
 
-// unregistered checks that there are no registrations. It succeeds without the CRD, too.
+// unregistered checks that no registrations exist. It also succeeds without the CRD.
 func (c *Checker) unregistered(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := c.Client.List(ctx, &list); err != nil {
@@ -49,7 +50,7 @@ func (c *Checker) unregistered(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("these are: %s. Deregister them first, while the manager can clean up in them: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To skip that, run helm uninstall --no-hooks; everything then stays as it is until Xylem is installed again)",
+	return fmt.Errorf("found %s. Deregister them first, while the manager can clean up in them: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To skip that, run helm uninstall --no-hooks; everything then stays as it is until Xylem is installed again)",
 		enumerate(names))
 }
 
@@ -69,7 +70,7 @@ func (c *Checker) released(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("these do: %s. Delete their claims, or abandon the volumes and keep their data: kubectl annotate pv NAME %s=true",
+	return fmt.Errorf("found %s. Delete their claims, or abandon the volumes and keep their data: kubectl annotate pv NAME %s=true",
 		enumerate(names), v1alpha1.AnnotationAbandon)
 }
 

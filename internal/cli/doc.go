@@ -1,3 +1,3 @@
-// Package cli implements the kubectl plugin `kubectl xylem`. It has the root command. Each
-// subpackage adds a command, and package command has what they share.
+// Package cli implements the kubectl plugin `kubectl xylem`. It contains the root command. Each
+// subpackage adds a command, and package command contains what the commands share.
 package cli

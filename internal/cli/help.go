@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// usage is cobra's template without inherited flags. These are some thirty flags of kubectl,
-// and would hide the command's own.
+// usage is cobra's template without inherited flags. These are about thirty flags of kubectl, which
+// would hide the command's own flags.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}
@@ -34,7 +34,7 @@ Use "{{.CommandPath}} [command] --help" for more information about a command.{{e
 Use "` + name + ` options" for the flags that every command takes.
 `
 
-// newOptions creates the command that prints the flags that all commands have.
+// newOptions creates the command that prints the global flags.
 func newOptions() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "options",
@@ -48,7 +48,7 @@ func newOptions() *cobra.Command {
 	return c
 }
 
-// flagError adds a suggestion, and a pointer to the help, to an error about a command's flags.
+// flagError adds a suggestion and a reference to the help to an error about a command's flags.
 func flagError(c *cobra.Command, err error) error {
 	meant := ""
 	var unknown *pflag.NotExistError

@@ -21,13 +21,13 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/why"
 )
 
-// name of the plugin as users type it.
+// name is the plugin's name as users type it.
 const name = "kubectl xylem"
 
-// Run runs the plugin with the arguments, and returns the exit code: 0, or, after an error, 1
-// or the error's own code. It has then reported the error.
+// Run runs the plugin with the arguments, and returns the exit code: 0, or 1 or the error's own
+// code after an error, which Run has reported.
 func Run(ctx context.Context, env *command.Env, args []string) int {
-	ctrl.SetLogger(logr.Discard()) // the plugin reports errors itself; without a logger, controller-runtime prints a stack after 30 s
+	ctrl.SetLogger(logr.Discard()) // the plugin reports errors itself, but without a logger, controller-runtime prints a stack trace after 30 s
 	root := NewCommand(env)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
@@ -50,12 +50,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:   "kubectl-xylem",
 		Short: "Storage that follows workloads across clusters",
 		Long: "Xylem makes one PersistentVolumeClaim work across clusters: users write Pods and claims in the host,\n" +
-			"Pods run and disks are provisioned in members. These commands are for the host's admins and users; kubectl's\n" +
-			"current context is the host.",
+			"Pods run and disks are provisioned in members. These commands are for admins and users of the host. kubectl's\n" +
+			"current context must be the host.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		SilenceErrors: true, // Run prints them
+		SilenceErrors: true, // Run prints errors
 		SilenceUsage:  true,
-		// Without Args, cobra checks for subcommands itself and suggests the nearest one.
+		// Without Args, cobra checks for subcommands itself and suggests similar ones.
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetFlagErrorFunc(flagError)

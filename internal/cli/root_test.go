@@ -26,19 +26,19 @@ func TestSuggestions(t *testing.T) {
 		args []string
 		want string
 	}{
-		"a command":               {[]string{"tre"}, "Did you mean this?\n\ttree"},
-		"a flag":                  {[]string{"deregister", "a", "--polcy=Drain"}, "Did you mean --policy?"},
-		"a flag of every command": {[]string{"tree", "pvc", "a", "--namspace=shop"}, "Did you mean --namespace?"},
-		"the doctor":              {[]string{"docter"}, "Did you mean this?\n\tdoctor"},
-		"a bundle":                {[]string{"support-bundel"}, "Did you mean this?\n\tsupport-bundle"},
-		"a format":                {[]string{"doctor", "-o", "xml"}, "-o xml is unknown: use json, yaml"},
-		"a duration for logs":     {[]string{"support-bundle", "--log-since=0s"}, "--log-since 0s: more than 0"},
-		"a dry run":               {[]string{"deregister", "a", "--dry-run=yes"}, "use none, client or server"},
+		"a command":                  {[]string{"tre"}, "Did you mean this?\n\ttree"},
+		"a flag":                     {[]string{"deregister", "a", "--polcy=Drain"}, "Did you mean --policy?"},
+		"a global flag":              {[]string{"tree", "pvc", "a", "--namspace=shop"}, "Did you mean --namespace?"},
+		"the doctor command":         {[]string{"docter"}, "Did you mean this?\n\tdoctor"},
+		"the support-bundle command": {[]string{"support-bundel"}, "Did you mean this?\n\tsupport-bundle"},
+		"an invalid output format":   {[]string{"doctor", "-o", "xml"}, "-o xml is unknown: use json, yaml"},
+		"an invalid duration":        {[]string{"support-bundle", "--log-since=0s"}, "--log-since=0s is out of range: use more than 0"},
+		"an invalid dry-run mode":    {[]string{"deregister", "a", "--dry-run=yes"}, "use none, client or server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			printed, code := plugin(t, tc.args...)
 			if code == 0 || !strings.Contains(printed, tc.want) {
-				t.Errorf("code %d, printed %q, want %q", code, printed, tc.want)
+				t.Errorf("exit code %d, printed %q, want %q", code, printed, tc.want)
 			}
 		})
 	}
@@ -48,10 +48,10 @@ func TestInheritedFlagsAreInOptions(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"tree", "--help"}, {"register", "--help"}, {"deregister", "--help"}, {"doctor", "--help"}, {"support-bundle", "--help"}} {
 		printed, code := plugin(t, args...)
 		if code != 0 || strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, `"kubectl xylem options"`) {
-			t.Errorf("%v: code %d, printed\n%s", args, code, printed)
+			t.Errorf("%v: exit code %d, printed\n%s", args, code, printed)
 		}
 	}
 	if printed, code := plugin(t, "options"); code != 0 || !strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, "--xylem-namespace") {
-		t.Errorf("options: code %d, printed\n%s", code, printed)
+		t.Errorf("options: exit code %d, printed\n%s", code, printed)
 	}
 }

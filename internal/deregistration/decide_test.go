@@ -40,35 +40,35 @@ func TestNext(t *testing.T) {
 		want    step
 	}{
 		"no objects in the member":                                                    {leaving{connected: true}, finish},
-		"no objects in the member, and the member is away":                            {leaving{}, finish},
+		"no objects in the member, and the member is unreachable":                     {leaving{}, finish},
 		"Pods run in the member, not confirmed":                                       {leaving{connected: true, node: true, pods: running}, waitForConfirmation},
-		"Pods wait in the member, not confirmed":                                      {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
+		"Pods are pending in the member, not confirmed":                               {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
 		"Pods run in the member, confirmed":                                           {leaving{connected: true, confirmed: true, node: true, pods: running}, evictPods},
 		"all Pods in the member are ending: no confirmation needed":                   {leaving{connected: true, node: true, pods: ending}, evictPods},
-		"Pods run there, and the member is away (I2)":                                 {leaving{confirmed: true, node: true, pods: running}, waitForMember},
-		"Pods run in the member, forced, the member is connected: not confirmed":      {leaving{connected: true, forced: true, node: true, pods: running}, waitForConfirmation},
-		"Pods run there, the member is away, forced":                                  {leaving{forced: true, node: true, pods: running}, evictPods},
-		"Pods run there, the member is away, forced and confirmed":                    {leaving{forced: true, confirmed: true, node: true, pods: running}, evictPods},
+		"Pods run in the member, and the member is unreachable (I2)":                  {leaving{confirmed: true, node: true, pods: running}, waitForMember},
+		"Pods run in the connected member, forced but not confirmed":                  {leaving{connected: true, forced: true, node: true, pods: running}, waitForConfirmation},
+		"Pods run in the unreachable member, forced":                                  {leaving{forced: true, node: true, pods: running}, evictPods},
+		"Pods run in the unreachable member, forced and confirmed":                    {leaving{forced: true, confirmed: true, node: true, pods: running}, evictPods},
 		"Pods of a deleted Node run in the member, not confirmed":                     {leaving{connected: true, pods: running}, waitForConfirmation},
 		"leaf Pods run in the member although their roots were deleted with the Node": {leaving{connected: true, leaves: []string{"shop/web-1"}, volumes: held}, waitForLeaves},
 		"leaf Pods run in the member, and the deregistration is forced":               {leaving{connected: true, forced: true, leaves: []string{"shop/web-1"}, volumes: held}, releaseVolumes},
 		"a claim without a volume":                                                    {leaving{connected: true, node: true, unbound: claim}, withdrawClaims},
-		"a claim without a volume, and the member is away (I1)":                       {leaving{node: true, unbound: claim}, waitForMember},
-		"a claim without a volume, the member is away, forced":                        {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
+		"a claim without a volume, and the member is unreachable (I1)":                {leaving{node: true, unbound: claim}, waitForMember},
+		"a claim without a volume, the member is unreachable, forced":                 {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
 		"a promise without a disk":                                                    {leaving{connected: true, node: true, promises: held}, withdrawClaims},
-		"a promise without a disk, Drain waits for it":                                {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
-		"a promise without a disk, and the member is away (I1)":                       {leaving{node: true, promises: held}, waitForMember},
-		"a promise without a disk, the member is away, forced":                        {leaving{forced: true, node: true, promises: held}, withdrawClaims},
-		"Pods are deleted before claims":                                              {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
+		"a promise without a disk, policy Drain":                                      {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, and the member is unreachable (I1)":                {leaving{node: true, promises: held}, waitForMember},
+		"a promise without a disk, the member is unreachable, forced":                 {leaving{forced: true, node: true, promises: held}, withdrawClaims},
+		"Pods are evicted before claims are withdrawn":                                {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
 		"Retain: bound claims are kept, their volumes are released":                   {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Retain, and the member is away: it is not needed":                            {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Retain: the member may be unreachable":                                       {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
 		"no policy means Retain":                                                      {leaving{connected: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain: bound claims are waited for (I2)":                                     {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
-		"Drain: volumes without claims are waited for (I1)":                           {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
-		"Drain, and the member is away (I1)":                                          {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
-		"Drain, the member is away, forced: volumes are released, not destroyed (I2)": {
+		"Drain waits for bound claims (I2)":                                           {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
+		"Drain waits for volumes without claims (I1)":                                 {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
+		"Drain, and the member is unreachable (I1)":                                   {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
+		"Drain, the member is unreachable, forced: volumes are released, not destroyed (I2)": {
 			leaving{policy: drain, forced: true, node: true, bound: claim, volumes: held}, releaseVolumes},
-		"Drain, no objects left":                     {leaving{connected: true, policy: drain, node: true}, waitForNode},
+		"Drain, no claims or volumes left":           {leaving{connected: true, policy: drain, node: true}, waitForNode},
 		"volumes are released, the node exists":      {leaving{policy: retain, node: true, bound: claim, volumes: released}, waitForNode},
 		"volumes are released, the node was deleted": {leaving{policy: retain, bound: claim, volumes: released}, finish},
 	} {
@@ -80,8 +80,8 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// If an admin forces the deregistration of a lost member, promises that are released with their
-// last Pod are taken from it.
+// If an admin forces the deregistration of a lost member, other members can fulfill its promises
+// that are released when unused.
 func TestRecall(t *testing.T) {
 	m := mirror.Member{Registration: "cluster38", ClusterID: leftID}
 	volume := func(name, release string) corev1.PersistentVolume {
@@ -96,9 +96,9 @@ func TestRecall(t *testing.T) {
 		connected, forced bool
 		promises, volumes string
 	}{
-		"the member is lost, forced":  {forced: true, promises: "scratch", volumes: "data"},
-		"forced, and it is connected": {connected: true, forced: true, volumes: "data, scratch"},
-		"away, not forced":            {volumes: "data, scratch"},
+		"the member is lost, forced":            {forced: true, promises: "scratch", volumes: "data"},
+		"the member is connected, forced":       {connected: true, forced: true, volumes: "data, scratch"},
+		"the member is unreachable, not forced": {volumes: "data, scratch"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leaving{connected: tc.connected, forced: tc.forced, volumes: []corev1.PersistentVolume{
@@ -136,7 +136,7 @@ func TestLeft(t *testing.T) {
 			leaving{bound: []corev1.PersistentVolumeClaim{claim}, volumes: []corev1.PersistentVolume{volume}},
 			"1 claim (ns/data) and 1 volume (pvc-1)",
 		},
-		"a volume that is retained": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volume (pvc-1)"},
+		"a retained volume without a claim": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volume (pvc-1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.l.left(); got != tc.want {

@@ -35,29 +35,31 @@ import (
 
 const actor = guarded.Actor("cluster-registration")
 
-// leavesDelay is the interval at which a member is read again for leaf Pods that must end.
+// leavesDelay is the interval at which the Leaver reads a member again while its leaf Pods must
+// end.
 const leavesDelay = 2 * time.Second
 
-// leaving has what is left of a member that is being deregistered.
+// leaving contains the remaining objects of a member that is being deregistered.
 type leaving struct {
 	connected, forced, confirmed bool
 	policy                       v1alpha1.DeregistrationPolicy
-	// pods of the host that are bound to the virtual node, except those of DaemonSets.
+	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods.
 	pods []corev1.Pod
-	// leaves are the leaf Pods that the member still has, from a live list, when no Pod of the host
-	// is bound to its node. A user may have deleted the Node, and the host's garbage collection the
-	// Pods. Or a Pod has its volumes in the member, and no node yet.
+	// leaves are the leaf Pods that remain in the member when no host Pod is bound to its node,
+	// according to a live list. For example, a user deleted the Node, and the host's garbage
+	// collection then deleted the Pods. Or a Pod has volumes in the member but is not bound to a
+	// node yet.
 	leaves []string
-	// unbound and bound claims that are placed there. Those bound to a promise without a disk
-	// count as unbound.
+	// unbound and bound are the claims that are placed in the member. Claims bound to a promise
+	// without a disk count as unbound.
 	unbound, bound []corev1.PersistentVolumeClaim
-	// promises without a disk that the member has, including those that are recalled.
+	// promises are the member's promises without a disk, including recalled ones.
 	promises []corev1.PersistentVolume
 	// volumes are the host PVs whose leaf PV is in the member.
 	volumes []corev1.PersistentVolume
-	// snapshots of the host that the member has, or may have.
+	// snapshots are the contents in the host whose snapshot is, or may be, in the member.
 	snapshots []snapshotv1.VolumeSnapshotContent
-	// node: the virtual node still exists.
+	// node reports whether the virtual node still exists.
 	node bool
 }
 
@@ -65,20 +67,20 @@ type leaving struct {
 type step int
 
 const (
-	waitForMember step = iota // it is needed, but not connected
+	waitForMember step = iota // the member is needed, but not connected
 	waitForConfirmation
 	evictPods
 	withdrawClaims
 	waitForClaims // policy Drain
 	waitForLeaves
-	// The steps above need the link. For those below, it must have ended.
+	// The steps above need the link. Before the steps below, it must have ended.
 	releaseVolumes
 	waitForNode
 	finish
 )
 
-// next decides on the next step. virtual_node cordons the virtual node, and deletes it once its
-// Pods are gone. Pure.
+// next decides on the next step. It is a pure function. The virtual_node controller cordons the
+// virtual node, and deletes it once its Pods are gone.
 func (l *leaving) next() step {
 	switch {
 	case l.outOfReach():
@@ -101,20 +103,20 @@ func (l *leaving) next() step {
 	return finish
 }
 
-// outOfReach reports whether an object must end in the member, which does not respond.
+// outOfReach reports whether objects must still end in an unreachable member.
 func (l *leaving) outOfReach() bool {
 	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
 }
 
-// claims returns what Drain waits for: claims, volumes and snapshots.
+// claims returns the number of claims, volumes and snapshots that Drain waits for.
 func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) + len(l.snapshots) }
 
-// stays reports whether a snapshot is still the member's.
+// stays reports whether a snapshot was not released yet.
 func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gone(&content) }
 
-// left returns the names of what Drain waits for. A volume may be left without a claim if it
-// must be retained. Pure.
+// left returns the names of the objects that Drain waits for. A retained volume may be left without
+// a claim. It is a pure function.
 func (l *leaving) left() string {
 	var parts []string
 	if len(l.bound) > 0 {
@@ -129,7 +131,7 @@ func (l *leaving) left() string {
 	return strings.Join(parts, " and ")
 }
 
-// rootsOf returns the VolumeSnapshots of contents, by name.
+// rootsOf returns the names of the VolumeSnapshots to which contents belong.
 func rootsOf(contents []snapshotv1.VolumeSnapshotContent) []string {
 	names := make([]string, 0, len(contents))
 	for i := range contents {
@@ -152,7 +154,7 @@ func held(pv corev1.PersistentVolume) bool {
 	return controllerutil.ContainsFinalizer(&pv, v1alpha1.FinalizerLeafVolume)
 }
 
-// Fleet is the fleet of members, as far as a deregistration needs it.
+// Fleet contains the methods of fleet.Fleet that a deregistration needs.
 type Fleet interface {
 	Ensure(fleet.Registration)
 	Remove(name string) bool
@@ -164,13 +166,13 @@ type Fleet interface {
 type Leaver struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Fleet of members.
+	// Fleet links the members.
 	Fleet Fleet
 	// Recorder emits events on registrations, Pods and claims.
 	Recorder events.EventRecorder
-	// Records records what an admin abandoned.
+	// Records records the objects that an admin abandoned.
 	Records *hostrecord.Records
-	// ReportGone makes root_pvc report on a claim that its cluster was deregistered.
+	// ReportGone reports on a claim that its cluster was deregistered.
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
@@ -185,8 +187,8 @@ type Leaver struct {
 	Patch func(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error
 }
 
-// Deregister takes the next step of a deregistration. Leaf Pods that end cause no event here, so
-// it polls for them.
+// Deregister takes the next step of a deregistration. Ending leaf Pods cause no event in the host,
+// so Deregister polls for them.
 func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
 	next, err := r.leave(ctx, cr)
 	if err == nil && next == waitForLeaves {
@@ -212,12 +214,12 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	if next < releaseVolumes {
 		r.Fleet.Ensure(wanted)
 	} else if !r.Fleet.Remove(cr.Name) {
-		return next, nil // otherwise its controllers would act again; the fleet enqueues the request when the link has ended
+		return next, nil // the fleet enqueues the request when the link has ended
 	}
 	return next, r.take(ctx, cr, l, next)
 }
 
-// take takes a step.
+// take performs a step.
 func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, next step) error {
 	switch next {
 	case waitForMember:
@@ -253,7 +255,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	before := cr.DeepCopy()
 	controllerutil.RemoveFinalizer(cr, v1alpha1.FinalizerRegistration)
 	if err := r.Patch(ctx, before, cr); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("drop the finalizer of registration %s: %w", cr.Name, err)
+		return fmt.Errorf("remove the finalizer of registration %s: %w", cr.Name, err)
 	}
 	return nil
 }
@@ -319,17 +321,17 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	}
 	if l.connected && len(l.pods) == 0 {
 		if l.leaves, err = r.Fleet.LeafPods(ctx, cr.Name); err != nil {
-			return fmt.Errorf("look for Pods that still run in member %s: %w", cr.Name, err)
+			return fmt.Errorf("list the Pods that still run in member %s: %w", cr.Name, err)
 		}
 	}
 	return nil
 }
 
-// lost: the member is unreachable, and an admin forces the deregistration.
+// lost reports whether the member is unreachable and an admin forces the deregistration.
 func (l *leaving) lost() bool { return l.forced && !l.connected }
 
-// recall treats the promises of a lost member whose disks may not outlive their Pods as promises
-// without a disk, so that other members can fulfill them. Pure.
+// recall moves the lost member's volumes that are released when unused to the promises without a
+// disk, so that other members can fulfill them. It makes no requests.
 func (l *leaving) recall() {
 	if !l.lost() {
 		return
@@ -343,8 +345,8 @@ func (l *leaving) recall() {
 	})
 }
 
-// promised reports whether a claim is bound to a promise without a disk or, if its member is
-// lost, to one whose disk may not outlive its Pods.
+// promised reports whether a claim is bound to a promise without a disk or, if its member is lost,
+// to a promise that is released when unused.
 func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
 	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
 		return false, nil
@@ -353,8 +355,8 @@ func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && hostpv.Movable(pv)), err
 }
 
-// shared reports whether another registration, which is not being deleted, has the same cluster.
-// Then one of them was rejected as a duplicate.
+// shared reports whether another registration that is not being deleted has the same cluster. If
+// so, one of the two was rejected as a duplicate.
 func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
 	same, err := index.RegistrationsOf(ctx, r.Client, cr.Status.ClusterID)
 	return slices.ContainsFunc(same, func(other v1alpha1.ClusterRegistration) bool {
@@ -362,8 +364,9 @@ func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (
 	}), err
 }
 
-// evict evicts the Pods, so that disruption budgets apply. The member's root_pod finishes them. If
-// an admin forces the deregistration of an unreachable member, it deletes them immediately.
+// evict evicts the Pods, so that disruption budgets apply. The member's root_pod controller
+// finishes them. If an admin forces the deregistration of an unreachable member, evict deletes the
+// Pods immediately.
 func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	var blocked []string
@@ -408,8 +411,8 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 }
 
 // withdraw removes selected-node from claims without a volume. root_pvc then withdraws the leaf
-// claim and, once the member is proven to have no objects of it, the placement. If an admin forces
-// the deregistration of an unreachable member, withdraw also removes the placement.
+// claim and, once the member is proven to hold none of the claim's objects, the placement. If an
+// admin forces the deregistration of an unreachable member, withdraw also removes the placement.
 func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	for i := range l.promises {
@@ -462,8 +465,8 @@ func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	return claim, err
 }
 
-// release removes Xylem's finalizer from the host PVs, and emits an event on each that its cluster
-// was deregistered. It changes nothing in the member.
+// release removes Xylem's finalizer from the host PVs, and emits an event on each PV that its
+// cluster was deregistered. It changes nothing in the member.
 func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
 	for i := range volumes {
@@ -491,8 +494,8 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 }
 
 // releaseSnapshots records on the contents of the member's snapshots that their cluster was
-// deregistered. From then on, host_snapshot completes their deletion. It changes nothing in the
-// member.
+// deregistered. From then on, the host_snapshot controller completes their deletion. It changes
+// nothing in the member.
 func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, contents []snapshotv1.VolumeSnapshotContent, forced bool) error {
 	writer := r.writer(cr)
 	for i := range contents {
@@ -512,8 +515,8 @@ func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegis
 	return nil
 }
 
-// force reports and records what a forced deregistration releases while the member is
-// unreachable, before it does so.
+// force reports and records what a forced deregistration will release while the member is
+// unreachable.
 func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
 	err := r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID,
 		fmt.Sprintf("registration %q: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
@@ -523,8 +526,7 @@ func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, ab
 	return err
 }
 
-// leaveClaims makes root_pvc report, on the claims with volumes in the member, that it was
-// deregistered.
+// leaveClaims reports, on the claims with volumes in the member, that the member was deregistered.
 func (r *Leaver) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
 	for i := range claims {
 		if err := r.ReportGone(ctx, r.writer(cr), &claims[i], cr, r.Clock.Now()); client.IgnoreNotFound(err) != nil {
@@ -538,7 +540,7 @@ func (r *Leaver) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {
 	return guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{})
 }
 
-// some names the first few objects of a list.
+// some returns the names of the first few objects in a list.
 func some[T any, P interface {
 	*T
 	client.Object

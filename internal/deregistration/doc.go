@@ -1,4 +1,4 @@
-// Package deregistration removes a member from the host step by step: it evicts the
-// member's Pods, withdraws its claims without a volume, releases its volumes, and removes
-// the registration's finalizer last. It destroys nothing in the member.
+// Package deregistration removes a member from the host step by step: it evicts the member's Pods,
+// withdraws its claims without a volume, releases its volumes, and finally removes the
+// registration's finalizer. It destroys nothing in the member.
 package deregistration

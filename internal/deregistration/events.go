@@ -11,11 +11,11 @@ func (r *Leaver) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod)
 	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, v1alpha1.ReasonEvicted, "Deregister", "evicted, because member %q is being deregistered", cr.Name)
 }
 
-// eventForced names the object as the related one, because events that differ only in their
-// note count as one.
+// eventForced sets the object as the event's related object, because events that differ only in
+// their note are counted as one.
 func (r *Leaver) eventForced(cr *v1alpha1.ClusterRegistration, about client.Object, what string) {
 	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, v1alpha1.ReasonForcedDeregistration, "Deregister",
-		"abandoned the member without reaching it (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
+		"abandoned the unreachable member (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
 }
 
 func (r *Leaver) eventWithdrawn(cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) {

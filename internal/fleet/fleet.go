@@ -30,51 +30,52 @@ import (
 type Config struct {
 	// HostID is the host's cluster ID.
 	HostID string
-	// Namespace of the manager in the host, and of the fences in members.
+	// Namespace is the manager's namespace in the host, and the fences' namespace in members.
 	Namespace string
-	// Identity of this process as holder of fences. No other process has it.
+	// Identity is the unique holder identity that this process uses for fences.
 	Identity string
-	// UserAgent of all calls to members.
+	// UserAgent is the user agent of all requests to members.
 	UserAgent string
-	// Scheme has all kinds that Xylem uses in members.
+	// Scheme contains all kinds that Xylem uses in members.
 	Scheme *runtime.Scheme
 	// Host writes to the host. HostLive also reads from it, bypassing caches.
 	Host, HostLive client.Client
-	// Router enqueues the host's events. Recorder emits events on objects of the host.
+	// Router enqueues requests for the host's watch events. Recorder emits events on host objects.
 	Router   *route.Router
 	Recorder events.EventRecorder
-	// HostSnapshots are the host's snapshots, which it may not serve.
+	// HostSnapshots are the host's snapshots, if the host serves them.
 	HostSnapshots *route.Optional
-	// AllowInsecure allows kubeconfigs that skip the verification of the server.
+	// AllowInsecure allows kubeconfigs that skip server verification.
 	AllowInsecure bool
 	// AllowLoopback allows kubeconfigs that point to loopback addresses.
 	AllowLoopback bool
-	// FenceDuration is how long a fence outlives its holder. ProbeInterval is the interval of its
-	// renewal, and less than a third of FenceDuration.
+	// FenceDuration is how long a fence outlives its holder. ProbeInterval is the interval at which
+	// it is renewed, which is less than a third of FenceDuration.
 	FenceDuration, ProbeInterval time.Duration
-	// EpochInterval is the interval at which a fence takes its next epoch within a leadership. It
-	// detects the restore of a cluster from a state older than that.
+	// EpochInterval is the interval at which a fence advances its epoch within a leadership. A
+	// restore is detected if the restored state is older than this interval.
 	EpochInterval time.Duration
-	// Revision of the host, shared by all members.
+	// Revision is the host's revision, shared by all members.
 	Revision *hostrevision.Monitor
 	// Limits are the memory limits of each member.
 	Limits budget.Limits
-	// SyncTimeout bounds the first fill of a member's caches.
+	// SyncTimeout bounds the initial sync of a member's caches.
 	SyncTimeout time.Duration
 	// Leads returns an error that wraps guarded.ErrFenced if this process does not lead. A process
 	// that was frozen must not renew a fence that its successor waits for.
 	Leads func() error
 	// Admit records a member's identity, or rejects it with a Problem.
 	Admit func(context.Context, Registration, member.Identity) error
-	// Session adds the controllers of a member to its link.
+	// Session adds a member's controllers to its link.
 	Session func(context.Context, *member.Link) error
-	// Log is the logger of the links.
+	// Log is the logger for the links.
 	Log logr.Logger
 	// Clock defaults to the real clock.
 	Clock clock.Clock
 }
 
-// Fleet has a supervisor for each registered member. The manager runs it on the leader only.
+// Fleet runs a supervisor for each registered member. The manager runs the fleet only on the
+// leader.
 type Fleet struct {
 	Config
 	clock clock.Clock
@@ -99,8 +100,8 @@ func New(config Config) *Fleet {
 	}
 }
 
-// Start runs the supervisors until the context ends, and returns when the last link has ended.
-// An error means that the process must restart.
+// Start runs the supervisors until the context ends, and returns when the last link has ended. If
+// it returns an error, the process must restart.
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +133,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 func (f *Fleet) fail(err error) {
 	select {
 	case f.failed <- err:
-	default: // Start is returning already
+	default: // Start is already returning
 	}
 }
 
@@ -145,7 +146,8 @@ func (f *Fleet) launch(s *supervisor) {
 	go s.run(ctx)
 }
 
-// Ensure links a member. It re-creates the link if the registration has changed.
+// Ensure makes sure that a member is linked. It re-creates the link if the registration has
+// changed.
 func (f *Fleet) Ensure(r Registration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,17 +166,17 @@ func (f *Fleet) Ensure(r Registration) {
 	}
 }
 
-// Remove ends a member's link. It does not block. It returns true once the link has ended;
-// until then, the fleet's source enqueues the registration when it has.
+// Remove ends a member's link without blocking. It returns true if the link has ended. Otherwise,
+// the fleet's source enqueues the registration when the link ends.
 func (f *Fleet) Remove(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.supervisors[name]
 	if s == nil {
-		forget(name) // controllers may have written to the host for the member since, and created series
+		forget(name) // controllers may have created series since
 		return true
 	}
-	if f.ctx == nil { // never started
+	if f.ctx == nil { // Start was not called
 		close(s.done)
 	}
 	s.stop()
@@ -192,14 +194,15 @@ func (f *Fleet) Remove(name string) bool {
 	}
 }
 
-// forget deletes the series of a member that is no longer registered.
+// forget deletes the metric series of a member that is no longer registered.
 func forget(name string) {
 	metrics.Forget(name)
 	guarded.ForgetMetrics(name)
 }
 
-// ended reports whether a supervisor has ended. Ensure replaces one that has. If a registration
-// is wanted again while its supervisor is ending, the fleet's source enqueues it afterwards.
+// ended reports whether a supervisor has ended. Ensure replaces an ended supervisor. If a
+// registration is wanted again while its supervisor is ending, the fleet's source enqueues the
+// registration afterwards.
 func (s *supervisor) ended() bool {
 	select {
 	case <-s.done:
@@ -209,7 +212,7 @@ func (s *supervisor) ended() bool {
 	}
 }
 
-// State returns the state of a member, and false if it has no supervisor.
+// State returns a member's state, and false if the member has no supervisor.
 func (f *Fleet) State(name string) (State, bool) {
 	f.mu.Lock()
 	s := f.supervisors[name]
@@ -222,11 +225,11 @@ func (f *Fleet) State(name string) (State, bool) {
 	return s.state, true
 }
 
-// leafPodsMost is the maximum number of Pods that LeafPods lists.
+// leafPodsMost is the maximum number of Pods that LeafPods returns.
 const leafPodsMost = 100
 
-// LeafPods returns the names of Pods in a member that this host created there. It reads live,
-// and returns at most leafPodsMost names, and none if the member is not linked.
+// LeafPods returns the names of the Pods that this host created in a member, at most leafPodsMost.
+// It reads live, and returns no names if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 	f.mu.Lock()
 	s := f.supervisors[name]

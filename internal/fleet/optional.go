@@ -12,18 +12,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// optionalLook is the pause between two attempts to read what a member does not serve.
+// optionalLook is the delay between two attempts to read kinds that a member does not serve.
 const optionalLook = 30 * time.Second
 
-// optional are kinds that a member may not serve, or not let Xylem read. The link to such a member
-// still works, and their controllers report it. If a member stops serving them, the link ends, and
-// the next one begins without them.
+// optional are kinds that a member may not serve, or may not allow Xylem to read. The link to such
+// a member still works, and the controllers of these kinds report the problem. If a member stops
+// serving them, the link ends, and the next link begins without them.
 type optional struct {
 	what string
 	to   *member.Optional
-	// problem reports why they cannot be read.
+	// problem returns why the kinds cannot be read.
 	problem func(context.Context) (*mirror.Refusal, error)
-	// cache creates their cache. A watch that is rejected calls failed.
+	// cache creates the cache of these kinds. It calls failed when a watch is rejected.
 	cache func(ctx context.Context, failed func(error)) (cache.Cache, error)
 }
 
@@ -45,7 +45,7 @@ func (s *supervisor) snapshots(ctx context.Context, l *member.Link, c *member.Co
 	})
 }
 
-// attachments reads the member's VolumeAttachments once it lets Xylem do so.
+// attachments reads the member's VolumeAttachments once the member allows it.
 func (s *supervisor) attachments(ctx context.Context, l *member.Link, c *member.Connection, held *leafcache.Held) error {
 	return s.serve(ctx, optional{
 		what: "VolumeAttachments", to: l.Attachments,
@@ -58,13 +58,13 @@ func (s *supervisor) attachments(ctx context.Context, l *member.Link, c *member.
 	})
 }
 
-// serve runs the cache of optional kinds once they can be read, until the link ends.
+// serve runs the cache of optional kinds, from when they can be read until the link ends.
 func (s *supervisor) serve(ctx context.Context, o optional) error {
 	for {
 		problem, err := o.problem(ctx)
 		switch {
 		case err != nil:
-			s.log.V(1).Info("could not read optional kinds of the member", "kinds", o.what, "cause", err.Error())
+			s.log.V(1).Info("could not read the member's optional kinds", "kinds", o.what, "cause", err.Error())
 		case problem == nil:
 			return s.cache(ctx, o)
 		default:

@@ -10,10 +10,11 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// Others returns the other registered members, according to a live list, to be asked about a
-// claim that may have been placed there. One without a Link, or whose own restore is unconfirmed,
-// cannot be asked. Registrations that are being deleted are omitted: their members release all
-// claims. So are those that Xylem rejects because another one serves their cluster.
+// Others returns the other registered members, according to a live list, so that the caller can
+// check whether a claim was placed in one of them. A member without a Link, or with an unconfirmed
+// restore, cannot be checked. Others omits registrations that are being deleted, because their
+// members release all claims, and registrations that Xylem rejects because another one serves their
+// cluster.
 func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := f.HostLive.List(ctx, &all); err != nil {
@@ -21,7 +22,7 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, 
 	}
 	served := map[string]bool{self.ClusterID: true}
 	others := make([]proof.Other, 0, len(all.Items))
-	away := map[string]string{} // the cluster IDs, by registration
+	away := map[string]string{} // cluster IDs by registration
 	for i := range all.Items {
 		cr := &all.Items[i]
 		if cr.Name == self.Registration || cr.DeletionTimestamp != nil {
@@ -43,7 +44,7 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, 
 	return others, nil
 }
 
-// other returns a member to be asked, and the ID of its cluster as last read. Without a Link, the
+// other returns a member to be checked, and the ID of its cluster as last read. Without a Link, the
 // member has no reader.
 func (f *Fleet) other(name string) (proof.Other, string) {
 	f.mu.Lock()
@@ -60,7 +61,7 @@ func (f *Fleet) other(name string) (proof.Other, string) {
 	return proof.Other{Registration: name, Live: s.linked.Live, Unrestored: unrestored(s.held)}, s.state.Identity.ClusterID
 }
 
-// unrestored returns a check whether what a member lacks may be missing because of a restore.
+// unrestored returns a check that fails if objects may be missing in a member because of a restore.
 func unrestored(fence *fencing.Fence) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if p := fence.Suspended(); p != nil && p.Reason == v1alpha1.ReasonMemberRestored {

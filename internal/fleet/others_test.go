@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// registrations serves live lists of registrations.
+// registrations is a reader that lists the given registrations.
 type registrations struct {
 	client.Client
 	items []v1alpha1.ClusterRegistration
@@ -25,7 +25,7 @@ func (r registrations) List(_ context.Context, into client.ObjectList, _ ...clie
 	return nil
 }
 
-// A member that is registered is asked, or is one that cannot be asked.
+// Others returns every registered member, and whether it can be checked.
 func TestOthers(t *testing.T) {
 	linked := func(id string) *supervisor {
 		return &supervisor{linked: &member.Connection{Live: registrations{}}, held: &fencing.Fence{}, state: State{Identity: member.Identity{ClusterID: id}}}
@@ -36,15 +36,15 @@ func TestOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		supervisor *supervisor
 		deleting   bool
-		want       map[string]bool // whether each can be asked
+		want       map[string]bool // whether each can be checked
 	}{
-		"linked":                                      {linked("id-3"), false, map[string]bool{"two": true, "three": true}},
-		"not linked":                                  {away("id-3"), false, map[string]bool{"two": true, "three": false}},
-		"not linked, and never identified":            {away(""), false, map[string]bool{"two": true, "three": false}},
-		"the fleet does not know it yet":              {nil, false, map[string]bool{"two": true, "three": false}},
+		"linked":     {linked("id-3"), false, map[string]bool{"two": true, "three": true}},
+		"not linked": {away("id-3"), false, map[string]bool{"two": true, "three": false}},
+		"not linked, and its identity was never read": {away(""), false, map[string]bool{"two": true, "three": false}},
+		"not in the fleet yet":                        {nil, false, map[string]bool{"two": true, "three": false}},
 		"being deleted":                               {linked("id-3"), true, map[string]bool{"two": true}},
-		"rejected: it is the cluster of this one":     {away("id-1"), false, map[string]bool{"two": true}},
-		"rejected: it is the cluster of a linked one": {away("id-2"), false, map[string]bool{"two": true}},
+		"rejected as a duplicate of this member":      {away("id-1"), false, map[string]bool{"two": true}},
+		"rejected as a duplicate of a linked member":  {away("id-2"), false, map[string]bool{"two": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []v1alpha1.ClusterRegistration

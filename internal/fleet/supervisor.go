@@ -30,27 +30,28 @@ import (
 )
 
 const (
-	// fencePoll is the interval at which the supervisor retries to acquire a fence that somebody
-	// else holds.
+	// fencePoll is the interval at which the supervisor retries to acquire a fence with another
+	// holder.
 	fencePoll = 2 * time.Second
-	// probeRetry is the pause after a failed probe. probeFailures in a row end the link.
+	// probeRetry is the delay after a failed probe. The link ends after probeFailures failed probes
+	// in a row.
 	probeRetry    = time.Second
 	probeFailures = 3
 	probeTimeout  = 5 * time.Second
 )
 
-// Registration is the part of a ClusterRegistration that a supervisor needs. Any change
+// Registration contains the fields of a ClusterRegistration that a supervisor needs. Any change
 // re-creates the link.
 type Registration struct {
-	// Member without its identity, which the supervisor reads from the cluster.
+	// Member lacks the identity, which the supervisor reads from the cluster.
 	mirror.Member
-	// Rules of the registration.
+	// Rules are the registration's placement rules.
 	Rules placement.Rules
-	// UID of the ClusterRegistration.
+	// UID is the UID of the ClusterRegistration.
 	UID types.UID
-	// Refused is why the member must not be linked, if that is known before connecting.
+	// Refused explains why the member must not be linked, if the reason is known before connecting.
 	Refused *access.Problem
-	// Kubeconfig from the registration's Secret.
+	// Kubeconfig is the content of the registration's Secret.
 	Kubeconfig []byte
 	// ConfirmRestore is the value of the confirm-restore annotation.
 	ConfirmRestore string
@@ -58,23 +59,24 @@ type Registration struct {
 
 // State is the current state of a member.
 type State struct {
-	// Connected: the member responds, its identity is unchanged, and this process holds its fence.
+	// Connected means that the member responds, its identity is unchanged, and this process holds
+	// its fence.
 	Connected bool
-	// Synced: the caches are synced and the controllers run.
+	// Synced means that the caches are synced and the controllers run.
 	Synced bool
-	// Problem is why the member is not connected, or what an admin must confirm.
+	// Problem explains why the member is not connected, or what an admin must confirm.
 	Problem *access.Problem
-	// Identity as last read.
+	// Identity is the member's identity as last read.
 	Identity member.Identity
-	// Node is the sum of the member's nodes as last computed, or nil.
+	// Node is the last computed sum of the member's nodes, or nil.
 	Node *member.NodeFacts
 	// MayDestroy is false while destruction is suspended.
 	MayDestroy bool
-	// TokenExpires is when the current token expires, or zero for other credentials. Renewal is
-	// the state of its renewal, or nil if no renewal is due.
+	// TokenExpires is when the current token expires, or zero for other credentials. Renewal is the
+	// state of the token's renewal, or nil if no renewal is due.
 	TokenExpires time.Time
 	Renewal      *member.TokenRenewal
-	// Policy reports whether the member's admission policies limit the account, as of the last
+	// Policy reports whether the member's admission policies limit Xylem's account, as of the last
 	// connection. It is nil before the first one.
 	Policy *member.PolicyState
 }
@@ -91,11 +93,11 @@ type supervisor struct {
 	wanted  Registration
 	changed chan struct{} // closed when wanted changes
 	state   State
-	// linked is the connection of the current link, or nil. held is its fence.
+	// linked is the current link's connection, or nil. held is the link's fence.
 	linked *member.Connection
 	held   *fencing.Fence
 
-	fences map[string]*fencing.Fence // by cluster ID; used by the supervisor's goroutine only
+	fences map[string]*fencing.Fence // by cluster ID; used only by the supervisor's goroutine
 }
 
 func (s *supervisor) want(r Registration) {
@@ -107,7 +109,7 @@ func (s *supervisor) want(r Registration) {
 	token, renewed := r.renewed(s.wanted)
 	s.wanted = r
 	if renewed && s.linked != nil {
-		// The link continues: changes end it only below.
+		// The link continues with the new token. Any other change ends it below.
 		s.linked.Bearer.Replace(token)
 		s.setToken(token)
 		return
@@ -116,8 +118,8 @@ func (s *supervisor) want(r Registration) {
 	s.changed = make(chan struct{})
 }
 
-// enter records the connection of a link that begins, or nil when it ends. It returns false if
-// the kubeconfig has changed since.
+// enter records a link's connection when the link begins, or nil when it ends. It returns false if
+// the kubeconfig has changed in the meantime.
 func (s *supervisor) enter(c *member.Connection, fence *fencing.Fence, kubeconfig []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,10 +169,10 @@ func (s *supervisor) update(change func(*State)) {
 	s.fleet.notify(s.name)
 }
 
-// run links the member repeatedly, until the context ends.
+// run keeps linking the member until the context ends.
 func (s *supervisor) run(ctx context.Context) {
 	defer close(s.done)
-	metrics.Connected.WithLabelValues(s.name).Set(0) // a member that never connected has the series, too
+	metrics.Connected.WithLabelValues(s.name).Set(0) // even if it never connects
 	backoff := newBackoff()
 	for ctx.Err() == nil {
 		registration, changed := s.current()
@@ -222,14 +224,14 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 	return p
 }
 
-// release releases the fences when the supervisor ends.
+// release releases the fences. It is called when the supervisor ends.
 func (s *supervisor) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, fence := range s.fences {
 		if s.fleet.Revision.Restored() != nil {
 			if err := fence.NoteHostRestored(ctx); err != nil {
-				s.log.Info("the next manager may not know that the host was restored", "cause", err.Error())
+				s.log.Info("the next manager may not detect that the host was restored", "cause", err.Error())
 			}
 		}
 		if err := fence.Release(ctx); err != nil {
@@ -238,8 +240,7 @@ func (s *supervisor) release(ctx context.Context) {
 	}
 }
 
-// attempt connects once. It returns when the connection has ended and everything that used it
-// has returned.
+// attempt connects once. It returns when the connection has ended and all its users have returned.
 func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan struct{}, linked func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -285,7 +286,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	}
 	linked()
 	if !s.enter(connection, fence, r.Kubeconfig) {
-		return nil // changed meanwhile
+		return nil // the registration has changed in the meantime
 	}
 	defer s.enter(nil, nil, nil)
 	go func() { // a changed registration ends the link
@@ -296,8 +297,8 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 		}
 	}()
 	defer func() {
-		// After a restore of the host, this fence is held but not used, and released as usual, so
-		// that the next manager need not wait.
+		// After a restore of the host, this fence is held but not used. It is released as usual, so
+		// that the next manager does not have to wait.
 		if fence.Lasting() != nil {
 			fence.Drop()
 		}
@@ -305,8 +306,8 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	return s.session(ctx, link, fence)
 }
 
-// fence returns the fence of a registration in a cluster. The holder identity contains the
-// registration's UID, so of two registrations of one cluster, only one can hold the fence.
+// fence returns a registration's fence in a cluster. The holder identity contains the
+// registration's UID, so only one of two registrations of the same cluster can hold the fence.
 func (s *supervisor) fence(ctx context.Context, r Registration, c *member.Connection) *fencing.Fence {
 	holder := s.fleet.Identity + "/" + string(r.UID)
 	fence := s.fences[r.ClusterID]
@@ -327,8 +328,8 @@ func (s *supervisor) fence(ctx context.Context, r Registration, c *member.Connec
 	return fence
 }
 
-// link creates a member's caches and clients, and lets the session hook add its controllers. It
-// starts none of them.
+// link creates a member's caches and clients, and calls the session hook to add the controllers. It
+// does not start them.
 func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connection, fence *fencing.Fence) (*member.Link, error) {
 	held := &leafcache.Held{Limiter: c.Limiter}
 	memberCache, err := leafcache.New(ctx, c, held, s.fleet.Scheme, s.fleet.HostID)
@@ -361,7 +362,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		PublishTo:   func(facts member.NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
 	}
 	if err := s.fleet.Session(ctx, l); err != nil {
-		return nil, fmt.Errorf("set up the controllers of the member: %w", err)
+		return nil, fmt.Errorf("set up the member's controllers: %w", err)
 	}
 	if l.HostSnapshots != nil {
 		l.Run(func(ctx context.Context) error { return s.snapshots(ctx, l, c, held) })
@@ -370,8 +371,8 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	return l, nil
 }
 
-// session runs a link: the probe and the caches, and once these are synced, the controllers. It
-// returns when all have returned.
+// session runs a link: the probe and the caches and, once the caches are synced, the controllers.
+// It returns when all of them have returned.
 func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing.Fence) error {
 	s.log.Info("connected", "clusterID", l.ClusterID, "node", l.NodeName)
 	s.update(func(state *State) {
@@ -393,7 +394,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 	must("probe", func(ctx context.Context) error { return s.probe(ctx, fence) })
 	must("limits", l.Limiter.Watch)
 	must("cache", l.Cache.Start)
-	must("cache of other Pods", l.Workloads.Start)
+	must("cache for other Pods", l.Workloads.Start)
 	group.Go(func() error {
 		if err := s.synced(ctx, l); err != nil {
 			return err
@@ -410,7 +411,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 	return group.Wait()
 }
 
-// synced waits until the caches are synced, for SyncTimeout at most.
+// synced waits until the caches are synced, but at most for SyncTimeout.
 func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 	syncCtx, cancel := context.WithTimeout(ctx, s.fleet.SyncTimeout)
 	defer cancel()
@@ -423,8 +424,8 @@ func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 	return nil
 }
 
-// probe renews the fence at intervals, and takes its next epoch at longer ones. It retries a
-// failure soon. It ends the link after several failures in a row, or if the fence is lost.
+// probe renews the fence periodically, and advances its epoch at a longer interval. It retries a
+// failed probe soon, and ends the link after several failures in a row, or if the fence is lost.
 func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
 	failures := 0
 	pause := s.fleet.ProbeInterval
@@ -465,8 +466,8 @@ func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
 	}
 }
 
-// renewed returns the new token if a registration changed only by another token of the same
-// service account. The link then continues.
+// renewed returns the new token if the registration's only change is another token of the same
+// ServiceAccount. The link then continues.
 func (r Registration) renewed(was Registration) (string, bool) {
 	then, now := was.Kubeconfig, r.Kubeconfig
 	was.Kubeconfig, r.Kubeconfig = nil, nil
@@ -489,7 +490,7 @@ func (r Registration) renewed(was Registration) (string, bool) {
 	return after.BearerToken, reflect.DeepEqual(wayOf(before), wayOf(after))
 }
 
-// wayOf returns all that access.ParseKubeconfig sets in a configuration, except the token.
+// wayOf returns all settings of a configuration that access.ParseKubeconfig sets, except the token.
 func wayOf(c *rest.Config) any {
 	return struct {
 		host string
@@ -498,7 +499,7 @@ func wayOf(c *rest.Config) any {
 }
 
 // expired replaces an Unauthorized Problem if the token has expired, and returns other errors
-// as they are.
+// unchanged.
 func expired(kubeconfigToken string, now time.Time, err error) error {
 	token, ok := access.ParseToken(kubeconfigToken)
 	if p := access.AsProblem(err); !ok || p == nil || p.Reason != v1alpha1.ReasonUnauthorized || now.Before(token.Expires) {
@@ -511,9 +512,9 @@ func expired(kubeconfigToken string, now time.Time, err error) error {
 // errEnded ends a link if one of its parts returns without an error.
 var errEnded = errors.New("a part of the link ended early")
 
-// provePolicyAgain repeats a failed proof with backoff, for about a minute. API servers enforce
-// a policy only some seconds after its creation, and `kubectl xylem register` creates the
-// policy just before the member is linked. It returns when its context ends.
+// provePolicyAgain repeats a failed proof with backoff, for about a minute. It returns when its
+// context ends. API servers enforce a policy only some seconds after its creation, and `kubectl
+// xylem register` creates the policy just before the member is linked.
 func (s *supervisor) provePolicyAgain(ctx context.Context, c *member.Connection) error {
 	backoff := newBackoff()
 	for proven := false; !proven && backoff.Steps > 0; {

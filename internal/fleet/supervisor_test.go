@@ -28,28 +28,28 @@ func registration(change ...func(*Registration)) Registration {
 	return r
 }
 
-// mapped returns the rules of a registration that maps a class.
+// mapped returns rules that map a class to the given member class.
 func mapped(to string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
-// Ensure re-creates a link if the registration has changed, and only then: every reconcile of a
+// Ensure re-creates a link only if the registration has changed, because every reconcile of a
 // registration calls it (I5).
 func TestWantRestartsOnlyOnChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Registration)
 		want   bool
 	}{
-		"unchanged":              {func(*Registration) {}, false},
-		"a new kubeconfig":       {func(r *Registration) { r.Kubeconfig = []byte("newer") }, true},
-		"another class":          {func(r *Registration) { r.Rules = mapped("gp4") }, true},
-		"other addresses":        {func(r *Registration) { r.PodCIDRs = nil }, true},
-		"a restore is confirmed": {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
-		"it is rejected": {func(r *Registration) {
+		"unchanged":               {func(*Registration) {}, false},
+		"a new kubeconfig":        {func(r *Registration) { r.Kubeconfig = []byte("newer") }, true},
+		"a changed class mapping": {func(r *Registration) { r.Rules = mapped("gp4") }, true},
+		"changed Pod CIDRs":       {func(r *Registration) { r.PodCIDRs = nil }, true},
+		"a restore is confirmed":  {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
+		"the registration is refused": {func(r *Registration) {
 			r.Refused = access.Problemf(v1alpha1.ReasonSecretNotFound, "no Secret")
 		}, true},
-		"it was re-created": {func(r *Registration) { r.UID = "newer" }, true},
+		"the registration was re-created": {func(r *Registration) { r.UID = "newer" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := New(Config{})
@@ -64,13 +64,13 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 			default:
 			}
 			if restarts != tc.want {
-				t.Errorf("restarts: %v, want %v", restarts, tc.want)
+				t.Errorf("link is re-created: %v, want %v", restarts, tc.want)
 			}
 			if f.supervisors["cluster38"] != s {
-				t.Error("another supervisor took its place")
+				t.Error("Ensure replaced the supervisor")
 			}
 			if _, again := s.current(); tc.want == (again == changed) {
-				t.Error("the next change would not be noticed, or this one twice")
+				t.Error("the next change would be missed, or this one observed twice")
 			}
 		})
 	}
@@ -79,22 +79,22 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 func TestRemoveBeforeStart(t *testing.T) {
 	f := New(Config{})
 	if !f.Remove("cluster38") {
-		t.Error("a member that was never connected is reported as disconnected")
+		t.Error("Remove reports a remaining link for an unknown member")
 	}
 	f.Ensure(registration())
 	if _, known := f.State("cluster38"); !known {
-		t.Error("a member that is wanted has no state")
+		t.Error("a member has no state after Ensure")
 	}
 	if !f.Remove("cluster38") {
-		t.Error("a member whose supervisor never ran is not gone")
+		t.Error("Remove reports a remaining link for a supervisor that never ran")
 	}
 	if _, known := f.State("cluster38"); known {
-		t.Error("a removed member has a state")
+		t.Error("a removed member still has a state")
 	}
 }
 
-// The holder identity depends on the registration's UID, so each registration has its own
-// fence, even two of the same cluster or of the same name.
+// The holder identity depends on the registration's UID, so each registration has its own fence,
+// even if two registrations have the same cluster or the same name.
 func TestFenceOfARegistration(t *testing.T) {
 	f := New(Config{Identity: "manager"})
 	s := &supervisor{fleet: f, fences: map[string]*fencing.Fence{}}
@@ -104,14 +104,14 @@ func TestFenceOfARegistration(t *testing.T) {
 
 	one := s.fence(t.Context(), first, c)
 	if !one.HeldBy("manager/cr-uid") || s.fence(t.Context(), first, c) != one {
-		t.Error("another holder, or the fence is another when it connects again")
+		t.Error("the fence has the wrong holder, or changes when the member reconnects")
 	}
 	if two := s.fence(t.Context(), again, c); two == one || two.HeldBy("manager/cr-uid") {
-		t.Error("one holder, for two registrations")
+		t.Error("two registrations share a holder")
 	}
 }
 
-// Ensure creates another link after Remove, for example if a claim appears during
+// Ensure creates a new link after the previous one has ended, for example if a claim appears during
 // deregistration.
 func TestEnsureAfterTheEnd(t *testing.T) {
 	f := New(Config{})
@@ -123,12 +123,12 @@ func TestEnsureAfterTheEnd(t *testing.T) {
 	}
 	close(ends.done)
 	if f.Ensure(registration()); f.supervisors[name] == ends {
-		t.Error("a supervisor that has ended counts as running")
+		t.Error("a supervisor that has ended was not replaced")
 	}
 }
 
-// A link continues if the kubeconfig has another token of the same account at the same server,
-// and ends after any other change.
+// A link continues if the kubeconfig has another token for the same ServiceAccount and server, and
+// ends after any other change.
 func TestRenewed(t *testing.T) {
 	first, second := membertest.JWT(`{`+membertest.Subject+`"iat":100,"exp":700}`), membertest.JWT(`{`+membertest.Subject+`"iat":400,"exp":1000}`)
 	was := registration(func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", first) })
@@ -144,9 +144,9 @@ func TestRenewed(t *testing.T) {
 		"another issuer": {func(r *Registration) {
 			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://else","sub":"system:serviceaccount:xylem-system:xylem","iat":400,"exp":1000}`))
 		}, ""},
-		"a token of no service account": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", "abc") }, ""},
-		"no kubeconfig":                 {func(r *Registration) { r.Kubeconfig = []byte("{") }, ""},
-		"a restore is also confirmed": {func(r *Registration) {
+		"not a ServiceAccount token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", "abc") }, ""},
+		"an invalid kubeconfig":      {func(r *Registration) { r.Kubeconfig = []byte("{") }, ""},
+		"a renewed token, and a restore is confirmed": {func(r *Registration) {
 			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second)
 			r.ConfirmRestore = "host-1-member-2"
 		}, ""},
@@ -173,10 +173,10 @@ func TestExpired(t *testing.T) {
 		err   *access.Problem
 		want  bool
 	}{
-		"it has expired":     {raw, 700, unauthorized, true},
-		"it has not expired": {raw, 699, unauthorized, false},
-		"another cause":      {raw, 700, access.Problemf(v1alpha1.ReasonForbidden, "no"), false},
-		"an opaque token":    {"abc", 700, unauthorized, false},
+		"the token has expired":       {raw, 700, unauthorized, true},
+		"the token has not expired":   {raw, 699, unauthorized, false},
+		"not an Unauthorized problem": {raw, 700, access.Problemf(v1alpha1.ReasonForbidden, "no"), false},
+		"an opaque token":             {"abc", 700, unauthorized, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := expired(tc.token, time.Unix(tc.now, 0), tc.err)

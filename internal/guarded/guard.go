@@ -15,22 +15,23 @@ var ErrFenced = errors.New("the fence is not held")
 // ErrSuspended reports that destruction is suspended until an admin confirms.
 var ErrSuspended = errors.New("destruction is suspended until an admin confirms")
 
-// ErrForeign reports that Xylem must not write to the object, because it is not Xylem's.
+// ErrForeign reports that Xylem must not write to the object, because the object does not belong to
+// Xylem.
 var ErrForeign = errors.New("the object is not Xylem's")
 
-// Guard reports whether a member's controllers may write at this moment.
+// Guard reports whether a member's controllers may currently write.
 type Guard interface {
 	// Held returns nil while this process holds the fence. Otherwise, the error wraps ErrFenced.
 	Held() error
 	// MayDestroy returns nil while destruction is allowed. Otherwise, the error wraps
 	// ErrSuspended.
 	MayDestroy() error
-	// HostCurrent returns nil if a live read of the host, begun after the call, shows that the
-	// host was not restored while this process ran. Otherwise, the error wraps ErrSuspended.
+	// HostCurrent returns nil if a live read of the host, begun after the call, shows that the host
+	// was not restored since this process started. Otherwise, the error wraps ErrSuspended.
 	HostCurrent(context.Context) error
 }
 
-// Actor is the controller that writes. It is the field owner, and a label of metrics.
+// Actor is the controller that writes. It is the field owner and a metric label.
 type Actor string
 
 func (a Actor) owner() client.FieldOwner { return client.FieldOwner("xylem-" + string(a)) }
@@ -43,15 +44,15 @@ func foreign(obj client.Object, why string) error {
 	return fmt.Errorf("%s %s: %w: %s", kind, client.ObjectKeyFromObject(obj), ErrForeign, why)
 }
 
-// HostOnly is the guard of writes that concern only the host and need no member's fence. Leader
-// election guards those.
+// HostOnly is the guard for writes that concern only the host and need no member's fence. Leader
+// election guards these writes.
 type HostOnly struct{}
 
 // Held returns nil.
 func (HostOnly) Held() error { return nil }
 
-// MayDestroy returns nil, because this guard is not used for writes to members.
+// MayDestroy returns nil, because HostOnly is not used for writes to members.
 func (HostOnly) MayDestroy() error { return nil }
 
-// HostCurrent returns nil, for the same reason.
+// HostCurrent returns nil for the same reason.
 func (HostOnly) HostCurrent(context.Context) error { return nil }

@@ -40,7 +40,7 @@ type untouchable struct{ client.Client }
 // touched is a client that returns an error when a write reaches it.
 type touched struct{ client.Client }
 
-var errTouched = errors.New("the client got a request")
+var errTouched = errors.New("the client received a request")
 
 func (touched) Create(context.Context, client.Object, ...client.CreateOption) error {
 	return errTouched
@@ -123,7 +123,7 @@ func hostVolume() *corev1.PersistentVolume {
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38"}
 
-// handed is a volume that the member's admin handed to the host.
+// handed returns a volume that the member's admin handed to the host.
 func handed(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := volume(corev1.PersistentVolumeReclaimDelete)
 	pv.Labels, pv.Status.Phase = map[string]string{v1alpha1.LabelHost: hostID}, corev1.VolumeAvailable
@@ -133,7 +133,7 @@ func handed(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	return pv
 }
 
-// asking is an admin's host PV that requests a volume.
+// asking returns an admin's host PV that requests the given leaf PV.
 func asking(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leaf, claim(), corev1.PersistentVolumeReclaimRetain, here)
 	pv.ObjectMeta, pv.Spec.ClaimRef, pv.Spec.CSI.VolumeAttributes = metav1.ObjectMeta{Name: "static", UID: "static-uid", ResourceVersion: "1"}, nil, nil
@@ -157,8 +157,8 @@ func TestPatchesHavePreconditions(t *testing.T) {
 		"nothing changes": {func(*corev1.PersistentVolumeClaim) {}, map[string]any{}},
 		"an annotation is set": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"a": "b"} },
 			map[string]any{"annotations": map[string]any{"a": "b"}}},
-		"the UID is removed": {func(c *corev1.PersistentVolumeClaim) { c.UID = "" }, map[string]any{}},
-		"another UID and resourceVersion": {func(c *corev1.PersistentVolumeClaim) { c.UID, c.ResourceVersion = "other", "9" },
+		"a removed UID is ignored": {func(c *corev1.PersistentVolumeClaim) { c.UID = "" }, map[string]any{}},
+		"a changed UID and resourceVersion are ignored": {func(c *corev1.PersistentVolumeClaim) { c.UID, c.ResourceVersion = "other", "9" },
 			map[string]any{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -191,21 +191,21 @@ func TestAnnotateClaim(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		ok     bool
 	}{
-		"a key of Xylem is set":                {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
-		"a key of Xylem is changed":            {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
-		"a key of Xylem is removed":            {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
-		"the last key, and the map":            {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
-		"selected-node is removed":             {map[string]string{volumehelpers.AnnSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volumehelpers.AnnSelectedNode) }, true},
-		"a key of the user is set":             {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
-		"a key of the user is changed":         {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
-		"a key of the user is removed":         {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
-		"a key of the user and a key of Xylem": {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
-		"a key similar to Xylem's":             {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
-		"a label":                              {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
-		"any finalizer":                        {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
-		"the spec":                             {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
-		"the status":                           {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
-		"the owner":                            {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
+		"one of Xylem's keys is set":                        {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
+		"one of Xylem's keys is changed":                    {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
+		"one of Xylem's keys is removed":                    {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
+		"the annotations with Xylem's last key are removed": {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
+		"selected-node is removed":                          {map[string]string{volumehelpers.AnnSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volumehelpers.AnnSelectedNode) }, true},
+		"a user's key is set":                               {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
+		"a user's key is changed":                           {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
+		"a user's key is removed":                           {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
+		"a user's key is removed and one of Xylem's is set": {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
+		"a key similar to Xylem's is set":                   {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
+		"a label is set":                                    {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
+		"a finalizer is set":                                {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"the spec is changed":                               {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
+		"the status is changed":                             {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
+		"an owner is set":                                   {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := claim(func(m *metav1.ObjectMeta) { m.Annotations = maps.Clone(tc.before) })
@@ -216,7 +216,7 @@ func TestAnnotateClaim(t *testing.T) {
 				t.Errorf("refused: %v", err)
 			}
 			if !tc.ok && !errors.Is(err, ErrForeign) {
-				t.Errorf("not refused: %v", err)
+				t.Errorf("not rejected: %v", err)
 			}
 			if diff := cmp.Diff(tc.before, before.Annotations); diff != "" {
 				t.Errorf("the check changed the object:\n%s", diff)
@@ -234,20 +234,20 @@ func TestOwnedLeaf(t *testing.T) {
 		object client.Object
 		want   bool
 	}{
-		"the whole stamp":                      {claim(stamped), true},
-		"no stamp":                             {claim(), false},
-		"a stamp of another name":              {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "copied" }), false},
-		"another host's stamp":                 {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
-		"no host label":                        {claim(stamped, without(v1alpha1.LabelHost)), false},
-		"no managed-by label":                  {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
-		"a copy of a leaf":                     {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "data-2" }), false},
-		"no root":                              {claim(stamped, without(v1alpha1.AnnotationRoot)), false},
-		"no root's UID":                        {claim(stamped, without(v1alpha1.AnnotationRootUID)), false},
-		"labels only, on a claim":              {claim(stamped, without(v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID)), false},
-		"a namespace that Xylem created":       {namespace(map[string]string{v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), true},
-		"a namespace handed over to this host": {namespace(map[string]string{v1alpha1.LabelHost: hostID}), false},
-		"a namespace of another":               {namespace(map[string]string{v1alpha1.LabelHost: "other", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), false},
-		"a namespace of the member":            {namespace(nil), false},
+		"the complete stamp":                     {claim(stamped), true},
+		"no stamp":                               {claim(), false},
+		"a stamp for another name":               {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "copied" }), false},
+		"another host's stamp":                   {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
+		"no host label":                          {claim(stamped, without(v1alpha1.LabelHost)), false},
+		"no managed-by label":                    {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
+		"a copy of a leaf":                       {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "data-2" }), false},
+		"no root annotation":                     {claim(stamped, without(v1alpha1.AnnotationRoot)), false},
+		"no root UID annotation":                 {claim(stamped, without(v1alpha1.AnnotationRootUID)), false},
+		"a claim with only the labels":           {claim(stamped, without(v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID)), false},
+		"a namespace that Xylem created":         {namespace(map[string]string{v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), true},
+		"a namespace handed over to this host":   {namespace(map[string]string{v1alpha1.LabelHost: hostID}), false},
+		"a namespace of another host":            {namespace(map[string]string{v1alpha1.LabelHost: "other", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), false},
+		"a namespace that belongs to the member": {namespace(nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := l.owned(tc.object)
@@ -265,19 +265,19 @@ func TestHolds(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		want   bool
 	}{
-		"our claim is bound to it":                     {claim(stamped), func(*corev1.PersistentVolume) {}, true},
-		"no claim":                                     {nil, func(*corev1.PersistentVolume) {}, false},
-		"a foreign claim":                              {claim(), func(*corev1.PersistentVolume) {}, false},
-		"our claim names another volume":               {claim(stamped), func(v *corev1.PersistentVolume) { v.Name = "pv-2" }, false},
-		"it is bound to another claim":                 {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
-		"it is not bound":                              {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
-		"neither its claimRef nor our claim has a UID": {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
+		"our claim is bound to the volume":     {claim(stamped), func(*corev1.PersistentVolume) {}, true},
+		"no claim":                             {nil, func(*corev1.PersistentVolume) {}, false},
+		"a foreign claim":                      {claim(), func(*corev1.PersistentVolume) {}, false},
+		"our claim names another volume":       {claim(stamped), func(v *corev1.PersistentVolume) { v.Name = "pv-2" }, false},
+		"the volume is bound to another claim": {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
+		"the volume is not bound":              {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
+		"the claimRef has no UID":              {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := volume(corev1.PersistentVolumeReclaimRetain)
 			tc.change(v)
 			if got := l.holds(tc.claim, v); got != tc.want {
-				t.Errorf("holds is %v", got)
+				t.Errorf("holds() = %v", got)
 			}
 		})
 	}
@@ -292,21 +292,21 @@ func TestOwnedRoot(t *testing.T) {
 		object client.Object
 		want   bool
 	}{
-		"a host PV of Xylem": {hostVolume(), true},
-		"a promise of Xylem": {promise(), true},
-		"a mock volume of another driver": {func() client.Object {
+		"a host PV created by Xylem": {hostVolume(), true},
+		"a promise created by Xylem": {promise(), true},
+		"a mock volume with another driver": {func() client.Object {
 			v := promise()
 			v.Annotations = map[string]string{v1alpha1.AnnotationMockPV: "true"}
 			return v
 		}(), false},
-		"a foreign volume with the promise label": {func() client.Object { v := promise(); v.Spec.CSI.Driver = "other"; return v }(), false},
-		"a PV of another driver":                  {func() client.Object { v := hostVolume(); v.Spec.CSI.Driver = "other"; return v }(), false},
-		"a PV without a CSI source":               {volume(corev1.PersistentVolumeReclaimDelete, ours), false},
-		"a PV that names no member":               {func() client.Object { v := hostVolume(); v.Labels = nil; return v }(), false},
-		"an object that Xylem manages":            {&corev1.Node{ObjectMeta: meta("n", ours)}, true},
-		"an object that another program manages":  {&corev1.Node{ObjectMeta: meta("n", func(m *metav1.ObjectMeta) { m.Labels = map[string]string{v1alpha1.LabelManagedBy: "Helm"} })}, false},
-		"an object without labels":                {&corev1.ConfigMap{ObjectMeta: meta("c")}, false},
-		"a user's Pod":                            {&corev1.Pod{ObjectMeta: meta("p")}, false},
+		"a promise with another driver":          {func() client.Object { v := promise(); v.Spec.CSI.Driver = "other"; return v }(), false},
+		"a PV with another driver":               {func() client.Object { v := hostVolume(); v.Spec.CSI.Driver = "other"; return v }(), false},
+		"a PV without a CSI source":              {volume(corev1.PersistentVolumeReclaimDelete, ours), false},
+		"a PV that does not name a member":       {func() client.Object { v := hostVolume(); v.Labels = nil; return v }(), false},
+		"an object that Xylem manages":           {&corev1.Node{ObjectMeta: meta("n", ours)}, true},
+		"an object that another program manages": {&corev1.Node{ObjectMeta: meta("n", func(m *metav1.ObjectMeta) { m.Labels = map[string]string{v1alpha1.LabelManagedBy: "Helm"} })}, false},
+		"an object without labels":               {&corev1.ConfigMap{ObjectMeta: meta("c")}, false},
+		"a user's Pod":                           {&corev1.Pod{ObjectMeta: meta("p")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := ownedRoot(tc.object); (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
@@ -338,13 +338,13 @@ func TestOwnedLease(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  bool
 	}{
-		"owned by our node":                   {node(), lease(), true},
-		"labelled, without an owner":          {node(), lease(ours, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), true},
-		"a kubelet's: another owner (I4)":     {node(), lease(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].UID = "other" }), false},
-		"of another name (I4)":                {node(), lease(func(m *metav1.ObjectMeta) { m.Name = "worker-1" }), false},
-		"in another namespace (I4)":           {node(), lease(func(m *metav1.ObjectMeta) { m.Namespace = "kube-system" }), false},
-		"of a node that is not virtual (I4)":  {node(without(v1alpha1.LabelVirtualNode)), lease(), false},
-		"the capacity of a foreign node (I4)": {node(without(v1alpha1.LabelManagedBy)), lease(), false},
+		"owned by the virtual node":                {node(), lease(), true},
+		"labelled, but without an owner":           {node(), lease(ours, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), true},
+		"owned by another node (I4)":               {node(), lease(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].UID = "other" }), false},
+		"with another name (I4)":                   {node(), lease(func(m *metav1.ObjectMeta) { m.Name = "worker-1" }), false},
+		"in another namespace (I4)":                {node(), lease(func(m *metav1.ObjectMeta) { m.Namespace = "kube-system" }), false},
+		"owned by a node that is not virtual (I4)": {node(without(v1alpha1.LabelVirtualNode)), lease(), false},
+		"owned by a foreign node (I4)":             {node(without(v1alpha1.LabelManagedBy)), lease(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := ownedLease(tc.node, tc.lease); (err == nil) != tc.want {
@@ -365,8 +365,8 @@ func (d *deleting) Delete(_ context.Context, _ client.Object, opts ...client.Del
 	return nil
 }
 
-// A delete in the host concerns the object as it was read. If an admin has changed it since, it is
-// kept (I4).
+// A delete in the host applies only to the object as it was read. If an admin has changed the
+// object since, it is kept (I4).
 func TestHostDeletesHavePreconditions(t *testing.T) {
 	written := func(obj client.Object) client.Object {
 		obj.SetUID("uid")
@@ -395,7 +395,7 @@ func TestHostDeletesHavePreconditions(t *testing.T) {
 	}
 }
 
-// nothing is a reader without objects, except for a PV.
+// nothing is a reader that finds no objects except the given PV.
 type nothing struct {
 	client.Reader
 	pv *corev1.PersistentVolume
@@ -418,7 +418,7 @@ func prover(pv *corev1.PersistentVolume) proof.Prover {
 	}
 }
 
-// lost returns evidence for a claim whose root and volume were deleted.
+// lost returns evidence for deleting a claim whose root and volume were deleted.
 func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unmirrored) {
 	p := prover(nil)
 	origin, _ := mirror.OriginIn(hostID, claim)
@@ -429,7 +429,7 @@ func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unm
 	return e
 }
 
-// destroying returns evidence for a leaf PV whose host PV has ended.
+// destroying returns evidence for destroying a leaf PV whose host PV has ended.
 func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.Destroying) {
 	origin, _ := mirror.OriginIn(hostID, leaf)
 	root := claim()
@@ -450,7 +450,8 @@ func status(kind, uid string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": map[string]any{}}}
 }
 
-// Every write, and what rejects it. Only writes that nothing rejects reach the client.
+// TestWritesAreGuarded covers every write and what rejects it. Only writes that are not rejected
+// reach the client.
 func TestWritesAreGuarded(t *testing.T) {
 	now := metav1.Now()
 	deletedPod := &corev1.Pod{ObjectMeta: meta("web", func(m *metav1.ObjectMeta) { m.DeletionTimestamp = &now })}
@@ -464,21 +465,21 @@ func TestWritesAreGuarded(t *testing.T) {
 	type write func(context.Context, *Leaf, *Root) error
 	for name, tc := range map[string]struct {
 		write write
-		// foreign: rejected as not Xylem's, regardless of the guard.
+		// foreign means rejected as not Xylem's, regardless of the guard.
 		foreign bool
-		// unproven: rejected for lack of evidence, regardless of the guard.
+		// unproven means rejected for lack of evidence, regardless of the guard.
 		unproven bool
-		// destroys: rejected while destruction is suspended.
+		// destroys means rejected while destruction is suspended.
 		destroys bool
 	}{
 		"create a leaf":                             {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
-		"create a leaf without stamp":               {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
+		"create a leaf without a stamp":             {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
 		"patch a leaf":                              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
 		"patch an object so that it becomes a leaf": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
-		"debug a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"add ephemeral containers to a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.AddEphemeralContainers(ctx, actor, leafPod, leafPod)
 		}},
-		"debug a member's Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"add ephemeral containers to a member's Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.AddEphemeralContainers(ctx, actor, deletedPod, leafPod)
 		}, foreign: true},
 		"delete a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
@@ -486,34 +487,34 @@ func TestWritesAreGuarded(t *testing.T) {
 			c := claim(stamped)
 			return l.DeleteClaim(ctx, c, lost(ctx, c))
 		}, destroys: true},
-		"delete a leaf claim, of another root": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim with another root's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			other := claim(stamped)
 			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
 			return l.DeleteClaim(ctx, claim(stamped), lost(ctx, other))
 		}, unproven: true},
-		"delete a leaf claim, no evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
-		"delete a leaf claim, empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim without evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
+		"delete a leaf claim with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.DeleteClaim(ctx, claim(stamped), proof.Keeping{})
 		}, unproven: true},
-		"delete a leaf claim as any object": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, unproven: true},
-		"delete a leaf PV":                  {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, unproven: true},
-		"patch a leaf PV as any object":     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, retained, deleted) }, foreign: true},
-		"delete a leaf namespace":           {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, destroys: true},
-		"delete a member's claim":           {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(), proof.Keeping{}) }, foreign: true},
-		"delete a leaf without UID": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"delete a leaf claim by the generic method": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, unproven: true},
+		"delete a leaf PV":                          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, unproven: true},
+		"patch a leaf PV by the generic method":     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, retained, deleted) }, foreign: true},
+		"delete a leaf namespace":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, destroys: true},
+		"delete a member's claim":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(), proof.Keeping{}) }, foreign: true},
+		"delete a leaf without a UID": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.Delete(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
 		}, foreign: true},
-		"stamp the volume of a claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"stamp the volume of a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, bare, retained, claim(stamped))
 		}},
-		"stamp a volume of the member's": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"stamp the volume of a member's claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, bare, retained, claim())
 		}, foreign: true},
 		"take a volume with consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			leaf := handed()
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}},
-		"take a volume with consent, after its claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a released volume with consent": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}},
@@ -521,7 +522,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Labels = nil })
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take a volume of another host": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume handed to another host": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" })
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
@@ -529,7 +530,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			leaf := handed(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound })
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
-		"take a volume of a claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume stamped for a claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			leaf := handed(func(pv *corev1.PersistentVolume) { stamped(&pv.ObjectMeta) })
 			return l.TakeVolume(ctx, actor, leaf, retained, recordedFor(leaf))
 		}, foreign: true},
@@ -542,17 +543,17 @@ func TestWritesAreGuarded(t *testing.T) {
 			leaf.UID = "re-created"
 			return l.TakeVolume(ctx, actor, leaf, retained, host)
 		}, foreign: true},
-		"take a volume without holding it": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"take a volume without setting it to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			leaf := handed()
 			return l.TakeVolume(ctx, actor, leaf, deleted, recordedFor(leaf))
 		}, foreign: true},
 		"record an admin's host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.RecordImport(ctx, actor, asking(handed()), handed(), here)
 		}},
-		"record a host PV of another member": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"record a host PV that names another member": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.RecordImport(ctx, actor, asking(handed()), handed(), mirror.Member{Registration: "cluster39", ClusterID: "id39"})
 		}, foreign: true},
-		"record a host PV of Xylem again": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"record a host PV that Xylem created": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.RecordImport(ctx, actor, hostVolume(), handed(), here)
 		}, foreign: true},
 		"set a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
@@ -564,12 +565,12 @@ func TestWritesAreGuarded(t *testing.T) {
 		"set a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.SetDelete(ctx, actor, retained, destroying(ctx, retained))
 		}, destroys: true},
-		"set another leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set a leaf PV to Delete with another PV's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			other := retained.DeepCopy()
 			other.UID = "other-uid"
 			return l.SetDelete(ctx, actor, retained, destroying(ctx, other))
 		}, unproven: true},
-		"set a leaf PV to Delete, empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"set a leaf PV to Delete with empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.SetDelete(ctx, actor, retained, proof.Destroying{})
 		}, unproven: true},
 		"patch a leaf PV with policy Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
@@ -582,7 +583,7 @@ func TestWritesAreGuarded(t *testing.T) {
 		"apply a claim's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.ApplyStatus(ctx, actor, &corev1.PersistentVolumeClaim{}, status("PersistentVolumeClaim", "uid"))
 		}},
-		"apply a status without UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"apply a status without a UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.ApplyStatus(ctx, actor, &corev1.Pod{}, status("Pod", ""))
 		}, foreign: true},
 		"apply a volume's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
@@ -598,21 +599,21 @@ func TestWritesAreGuarded(t *testing.T) {
 		"finish a Pod that was not deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.FinishPod(ctx, &corev1.Pod{ObjectMeta: meta("web")})
 		}, foreign: true},
-		"create a host PV":  {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, hostVolume()) }},
-		"create another PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, bare) }, foreign: true},
+		"create a host PV":    {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, hostVolume()) }},
+		"create a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, bare) }, foreign: true},
 		"patch a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.Patch(ctx, actor, hostVolume(), hostVolume())
 		}},
-		"patch another PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Patch(ctx, actor, bare, hostVolume()) }, foreign: true},
+		"patch a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Patch(ctx, actor, bare, hostVolume()) }, foreign: true},
 		"delete a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			v := hostVolume()
 			v.UID = "uid"
 			return r.Delete(ctx, v)
 		}},
-		"delete a host PV without UID":    {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
-		"delete another PV":               {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
-		"create a reflected class":        {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
-		"create a class without an offer": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
+		"delete a host PV without a UID":             {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
+		"delete a foreign PV":                        {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"create a reflected class":                   {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
+		"create a class that no registration offers": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
 		"patch a reflected class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.Patch(ctx, actor, reflectedClass(), reflectedClass())
 		}},
@@ -626,7 +627,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			return r.Delete(ctx, class)
 		}, foreign: true},
 		"patch a virtual node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.PatchNodeStatus(ctx, actor, node, node) }},
-		"patch another node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"patch a foreign node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			n := &corev1.Node{ObjectMeta: meta("n")}
 			return r.PatchNodeStatus(ctx, actor, n, n)
 		}, foreign: true},
@@ -637,35 +638,35 @@ func TestWritesAreGuarded(t *testing.T) {
 			}
 			if tc.foreign {
 				if err := run(untouchable{}, open); !errors.Is(err, ErrForeign) {
-					t.Errorf("not refused as foreign: %v", err)
+					t.Errorf("not rejected as foreign: %v", err)
 				}
 				return
 			}
 			if tc.unproven {
 				if err := run(untouchable{}, open); !errors.Is(err, proof.ErrUnproven) {
-					t.Errorf("not refused without evidence: %v", err)
+					t.Errorf("not rejected for lack of evidence: %v", err)
 				}
 				return
 			}
 			if err := run(touched{}, open); !errors.Is(err, errTouched) {
-				t.Errorf("stopped although all is well: %v", err)
+				t.Errorf("rejected although nothing forbids it: %v", err)
 			}
 			if err := run(untouchable{}, fenced); !errors.Is(err, ErrFenced) {
-				t.Errorf("not stopped by the fence: %v", err)
+				t.Errorf("not rejected although the fence is lost: %v", err)
 			}
 			if !tc.destroys {
 				for _, g := range []Guard{suspended, restored} {
 					if err := run(touched{}, g); !errors.Is(err, errTouched) {
-						t.Errorf("stopped although it destroys nothing: %v", err)
+						t.Errorf("rejected although it destroys nothing: %v", err)
 					}
 				}
 				return
 			}
 			if err := run(untouchable{}, suspended); !errors.Is(err, ErrSuspended) {
-				t.Errorf("not stopped while destruction is suspended: %v", err)
+				t.Errorf("not rejected while destruction is suspended: %v", err)
 			}
 			if err := run(untouchable{}, restored); !errors.Is(err, ErrSuspended) {
-				t.Errorf("not stopped when the host turns out to be restored: %v", err)
+				t.Errorf("not rejected although the host was restored: %v", err)
 			}
 		})
 	}
@@ -691,12 +692,12 @@ func TestSettling(t *testing.T) {
 		result reconcile.Result
 		fails  bool
 	}{
-		"all is well":                     {nil, reconcile.Result{}, false},
-		"a failed precondition":           {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
-		"the fence is lost":               {fmt.Errorf("patch: %w", ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
-		"destruction waits for an admin":  {fmt.Errorf("delete: %w", ErrSuspended), reconcile.Result{}, false},
-		"a foreign object":                {ErrForeign, reconcile.Result{}, true},
-		"another error, for the back-off": {other, reconcile.Result{}, true},
+		"no error":                            {nil, reconcile.Result{}, false},
+		"a failed precondition":               {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
+		"the fence is lost":                   {fmt.Errorf("patch: %w", ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
+		"destruction is suspended":            {fmt.Errorf("delete: %w", ErrSuspended), reconcile.Result{}, false},
+		"a foreign object":                    {ErrForeign, reconcile.Result{}, true},
+		"another error: retried with backoff": {other, reconcile.Result{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settling := Settling(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
@@ -719,7 +720,7 @@ func reflectedClass() *storagev1.StorageClass {
 	}
 }
 
-// unreflected returns an admin's class with the usual label.
+// unreflected returns an admin's class with the managed-by label.
 func unreflected() *storagev1.StorageClass {
 	class := reflectedClass()
 	delete(class.Labels, v1alpha1.LabelOfferedByPrefix+"cluster38")

@@ -16,14 +16,13 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// Leaf writes to a member: to objects with this host's stamp, and to the volumes of claims with
-// it.
+// Leaf writes to a member: to objects with this host's stamp, and to the volumes of stamped claims.
 type Leaf struct {
 	writer
 	hostID string
 }
 
-// NewLeaf creates the writer to one member. cluster is the registration's name.
+// NewLeaf creates the writer for one member. cluster is the registration's name.
 func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
 	return &Leaf{writer: newWriter(c, cluster, sideLeaf, guard), hostID: hostID}
 }
@@ -37,7 +36,7 @@ func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return l.create(ctx, by, obj)
 }
 
-// TryCreate creates a stamped object with a dry run, and returns the member's result.
+// TryCreate creates a stamped object in a dry run, and returns the member's result.
 func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error {
 	if err := l.owned(obj); err != nil {
 		return err
@@ -48,7 +47,7 @@ func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error
 	return count(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.owner(), client.DryRunAll))
 }
 
-// Patch changes a stamped object from before to after; PatchVolume changes a PV.
+// Patch changes a stamped object from before to after; Use PatchVolume to change a PV.
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	switch before.(type) {
 	case *corev1.PersistentVolume, *snapshotv1.VolumeSnapshotContent:
@@ -71,9 +70,9 @@ func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, aft
 	})
 }
 
-// Delete deletes a stamped object that holds no data, or a namespace, which its caller has found
-// empty. DeleteClaim deletes a claim. DeleteSnapshot and DeleteContent delete the objects of a
-// snapshot. No method deletes a PV.
+// Delete deletes a stamped object that holds no data, or a namespace that the caller has found
+// empty. Use DeleteClaim to delete a claim, and DeleteSnapshot and DeleteContent to delete a
+// snapshot's objects. No method deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err
@@ -126,8 +125,8 @@ func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proo
 	return l.mayDestroy(ctx)
 }
 
-// RequestToken requests a token of a ServiceAccount, which it stores in review. It changes
-// nothing in the member.
+// RequestToken requests a ServiceAccount token and stores it in review. It changes nothing in the
+// member.
 func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.ServiceAccount, review *authenticationv1.TokenRequest) error {
 	if err := l.guard.Held(); err != nil {
 		return err
@@ -135,8 +134,8 @@ func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.Servi
 	return count(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.owner()))
 }
 
-// mayDestroy is called last before a destructive write, so that the check of the host comes
-// after the live reads on which the write depends.
+// mayDestroy is called immediately before a destructive write, so that it checks the host after the
+// live reads on which the write depends.
 func (l *Leaf) mayDestroy(ctx context.Context) error {
 	if err := l.guard.MayDestroy(); err != nil {
 		return err
@@ -144,8 +143,8 @@ func (l *Leaf) mayDestroy(ctx context.Context) error {
 	return l.guard.HostCurrent(ctx)
 }
 
-// PatchVolume changes a leaf PV that has this host's stamp or is bound to the given claim of
-// Xylem's, with matching UIDs. SetDelete sets its policy to Delete.
+// PatchVolume changes a leaf PV that has this host's stamp, or is bound to the given leaf claim
+// with matching UIDs. Only SetDelete can set its policy to Delete.
 func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if l.owned(before) != nil && !l.holds(claim, before) {
 		return foreign(before, "neither it nor its claim has Xylem's stamp")
@@ -158,22 +157,22 @@ func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.
 }
 
 // TakeVolume stamps the leaf PV that an admin's host PV represents, and sets it to Retain. The
-// member's admin must have consented, and no claim may have it. As with every patch, its
-// resourceVersion proves that it is unchanged.
+// member's admin must have consented, and the PV must not be in use by a claim. As with every
+// patch, the resourceVersion proves that the PV is unchanged.
 func (l *Leaf) TakeVolume(ctx context.Context, by Actor, before, after, host *corev1.PersistentVolume) error {
 	_, leaf, uid, ours := hostpv.LeafOf(host)
 	origin, stamped := mirror.OriginIn(l.hostID, before)
 	switch {
 	case !ours || !hostpv.Imported(host) || leaf != before.Name || uid != before.UID:
-		return foreign(before, "no volume of an admin of the host represents it")
+		return foreign(before, "no host PV created by an admin represents it")
 	case !hostpv.Consented(before, l.hostID):
-		return foreign(before, "the member's admin does not let this host have it")
+		return foreign(before, "the member's admin did not hand it to this host")
 	case stamped && origin.Root.Namespace != "":
 		return foreign(before, "it is stamped for a claim")
 	case before.Status.Phase != corev1.VolumeAvailable && before.Status.Phase != corev1.VolumeReleased || before.DeletionTimestamp != nil:
 		return foreign(before, "it is in use")
 	case after.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return foreign(before, "it would not be retained")
+		return foreign(before, "the change does not set its policy to Retain")
 	}
 	return l.patch(ctx, by, before, after)
 }
@@ -186,8 +185,8 @@ func (l *Leaf) owned(obj client.Object) error {
 	if _, ours := mirror.OriginIn(l.hostID, obj); ours {
 		return nil
 	}
-	// A namespace's stamp consists only of labels, because it has no root. internal/member writes
-	// the fence's Lease, not this package.
+	// A namespace's stamp consists only of labels, because a namespace has no root. The fence's
+	// Lease is written by internal/member, not by this package.
 	if labels := obj.GetLabels(); rootless(obj) && labels[v1alpha1.LabelHost] == l.hostID &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
 		return nil

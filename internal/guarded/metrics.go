@@ -36,8 +36,8 @@ func count(cluster, side, verb string, obj client.Object, err error) error {
 	return err
 }
 
-// known are the reasons that API servers return. A hostile member could return a new one for
-// each write, and each would become a series.
+// known are the reasons that API servers return. Other reasons are not used as label values,
+// because a hostile member could return a new one for each write, and each would create a series.
 var known = []metav1.StatusReason{
 	metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
 	metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,

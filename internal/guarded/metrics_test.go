@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A member chooses its responses, but must not choose label values of a metric.
+// A member controls its responses, but must not control a metric's label values.
 func TestResultOf(t *testing.T) {
 	refusedAs := func(reason string) error {
 		return fmt.Errorf("patch: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}})
@@ -20,8 +20,8 @@ func TestResultOf(t *testing.T) {
 	}{
 		"none":              {nil, "ok"},
 		"a reason":          {refusedAs("Conflict"), "Conflict"},
-		"an invented value": {refusedAs("x7f3"), "error"},
-		"not a string":      {refusedAs("\xff"), "error"},
+		"an unknown reason": {refusedAs("x7f3"), "error"},
+		"invalid UTF-8":     {refusedAs("\xff"), "error"},
 		"no reason":         {refusedAs(""), "error"},
 		"not an API error":  {errors.New("cut"), "error"},
 	} {

@@ -30,7 +30,7 @@ func (r *Root) CreateLease(ctx context.Context, by Actor, node *corev1.Node, lea
 	return r.create(ctx, by, lease)
 }
 
-// PatchLease changes that Lease from before to after.
+// PatchLease changes the Lease of a virtual node from before to after.
 func (r *Root) PatchLease(ctx context.Context, by Actor, node *corev1.Node, before, after *coordinationv1.Lease) error {
 	if err := ownedLease(node, before); err != nil {
 		return err
@@ -48,9 +48,9 @@ func ownedNode(node *corev1.Node) error {
 	return nil
 }
 
-// ownedLease checks that a Lease belongs to its virtual node. A kubelet's Lease is never
-// Xylem's, even if its node's name is. A Lease that a virtual node owns is, with or without
-// the label.
+// ownedLease checks that a Lease belongs to its virtual node. A kubelet's Lease never belongs to
+// Xylem, even if its name matches a virtual node. A Lease that a virtual node owns belongs to
+// Xylem, with or without the label.
 func ownedLease(node *corev1.Node, lease *coordinationv1.Lease) error {
 	if err := ownedNode(node); err != nil {
 		return err

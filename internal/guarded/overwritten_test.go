@@ -79,26 +79,26 @@ func TestWritesOnReplacedStates(t *testing.T) {
 	apply := applyBy(actor)
 	type write = func(context.Context, *Root, int) error
 	for name, test := range map[string]struct {
-		answer      int // resourceVersion after the first write, which is of 7
+		answer      int // resourceVersion after the first write to version 7
 		err         error
 		first, then write
 		version     int
 		sent        int
 		refused     bool
 	}{
-		"a patch of the state before it":                          {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
-		"a delete of the state before it":                         {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
-		"a second delete":                                         {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
-		"a patch of an object that is being deleted, read before": {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
-		"a patch of the state after it":                           {answer: 8, first: patch, then: patch, version: 8, sent: 2},
-		"a patch of the state after another writer's change":      {answer: 8, first: patch, then: patch, version: 9, sent: 2},
-		"a patch after a patch without changes":                   {answer: 7, first: patch, then: patch, version: 7, sent: 2},
-		"an apply to the state before another apply":              {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
-		"an apply to the state after another apply":               {answer: 8, first: apply, then: apply, version: 8, sent: 2},
-		"an apply after an apply without changes":                 {answer: 7, first: apply, then: apply, version: 7, sent: 2},
-		"an apply after a failed apply":                           {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
-		"another actor's apply to the state before an apply":      {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
-		"a patch after a patch with an unknown result":            {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
+		"a patch of the state before a patch":                {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
+		"a delete of the state before a patch":               {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
+		"a second delete of the same state":                  {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
+		"a patch of the state before a delete":               {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
+		"a patch of the state after a patch":                 {answer: 8, first: patch, then: patch, version: 8, sent: 2},
+		"a patch of the state after another writer's change": {answer: 8, first: patch, then: patch, version: 9, sent: 2},
+		"a patch after a patch without changes":              {answer: 7, first: patch, then: patch, version: 7, sent: 2},
+		"an apply to the state before another apply":         {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
+		"an apply to the state after another apply":          {answer: 8, first: apply, then: apply, version: 8, sent: 2},
+		"an apply after an apply without changes":            {answer: 7, first: apply, then: apply, version: 7, sent: 2},
+		"an apply after a failed apply":                      {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
+		"another actor's apply to the state before an apply": {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
+		"a patch after a patch with an unknown result":       {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{version: test.answer, err: test.err}
@@ -109,13 +109,13 @@ func TestWritesOnReplacedStates(t *testing.T) {
 			c.err = nil
 			err := test.then(t.Context(), r, test.version)
 			if refused := apierrors.IsConflict(err); refused != test.refused || err != nil && !refused || c.sent != test.sent {
-				t.Errorf("error %v, %d sent; want refused: %v, %d sent", err, c.sent, test.refused, test.sent)
+				t.Errorf("error %v, %d writes sent; want rejected: %v, %d writes sent", err, c.sent, test.refused, test.sent)
 			}
 		})
 	}
 }
 
-// A re-created object may have the same resourceVersion as another object.
+// Two objects may have the same resourceVersion.
 func TestVersionsOfOthers(t *testing.T) {
 	c := &numbering{version: 8}
 	r := NewRoot(c, "cluster", open)
@@ -135,7 +135,7 @@ func TestRecentlyCreatedObjects(t *testing.T) {
 		sent    int
 		refused bool
 	}{
-		"made twice": {sent: 1, refused: true},
+		"a second creation": {sent: 1, refused: true},
 		"a creation after a creation with an unknown result": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
 		"re-created after Xylem deleted it":                  {between: func(r *Root) error { return r.Delete(t.Context(), volumeOf(7)) }, sent: 3},
 	} {
@@ -153,7 +153,7 @@ func TestRecentlyCreatedObjects(t *testing.T) {
 			}
 			err := r.Create(t.Context(), actor, volumeOf(0))
 			if refused := apierrors.IsConflict(err); refused != test.refused || err != nil && !refused || c.sent != test.sent {
-				t.Errorf("error %v, %d sent; want refused: %v, %d sent", err, c.sent, test.refused, test.sent)
+				t.Errorf("error %v, %d writes sent; want rejected: %v, %d writes sent", err, c.sent, test.refused, test.sent)
 			}
 		})
 	}

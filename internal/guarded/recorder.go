@@ -9,8 +9,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// noteLimit is the maximum length of an event's note in bytes. The API server rejects an event
-// with a longer one (k8s.io/kubernetes/pkg/apis/core/validation).
+// noteLimit is the maximum length of an event's note in bytes. The API server rejects longer notes
+// (k8s.io/kubernetes/pkg/apis/core/validation).
 const noteLimit = 1024
 
 // Recorder wraps an event recorder, and truncates notes to the length that the API server

@@ -30,15 +30,15 @@ type Root struct {
 	pace pacing.Bytes
 }
 
-// NewRoot creates the writer. cluster is the registration's name.
+// NewRoot creates the writer for one member. cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	w := newWriter(c, cluster, sideRoot, guard)
 	w.turns = pacing.NewTurns()
 	return &Root{writer: w, pace: pacing.NewBytes()}
 }
 
-// ApplyStatus applies an actor's part of the status of a user's Pod or claim, decided on the
-// state in seen.
+// ApplyStatus applies an actor's part of the status of a user's Pod or claim. seen is the state on
+// which the status is based.
 func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	switch status.GetKind() {
 	case "Pod", "PersistentVolumeClaim":
@@ -76,11 +76,10 @@ func ownAnnotation(key string) bool {
 	return strings.HasPrefix(key, v1alpha1.Prefix) || key == volumehelpers.AnnSelectedNode
 }
 
-// FinishPod removes a Pod that its owner has deleted and that no longer has a leaf, as its kubelet
-// would.
+// FinishPod removes a Pod that is being deleted and no longer has a leaf, as its kubelet would.
 func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	if pod.DeletionTimestamp == nil {
-		return foreign(pod, "nobody has deleted it")
+		return foreign(pod, "it is not being deleted")
 	}
 	return r.delete(ctx, pod, client.GracePeriodSeconds(0))
 }
@@ -101,8 +100,8 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
-// PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, even if Xylem's
-// installation created it.
+// PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, even if the
+// installation created it instead of the manager.
 func (r *Root) PreventScheduling(ctx context.Context, by Actor, driver *storagev1.CSIDriver) error {
 	if !slices.Contains(nodes.Drivers(), driver.Name) {
 		return foreign(driver, "it is not the CSIDriver of a host PV")
@@ -120,9 +119,9 @@ func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.Pe
 	return r.patch(ctx, by, host, hostpv.Recorded(host, leaf, m))
 }
 
-// FreePromise takes a promise from a member without the member's involvement, so that another one
-// can fulfill it. It removes the claim's placement first, and then changes the promise. Afterwards,
-// any member can place the claim. claim is nil if it was deleted.
+// FreePromise takes a promise from a member without writing to the member, so that another member
+// can fulfill the promise. It removes the claim's placement first, and then changes the promise.
+// Afterwards, any member can place the claim. claim is nil if it was deleted.
 func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) error {
 	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
 		if err := r.AnnotateClaim(ctx, by, claim, after); client.IgnoreNotFound(err) != nil {
@@ -132,8 +131,9 @@ func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.Persis
 	return r.Patch(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID))
 }
 
-// Delete deletes a host PV, or another object that Xylem created, if it is unchanged since it was read.
-// Since then, any user with write access may have taken it over by removing Xylem's labels.
+// Delete deletes a host PV, or another object that Xylem created, if it is unchanged since it was
+// read. A changed object may no longer belong to Xylem, because any user with write access can take
+// it over by removing Xylem's labels.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err
@@ -146,7 +146,7 @@ func ownedRoot(obj client.Object) error {
 		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.ProvisionerName && pv.Labels[v1alpha1.LabelClusterID] != "" || hostpv.IsPromise(pv) {
 			return nil
 		}
-		return foreign(obj, "it is neither a volume of a member nor a promise")
+		return foreign(obj, "it is neither a member's volume nor a promise")
 	}
 	if class, ok := obj.(*storagev1.StorageClass); ok && (!hostclass.Own(class) || !reflected(class)) {
 		return foreign(obj, "no registration created it")
@@ -157,7 +157,7 @@ func ownedRoot(obj client.Object) error {
 	return foreign(obj, "it is not labelled "+v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue)
 }
 
-// reflected reports whether a class names the registrations that offer it.
+// reflected reports whether a class has labels for the registrations that offer it.
 func reflected(class *storagev1.StorageClass) bool {
 	for key := range class.Labels {
 		if strings.HasPrefix(key, v1alpha1.LabelOfferedByPrefix) {

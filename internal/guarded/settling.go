@@ -11,27 +11,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// behind is how long a reconcile waits for the event of an object that has changed or was deleted.
-// The event usually comes within milliseconds.
+// behind is the maximum time that a request waits for the event of a changed or deleted object. The
+// event usually comes within milliseconds.
 const behind = time.Second
 
-// errUnseen: an object to create exists, and the cache does not have it yet.
+// errUnseen reports that an object to create already exists, but is not in the cache yet.
 var errUnseen = errors.New("the cache lacks it")
 
-// Unseen is the error of a create that failed because Xylem created the object before. The
-// object's event enqueues the request, unless the object is deleted before the cache has it. So
-// Settling requeues the request.
+// Unseen returns the error for a create that failed because Xylem created the object before. The
+// object's event enqueues the request, unless the object is deleted before it reaches the cache.
+// Therefore, Settling also requeues the request.
 func Unseen(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists) }
 
-// Settling wraps a reconciler, and does not treat the following as errors. If a write missed
-// its precondition or its object, the cache was behind, and the newer object enqueues the
-// request. If the fence is lost or the link is ending, the next link reconciles everything. If
-// a destruction waits for an admin, the registration reports it.
+// Settling wraps a reconciler and does not return these errors. If a write's precondition failed or
+// its object was not found, the cache was behind, and the newer object enqueues the request. If the
+// fence is lost or the link is ending, the next link reconciles everything. If destruction is
+// suspended, the registration reports it.
 func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, request)
 		if err != nil && ctx.Err() != nil {
-			ctrl.LoggerFrom(ctx).V(1).Info("cut short", "cause", err.Error())
+			ctrl.LoggerFrom(ctx).V(1).Info("reconcile interrupted", "cause", err.Error())
 			return reconcile.Result{}, nil
 		}
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, ErrFenced) || errors.Is(err, errUnseen) {
@@ -39,7 +39,8 @@ func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 			return reconcile.Result{RequeueAfter: behind}, nil
 		}
 		if errors.Is(err, ErrSuspended) {
-			// The registration reports it. The link is re-created when an admin confirms.
+			// The registration reports the suspension. The link is re-created when an admin
+			// confirms.
 			ctrl.LoggerFrom(ctx).V(1).Info("waiting for an admin", "cause", err.Error())
 			return reconcile.Result{}, nil
 		}

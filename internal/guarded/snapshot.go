@@ -44,9 +44,9 @@ func (l *Leaf) DeleteContent(ctx context.Context, content *snapshotv1.VolumeSnap
 	return l.delete(ctx, content)
 }
 
-// PatchContent changes a content of a member. The content must have this host's stamp, or belong to
-// a VolumeSnapshot with the stamp. That VolumeSnapshot must exist, or a content of the host must
-// record it with the same UID. SetContentDelete sets its policy to Delete.
+// PatchContent changes a content in a member. The content must have this host's stamp, or belong to
+// a VolumeSnapshot that has the stamp or whose UID is recorded in a content in the host. Only
+// SetContentDelete can set its policy to Delete.
 func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot, host *snapshotv1.VolumeSnapshotContent) error {
 	ofLeaf := leaf != nil && l.owned(leaf) == nil && mirrorsnapshot.Binds(before, leaf.UID)
 	recorded := host != nil && mirrorsnapshot.Own(host) && mirrorsnapshot.Binds(before, mirrorsnapshot.RecordOf(host).Snapshot)
@@ -59,11 +59,11 @@ func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 	return l.patch(ctx, by, before, after)
 }
 
-// PatchContent changes a content of the host whose driver Xylem is: its annotations of
-// xylem.io, what a driver's csi-snapshotter writes, and its policy to Retain.
+// PatchContent changes a content in the host with Xylem's driver. It may change xylem.io
+// annotations, the fields that a driver's csi-snapshotter writes, and set the policy to Retain.
 func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent) error {
 	if !mirrorsnapshot.Own(before) {
-		return foreign(before, "Xylem is not its driver")
+		return foreign(before, "its driver is not Xylem's")
 	}
 	allowed := before.DeepCopy()
 	allowed.Annotations = maps.Clone(after.Annotations)
@@ -81,19 +81,19 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 		allowed.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 	}
 	if !equality.Semantic.DeepEqual(allowed, after) {
-		return foreign(before, "Xylem may change only its annotations, the finalizer of its driver once it is deleted, and its policy to Retain")
+		return foreign(before, "Xylem may change only its annotations, remove the driver's finalizer once it is deleted, and set its policy to Retain")
 	}
 	return r.patch(ctx, by, before, after)
 }
 
-// contentSize in bytes is about what a content takes that has a long error.
+// contentSize is the approximate size in bytes of a content with a long error.
 const contentSize = 8 << 10
 
-// PatchContentStatus writes the status of a content of the host whose driver Xylem is, as its
-// csi-snapshotter would, unless it has changed since it was read.
+// PatchContentStatus writes the status of a content in the host with Xylem's driver, as its
+// csi-snapshotter would. It fails if the content has changed since it was read.
 func (r *Root) PatchContentStatus(ctx context.Context, by Actor, before *snapshotv1.VolumeSnapshotContent, status *snapshotv1.VolumeSnapshotContentStatus) error {
 	if !mirrorsnapshot.Own(before) {
-		return foreign(before, "Xylem is not its driver")
+		return foreign(before, "its driver is not Xylem's")
 	}
 	if err := r.pace.WaitFor(ctx, contentSize); err != nil {
 		return err

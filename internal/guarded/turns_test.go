@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/pacing"
 )
 
-// slow is a client whose writes end when the test allows it.
+// slow is a client whose writes end only when the test allows it.
 type slow struct {
 	client.Client
 	sent atomic.Int32
@@ -47,7 +47,7 @@ func (s slowStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client
 	return s.of.write()
 }
 
-// closing is a guard that can be closed.
+// closing is a guard whose fence the test can revoke.
 type closing struct{ closed atomic.Bool }
 
 func (c *closing) Held() error {
@@ -61,7 +61,8 @@ func (*closing) MayDestroy() error { return nil }
 
 func (*closing) HostCurrent(context.Context) error { return nil }
 
-// Few writes of each kind run concurrently, and the end of one admits the next immediately.
+// Only a few writes run concurrently, whatever their verb, and the next write begins as soon as one
+// ends.
 func TestTurns(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *Root, int) error{
 		"create": func(ctx context.Context, r *Root, i int) error { return r.Create(ctx, actor, named(i)) },
@@ -85,20 +86,20 @@ func TestTurns(t *testing.T) {
 				host.end <- struct{}{}
 				synctest.Wait()
 				if sent := host.sent.Load(); sent != pacing.AtOnce+1 {
-					t.Errorf("%d were sent when one had ended, want %d", sent, pacing.AtOnce+1)
+					t.Errorf("%d writes were sent after one ended, want %d", sent, pacing.AtOnce+1)
 				}
 				close(host.end)
 				synctest.Wait()
 				if waited := (clock.RealClock{}).Since(began); waited != 0 {
-					t.Errorf("turns were given back after %v", waited)
+					t.Errorf("turns ended after %v, want immediately", waited)
 				}
 			})
 		})
 	}
 }
 
-// A waiting write is not sent if the fence is lost or the caller gives up, and does not delay
-// others afterwards.
+// A waiting write is not sent if the fence is lost or its context ends, and does not delay others
+// afterwards.
 func TestAbandonedTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := clock.RealClock{}.Now()
@@ -122,7 +123,7 @@ func TestAbandonedTurns(t *testing.T) {
 		close(host.end)
 		for range pacing.AtOnce {
 			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != pacing.AtOnce {
-				t.Errorf("sent after the fence was lost: %v", err)
+				t.Errorf("a write was sent after the fence was lost: %v", err)
 			}
 		}
 		fence.closed.Store(false)
@@ -130,7 +131,7 @@ func TestAbandonedTurns(t *testing.T) {
 			t.Error(err)
 		}
 		if waited := (clock.RealClock{}).Since(began); waited != 0 {
-			t.Errorf("turns were given back after %v", waited)
+			t.Errorf("turns ended after %v, want immediately", waited)
 		}
 	})
 }
@@ -144,17 +145,17 @@ func TestTurnsEnd(t *testing.T) {
 		for _, want := range []int32{pacing.AtOnce, 2 * pacing.AtOnce} {
 			synctest.Wait()
 			if sent := host.sent.Load(); sent != want {
-				t.Errorf("%d were sent, want %d", sent, want)
+				t.Errorf("%d writes were sent, want %d", sent, want)
 			}
 			clock.RealClock{}.Sleep(pacing.Turn)
 		}
 		close(host.end)
 		synctest.Wait()
-		// No turn was returned twice.
+		// No turn was released twice.
 		host.end = make(chan struct{})
 		start(t.Context(), 2*pacing.AtOnce, create)
 		if sent := host.sent.Load(); sent != 3*pacing.AtOnce {
-			t.Errorf("%d are in progress, want %d", sent-2*pacing.AtOnce, pacing.AtOnce)
+			t.Errorf("%d writes are in progress, want %d", sent-2*pacing.AtOnce, pacing.AtOnce)
 		}
 		close(host.end)
 	})

@@ -26,7 +26,7 @@ type writer struct {
 	side    string
 	// turns limits the number of concurrent writes. nil means no limit.
 	turns *pacing.Turns
-	// overwritten rejects writes that cannot succeed.
+	// overwritten rejects writes whose preconditions cannot hold.
 	overwritten overwritten.Writes
 }
 
@@ -64,8 +64,8 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 	return count(w.cluster, w.side, "create", obj, err)
 }
 
-// patch sends the difference between before and after, on condition that the object is
-// unchanged since before.
+// patch sends the difference between before and after, on condition that the object still equals
+// before.
 func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
 	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, preconditioned{before}, by.owner()) })
 }
@@ -87,11 +87,11 @@ func (w *writer) patching(ctx context.Context, verb string, before, after client
 	return count(w.cluster, w.side, verb, before, err)
 }
 
-// applyStatus sends a server-side apply to a status. Without a UID, it could change another
-// object of the same name.
+// applyStatus sends a server-side apply of a status. Without a UID, it could change another object
+// with the same name.
 func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	if status.GetUID() == "" {
-		return foreign(status, "an apply needs the UID of the object that it is meant for")
+		return foreign(status, "an apply needs the object's UID")
 	}
 	end, err := w.begin(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, 
 
 func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if obj.GetUID() == "" {
-		return foreign(obj, "a delete needs the UID of the object that it is meant for")
+		return foreign(obj, "a delete needs the object's UID")
 	}
 	end, err := w.begin(ctx)
 	if err != nil {
@@ -131,8 +131,8 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	return count(w.cluster, w.side, "delete", obj, err)
 }
 
-// unchanged returns the delete option with a resourceVersion precondition: delete only if the
-// object has not changed since it was read.
+// unchanged returns the delete option with a resourceVersion precondition, so that the object is
+// deleted only if it has not changed since it was read.
 func unchanged(obj client.Object) client.DeleteOption {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}
@@ -145,8 +145,8 @@ type preconditioned struct{ before client.Object }
 func (preconditioned) Type() types.PatchType { return types.MergePatchType }
 
 func (p preconditioned) Data(after client.Object) ([]byte, error) {
-	// MergeFrom omits equal fields, which the two preconditions would be. So clear them in the
-	// original.
+	// MergeFrom omits equal fields, and would therefore omit both preconditions. So clear them in
+	// the original.
 	before, ok := p.before.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("%T is not an API object", p.before)

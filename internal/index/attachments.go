@@ -19,7 +19,7 @@ func SetupAttachments(ctx context.Context, indexer client.FieldIndexer) error {
 	})}})
 }
 
-// AttachmentsOf returns the VolumeAttachments that name a PV of the member.
+// AttachmentsOf returns the VolumeAttachments that name one of the member's PVs.
 func AttachmentsOf(ctx context.Context, r client.Reader, volume string) ([]storagev1.VolumeAttachment, error) {
 	var list storagev1.VolumeAttachmentList
 	if err := r.List(ctx, &list, client.MatchingFields{attachmentsByVolume: volume}, ReadOnly); err != nil {

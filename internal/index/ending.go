@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ending is the index of claims, volumes and Pods that are ending; there are few. Host objects
-// are indexed by the member that they concern, and a member's objects all under leaves.
+// ending is the name of the index of ending claims, volumes and Pods, which are few. Host objects
+// are indexed by the member that they concern, and all of a member's objects under leaves.
 const (
 	ending = "xylem.ending"
 	leaves = "leaves"
 )
 
-// Ending has objects that are being deleted or reclaimed.
+// Ending contains objects that are being deleted or reclaimed.
 type Ending struct {
 	Claims  []corev1.PersistentVolumeClaim
 	Volumes []corev1.PersistentVolume
@@ -28,7 +28,7 @@ type Ending struct {
 }
 
 // EndsSince returns when a claim, a volume or a Pod began to end, or nil if it is not ending. A
-// volume with policy Delete ends once it is Released or Failed.
+// volume with policy Delete begins to end when it becomes Released or Failed.
 func EndsSince(obj client.Object) *metav1.Time {
 	if at := obj.GetDeletionTimestamp(); at != nil {
 		return at
@@ -40,8 +40,8 @@ func EndsSince(obj client.Object) *metav1.Time {
 	return nil
 }
 
-// EndingIn returns the host's claims, volumes and promises of a cluster, and the Pods on its
-// node, that are ending.
+// EndingIn returns the host objects that are ending: the claims, volumes and promises of a cluster,
+// and the Pods on its node.
 func EndingIn(ctx context.Context, r client.Reader, clusterID, node string) (Ending, error) {
 	return endingAt(ctx, r, clusterID, node)
 }
@@ -57,7 +57,7 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	var podList corev1.PodList
 	list := func(into client.ObjectList, where string) error {
 		if err := r.List(ctx, into, client.MatchingFields{ending: where}, ReadOnly); err != nil {
-			return fmt.Errorf("look up, in a %T, what is being deleted: %w", into, err)
+			return fmt.Errorf("look up ending objects in a %T: %w", into, err)
 		}
 		return nil
 	}
@@ -65,7 +65,7 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	return Ending{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
 }
 
-// endings returns the indexes of objects that are ending, by their place.
+// endings returns the indexes of ending objects, by their place.
 func endings(where func(client.Object) string) []field {
 	extract := func(obj client.Object) []string {
 		if EndsSince(obj) == nil {
@@ -80,8 +80,8 @@ func endings(where func(client.Object) string) []field {
 	}
 }
 
-// place returns the member that an object of the host concerns: a Pod's node, or the cluster of
-// a claim, a volume, or a promise without a disk.
+// place returns the member that a host object concerns: a Pod's node, or the cluster of a claim, a
+// volume, or a promise without a disk.
 func place(obj client.Object) string {
 	switch obj := obj.(type) {
 	case *corev1.Pod:

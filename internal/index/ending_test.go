@@ -29,17 +29,17 @@ func TestEndsSince(t *testing.T) {
 		obj  client.Object
 		want *metav1.Time
 	}{
-		"bound":                     {volume(corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete), nil},
-		"released, and kept":        {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain), nil},
-		"released, to be destroyed": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete), &now},
-		"reclaiming it failed":      {volume(corev1.VolumeFailed, corev1.PersistentVolumeReclaimDelete), &now},
-		"deleted":                   {deleted, &now},
-		"released, at an unknown time": {&corev1.PersistentVolume{
+		"bound":                   {volume(corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete), nil},
+		"released, policy Retain": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain), nil},
+		"released, policy Delete": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete), &now},
+		"failed, policy Delete":   {volume(corev1.VolumeFailed, corev1.PersistentVolumeReclaimDelete), &now},
+		"deleted":                 {deleted, &now},
+		"released at an unknown time": {&corev1.PersistentVolume{
 			Spec:   corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},
 			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
 		}, nil},
-		"a claim":                 {&corev1.PersistentVolumeClaim{}, nil},
-		"a claim that is deleted": {&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, &now},
+		"a claim":                       {&corev1.PersistentVolumeClaim{}, nil},
+		"a claim that is being deleted": {&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, &now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, EndsSince(tc.obj)); diff != "" {
@@ -49,7 +49,7 @@ func TestEndsSince(t *testing.T) {
 	}
 }
 
-// EndingIn looks up each kind by its place.
+// place returns the key by which EndingIn looks up each kind.
 func TestPlace(t *testing.T) {
 	in := mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "host"}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
@@ -72,15 +72,15 @@ func TestPlace(t *testing.T) {
 		"a claim":  {claim, in.ClusterID},
 		"a volume": {host, in.ClusterID},
 		"a volume with different members in label and handle": {forged, ""},
-		"a volume of the host":                                {leaf, ""},
-		"a promise that no member has":                        {promise, ""},
-		"a promise that a member has":                         {had, in.ClusterID},
+		"a host volume that does not belong to Xylem":         {leaf, ""},
+		"a promise without a member":                          {promise, ""},
+		"a promise with a member":                             {had, in.ClusterID},
 		"a promise with a disk":                               {fulfilled, in.ClusterID},
 		"another kind":                                        {class, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := place(tc.obj); got != tc.want {
-				t.Errorf("it is in %q, not in %q", got, tc.want)
+				t.Errorf("place is %q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Find reads one object. It returns nil if there is none, or if the key has no name.
+// Find reads one object. It returns nil if the object does not exist, or if the key has no name.
 func Find[T any, P interface {
 	*T
 	client.Object
@@ -27,8 +27,8 @@ func Find[T any, P interface {
 	return object, nil
 }
 
-// Leaf reads one object of a member like Find, and returns its origin too. It returns nil if
-// there is none, or if it does not have this host's stamp.
+// Leaf reads one object from a member like Find, and also returns its origin. It returns nil if the
+// object does not exist or lacks this host's stamp.
 func Leaf[T any, P interface {
 	*T
 	client.Object
@@ -44,7 +44,8 @@ func Leaf[T any, P interface {
 	return leaf, origin, nil
 }
 
-// Get reads one object like Find. It returns false if there is none, or if the key has no name.
+// Get reads one object like Find. It returns false if the object does not exist, or if the key has
+// no name.
 func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	if key.Name == "" {
 		return false, nil

@@ -82,8 +82,8 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// RegistrationsOf returns the registrations that recorded a cluster. It returns one registration,
-// or two if the second is rejected.
+// RegistrationsOf returns the registrations that recorded a cluster. This is one registration, or
+// two if Xylem rejects the second.
 func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.List(ctx, &list, client.MatchingFields{registrationsByCluster: clusterID}, ReadOnly); err != nil {
@@ -102,22 +102,22 @@ func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.P
 	return &found[0], nil
 }
 
-// PromisesIn returns the promises of a cluster that have no disk.
+// PromisesIn returns a cluster's promises without a disk.
 func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
 }
 
-// WaitingForClass returns the claims of a class that are not bound.
+// WaitingForClass returns the unbound claims of a class.
 func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.MatchingFields{claimsByClass: class})
 }
 
-// Waiting returns the claims that have a class and are not bound.
+// Waiting returns the unbound claims that have a class.
 func Waiting(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeClaim, error) {
 	return WaitingForClass(ctx, r, anyClass)
 }
 
-// WaitingIn returns the claims of a namespace that have a class and are not bound.
+// WaitingIn returns a namespace's unbound claims that have a class.
 func WaitingIn(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsByClass: anyClass})
 }
@@ -142,7 +142,7 @@ func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]c
 	return claims(ctx, r, client.MatchingFields{claimsByPlace: clusterID})
 }
 
-// VolumesOfLeaf returns the host PVs that represent one leaf PV. It returns one PV, unless a user
+// VolumesOfLeaf returns the host PVs that represent one leaf PV. This is one PV, unless a user
 // created another.
 func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})
@@ -163,7 +163,7 @@ func ImportsIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1
 	return volumes(ctx, r, client.MatchingFields{importsByPlace: clusterID})
 }
 
-// VolumesOfClaim returns the host PVs of members whose claimRef names a claim.
+// VolumesOfClaim returns the host PVs for member volumes whose claimRef names a claim.
 func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByClaim: claim.String()})
 }

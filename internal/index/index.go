@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadOnly avoids copies of objects that are only read: their maps, lists and pointers belong
-// to the cache. Tests run with client-go's cache mutation detector
-// (KUBE_CACHE_MUTATION_DETECTOR), which ends a process that changes a cached object.
+// ReadOnly avoids copies of objects that are only read: their maps, lists and pointers belong to
+// the cache. Tests run with client-go's cache mutation detector (KUBE_CACHE_MUTATION_DETECTOR),
+// which terminates a process that changes a cached object.
 const ReadOnly = client.UnsafeDisableDeepCopy
 
 type field struct {

@@ -32,7 +32,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// EventsOf returns the member's Warning events about an object.
+// EventsOf returns the member's Warning events for an object.
 func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.UID) ([]corev1.Event, error) {
 	var list corev1.EventList
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{eventsByObject: string(uid)}, ReadOnly); err != nil {
@@ -41,20 +41,20 @@ func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.
 	return list.Items, nil
 }
 
-// VolumesForClaim returns the member's PVs whose claimRef has a claim's UID.
+// VolumesForClaim returns the member's PVs whose claimRef contains a claim's UID.
 func VolumesForClaim(ctx context.Context, r client.Reader, claim types.UID) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByClaimID: string(claim)})
 }
 
-// VolumesOfRoot returns the member's PVs stamped for a claim of the host, by its UID.
+// VolumesOfRoot returns the member's PVs that are stamped for a root claim, by the claim's UID.
 func VolumesOfRoot(ctx context.Context, r client.Reader, root types.UID) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByRootID: string(root)})
 }
 
 func classOf(capacity *storagev1.CSIStorageCapacity) string { return capacity.StorageClassName }
 
-// SegmentsOf returns the CSIStorageCapacities of a class: in a member those of its drivers, in the
-// host those that Xylem publishes for members.
+// SegmentsOf returns the CSIStorageCapacities of a class. In a member, its drivers publish them. In
+// the host, Xylem publishes them for members.
 func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1.CSIStorageCapacity, error) {
 	var list storagev1.CSIStorageCapacityList
 	if err := r.List(ctx, &list, client.MatchingFields{segmentsByClass: class}, ReadOnly); err != nil {

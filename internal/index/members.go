@@ -18,26 +18,26 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Member is a registered member, as the host's objects describe it.
+// Member describes a registered member, according to the host's objects.
 type Member struct {
 	placement.Member
 	Connection
-	// Largest is the maximum volume size of each class that the member offers.
+	// Largest contains the maximum volume size of each class that the member offers.
 	Largest map[string]resource.Quantity
 }
 
-// Namespace reads a namespace of the host for the rules of registrations.
+// Namespace reads a host namespace, for the registrations' namespace rules.
 func Namespace(ctx context.Context, r client.Reader, name string) (placement.Namespace, error) {
 	cached, err := Find[corev1.Namespace](ctx, r, Named(name))
 	return placement.NamespaceOf(name, cached), err
 }
 
-// Connection is the state of a registration's Connected condition. A member is Connecting until
-// the manager's first attempt has ended.
+// Connection is the state of a registration's Connected condition. A member is Connecting until the
+// manager's first attempt to connect has ended.
 type Connection struct{ Connected, Connecting bool }
 
-// Registered returns the members of all registrations that are not being deleted, including
-// those without a Node. namespace is the manager's, which has the CSIStorageCapacities.
+// Registered returns the members of all registrations that are not being deleted, including those
+// without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
 func Registered(ctx context.Context, r client.Reader, namespace string) ([]Member, error) {
 	largest, err := Largest(ctx, r, namespace)
 	if err != nil {
@@ -117,7 +117,7 @@ func ConnectionOf(cr *v1alpha1.ClusterRegistration) Connection {
 	}
 }
 
-// Registration is the part of a registration that a Member depends on, for route.Of.
+// Registration contains the fields of a registration on which a Member depends, for route.Of.
 type Registration struct {
 	generation int64
 	cluster    string
@@ -130,8 +130,9 @@ func RegistrationOf(cr *v1alpha1.ClusterRegistration) Registration {
 	return Registration{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
 }
 
-// Largest returns the maximum volume sizes that members offer, by cluster ID and class, as the
-// scheduler reads them (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
+// Largest returns the maximum volume sizes that members offer, by cluster ID and class. It reads
+// the CSIStorageCapacities like the scheduler
+// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 func Largest(ctx context.Context, r client.Reader, namespace string) (map[string]map[string]resource.Quantity, error) {
 	var list storagev1.CSIStorageCapacityList
 	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, ReadOnly); err != nil {

@@ -7,16 +7,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is the limit of live lists. A slow cluster can serve such a page, and a fast one
-// takes a tenth of a second for it.
+// pageSize is the limit for live lists. Even a slow cluster can serve such a page, and a fast one
+// takes a tenth of a second.
 const pageSize = 500
 
-// Pages lists live, page by page, and calls page for each. All pages are from one state of the
-// cluster. If a page fails or its state has expired, Pages returns an error.
+// Pages lists live, page by page, and calls page for each page. All pages show the same state of
+// the cluster. If a page fails, or the state has expired, Pages returns an error.
 func Pages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
 	next := ""
 	for {
-		// The caller may keep the items of a page, so do not decode the next page into them.
+		// The caller may keep a page's items, so do not decode the next page into them.
 		if err := meta.SetList(list, nil); err != nil {
 			return err
 		}

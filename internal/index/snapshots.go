@@ -25,7 +25,7 @@ func SetupSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 }
 
-// LeafSnapshotsOf returns the member's VolumeSnapshots whose stamp has this root UID.
+// LeafSnapshotsOf returns the member's VolumeSnapshots that are stamped with a root UID.
 func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
@@ -34,7 +34,7 @@ func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]sn
 	return list.Items, nil
 }
 
-// LeafContentsOf returns the member's contents whose stamp has this root UID.
+// LeafContentsOf returns the member's contents that are stamped with a root UID.
 func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
@@ -43,7 +43,7 @@ func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]sna
 	return list.Items, nil
 }
 
-// SnapshotsOfClaim returns the host's VolumeSnapshots of a claim.
+// SnapshotsOfClaim returns a claim's VolumeSnapshots in the host.
 func SnapshotsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if err := r.List(ctx, &list, client.InNamespace(claim.Namespace), ReadOnly); err != nil {
@@ -70,7 +70,7 @@ func SnapshotsIn(ctx context.Context, r client.Reader, clusterID string) ([]snap
 	return found, err
 }
 
-// OwnContents returns the host contents of Xylem's driver.
+// OwnContents returns the host contents that have Xylem's driver.
 func OwnContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := r.List(ctx, &list, ReadOnly); err != nil {
@@ -85,9 +85,9 @@ func OwnContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnaps
 	return found, nil
 }
 
-// LiveSnapshot reads a VolumeSnapshot as evidence. An API server that does not serve snapshots
-// responds to a get with NotFound, as it does for a missing one. So it lists by name: if the API
-// server does not serve the kind, the list fails. LiveContent does the same.
+// LiveSnapshot reads a VolumeSnapshot as evidence. LiveSnapshot lists by name, because an API
+// server that does not serve snapshots responds to a get with NotFound, as if the snapshot were
+// missing. A list fails instead. LiveContent does the same.
 func LiveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName) (*snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if key.Name == "" {

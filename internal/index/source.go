@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// waitingSource returns the data source of a claim that may still be created from it.
+// waitingSource returns the data source of a claim whose volume may still be created from it.
 func waitingSource(claim *corev1.PersistentVolumeClaim) string {
 	source, has := datasource.Of(claim)
 	if !has || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
@@ -23,14 +23,14 @@ func waitingSource(claim *corev1.PersistentVolumeClaim) string {
 	return source.Key()
 }
 
-// ClaimsFrom returns the claims of a namespace that may still be created from a source, by its
-// datasource.Key. They have no volume yet, or a promise.
+// ClaimsFrom returns a namespace's claims whose volume may still be created from the source with
+// the given datasource.Key. They have no volume yet, or a promise.
 func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsBySource: source})
 }
 
 // Source reads the data source of a claim in the host. It returns nil if the claim has none.
-// snapshots: the host serves snapshots.
+// snapshots reports whether the host serves snapshots.
 func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.PersistentVolumeClaim) (*placement.Source, error) {
 	of, has := datasource.Of(claim)
 	if !has {
@@ -57,8 +57,8 @@ func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.
 	return s, err
 }
 
-// contentOf returns the name of a VolumeSnapshot's content. An imported one has a name that an
-// admin chose.
+// contentOf returns the name of a VolumeSnapshot's content. For an imported snapshot, an admin
+// chose the name.
 func contentOf(of *snapshotv1.VolumeSnapshot) string {
 	if of.Status != nil && of.Status.BoundVolumeSnapshotContentName != nil {
 		return *of.Status.BoundVolumeSnapshotContentName
@@ -66,12 +66,12 @@ func contentOf(of *snapshotv1.VolumeSnapshot) string {
 	return snapshot.ContentName(of.UID)
 }
 
-// RestoresOf returns the claims that may still be created from the VolumeSnapshot with this name.
+// RestoresOf returns the claims whose volume may still be created from the given VolumeSnapshot.
 func RestoresOf(ctx context.Context, r client.Reader, snapshot types.NamespacedName) ([]corev1.PersistentVolumeClaim, error) {
 	return ClaimsFrom(ctx, r, snapshot.Namespace, datasource.SnapshotKey(snapshot.Name))
 }
 
-// SnapshotNamed returns the name of a VolumeSnapshot, or of the VolumeSnapshot of a content.
+// SnapshotNamed returns the name of a VolumeSnapshot, or of a content's VolumeSnapshot.
 func SnapshotNamed(obj client.Object) types.NamespacedName {
 	if content, ok := obj.(*snapshotv1.VolumeSnapshotContent); ok {
 		return snapshot.RootOf(content)

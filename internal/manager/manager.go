@@ -44,7 +44,7 @@ import (
 )
 
 const (
-	// userAgent is the user agent of all calls.
+	// userAgent is the user agent of all requests.
 	userAgent = "xylem"
 	// LeaderElectionID names the Lease that the leading replica holds.
 	LeaderElectionID = v1alpha1.LeaderLease
@@ -65,13 +65,13 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
-	config.QPS = -1 // the server limits the rate (API Priority and Fairness)
+	config.QPS = -1 // the API server limits the rate (API Priority and Fairness)
 	config.Timeout = leadership.CallTimeout
 
-	// The node API authenticates its callers with the host, on every replica.
+	// On every replica, the node API authenticates its callers against the host.
 	asking := withoutTimeout(config)
 
-	// The heartbeat writes on every replica. All other writers run on the leader only.
+	// The heartbeat writes on every replica. All other writers run only on the leader.
 	beats, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("create a client of the host: %w", err)
@@ -107,11 +107,11 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.LeaderElect,
-		LeaderElectionID:                    LeaderElectionID, // the label of the lock in metrics
+		LeaderElectionID:                    LeaderElectionID, // the lock's name in metrics
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       ptr.To(leadership.LeaseDuration),
 		RenewDeadline:                       ptr.To(leadership.RenewDeadline),
-		LeaderElectionReleaseOnCancel:       true, // main ends when Run does
+		LeaderElectionReleaseOnCancel:       true, // main returns when Run does
 	})
 	if err != nil {
 		return fmt.Errorf("create the manager: %w", err)
@@ -148,8 +148,8 @@ func withoutTimeout(config *rest.Config) *rest.Config {
 	return config
 }
 
-// watching returns a client for watches, without a timeout, which would end watches and the
-// first lists of large caches.
+// watching returns a client for watches. It has no timeout, because a timeout would end watches and
+// the initial lists of large caches.
 func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
@@ -183,7 +183,7 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// hostID has the host's identity and version.
+// hostID contains the host's identity and version.
 type hostID struct{ id, version string }
 
 func identify(ctx context.Context, config *rest.Config, live client.Client) (hostID, error) {
@@ -202,7 +202,7 @@ func identify(ctx context.Context, config *rest.Config, live client.Client) (hos
 	return hostID{string(system.UID), info.GitVersion}, nil
 }
 
-// identity returns the identity of this process, which no other process has.
+// identity returns a unique identity for this process.
 func identity() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -211,8 +211,8 @@ func identity() string {
 	return name + "_" + string(uuid.NewUUID())
 }
 
-// hostCache configures the host's cache. It has the Secrets and CSIStorageCapacities of the
-// manager's namespace only, and of CSINodes Xylem's own. Others are read live.
+// hostCache configures the host's cache. It contains only the Secrets and CSIStorageCapacities in
+// the manager's namespace, and only Xylem's own CSINodes. Others are read live.
 func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
@@ -229,7 +229,7 @@ func hostCache(namespace string, watches *http.Client, revision *hostrevision.Mo
 	}
 }
 
-// reduceNode drops fields that kubelets report at length and that Xylem does not read.
+// reduceNode drops large fields that kubelets report and Xylem does not read.
 func reduceNode(obj any) (any, error) {
 	if node, ok := obj.(*corev1.Node); ok {
 		node.ManagedFields = nil

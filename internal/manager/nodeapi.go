@@ -61,10 +61,10 @@ func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	case dir != "":
 		watcher, err := certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
 		if err != nil {
-			return nil, fmt.Errorf("read the certificate of --node-api-cert-dir: %w", err)
+			return nil, fmt.Errorf("read the certificate in --node-api-cert-dir: %w", err)
 		}
 		if err := w.mgr.Add(watcher); err != nil {
-			return nil, fmt.Errorf("follow the certificate of --node-api-cert-dir: %w", err)
+			return nil, fmt.Errorf("watch the certificate in --node-api-cert-dir: %w", err)
 		}
 		return watcher.GetCertificate, nil
 	case w.options.NodeAPIRequest:
@@ -73,7 +73,7 @@ func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 			return nil, err
 		}
 		if err := w.mgr.Add(requested); err != nil {
-			return nil, fmt.Errorf("request a certificate of the host: %w", err)
+			return nil, fmt.Errorf("request a certificate from the host: %w", err)
 		}
 		return requested.Get, nil
 	}

@@ -22,47 +22,48 @@ import (
 	"github.com/xylem-io/xylem/internal/tracing"
 )
 
-// Options are the flags of the manager.
+// Options are the manager's flags.
 type Options struct {
-	// Namespace of the manager, of its Secrets, records and published capacity in the host, and of
-	// its fences in members.
+	// Namespace is the namespace of the manager, of its Secrets, records and published capacity in
+	// the host, and of its fences in members.
 	Namespace string
-	// LeaderElect enables leader election, for several replicas.
+	// LeaderElect enables leader election, which several replicas need.
 	LeaderElect bool
 	// MetricsAddress serves metrics, with TLS and authorization if MetricsSecure is set; "0"
 	// disables it. ProbeAddress serves /healthz and /readyz.
 	MetricsAddress, ProbeAddress string
-	// PprofAddress, on loopback, serves Go's profiles without authentication; empty disables it.
+	// PprofAddress, a loopback address, serves Go profiles without authentication; empty disables
+	// it.
 	PprofAddress  string
 	MetricsSecure bool
-	// AllowInsecure allows members' kubeconfigs that skip the verification of the server.
+	// AllowInsecure allows members' kubeconfigs that skip server verification.
 	AllowInsecure bool
 	// AllowLoopback allows members' kubeconfigs that point to loopback addresses.
 	AllowLoopback bool
-	// FenceDuration is how long a member's fence remains valid after the manager that held it ends.
-	// ProbeInterval is the interval of its renewal.
+	// FenceDuration is how long a member's fence remains valid after its holder has ended.
+	// ProbeInterval is the interval at which it is renewed.
 	FenceDuration, ProbeInterval time.Duration
-	// EpochInterval is the interval at which a fence takes its next epoch within a leadership.
+	// EpochInterval is the interval at which a fence advances its epoch within a leadership.
 	EpochInterval time.Duration
-	// NodeGrace is how long a member may be away before its Pods become not ready and new ones use
-	// other members.
+	// NodeGrace is how long a member may be unreachable before its Pods become unready and new Pods
+	// are scheduled elsewhere.
 	NodeGrace time.Duration
-	// OrphanInterval is the interval at which a member's volumes are compared with the host's, by
-	// live reads, if nothing else triggers it.
+	// OrphanInterval is the interval at which Xylem compares a member's volumes with the host's by
+	// live reads, if no event triggers the comparison.
 	OrphanInterval time.Duration
 	// StuckAfter is how long a deletion may take before it is reported.
 	StuckAfter time.Duration
-	// RenewTokensAfter is the share of the lifetime of a member's token after which Xylem renews
-	// it, if its Secret requests renewal.
+	// RenewTokensAfter is the fraction of a member's token lifetime after which Xylem renews the
+	// token, if its Secret requests renewal.
 	RenewTokensAfter float64
-	// AnswerLimit is the maximum memory of one decoded response of a member. CacheLimit is the
-	// maximum memory of all its objects in caches.
+	// AnswerLimit is the maximum memory for one decoded response from a member. CacheLimit is the
+	// maximum memory for all of a member's objects in caches.
 	AnswerLimit, CacheLimit resource.QuantityValue
 	// NodeAPIAddress serves the kubelet endpoints that the host's API server calls; "0" disables
 	// it. NodeAPIHost is the address at which the host's API server reaches it.
 	NodeAPIAddress, NodeAPIHost string
-	// NodeAPICertDir has the serving certificate. If it is empty, the manager creates its own, or
-	// requests one from the host if NodeAPIRequest is set.
+	// NodeAPICertDir contains the serving certificate. If it is empty, the manager creates a
+	// certificate, or requests one from the host if NodeAPIRequest is set.
 	NodeAPICertDir string
 	NodeAPIRequest bool
 	// NodeAPISessions and NodeAPIMemberSessions limit the streams of all members and of one
@@ -72,12 +73,12 @@ type Options struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod. auto depends on the host's version.
 	NominatedNode string
-	// Tracing exports the steps of claims, if its endpoint is set.
+	// Tracing exports traces of claims, if its endpoint is set.
 	Tracing tracing.Options
 }
 
-// minLimit is the minimum, in bytes, of the memory limits of a member. Below it, not even
-// members with hardly any objects could be linked.
+// minLimit is the minimum for a member's memory limits in bytes. Below it, not even members with
+// hardly any objects could be linked.
 const minLimit = 16 << 20
 
 // Values of the flag --nominated-node-name.
@@ -131,75 +132,75 @@ func (o *Options) Complete() error {
 	}
 	var wrong []error
 	if o.FenceDuration < time.Second {
-		wrong = append(wrong, fmt.Errorf("--fence-duration %s: at least 1s", o.FenceDuration))
+		wrong = append(wrong, fmt.Errorf("--fence-duration %s: must be at least 1s", o.FenceDuration))
 	}
 	if o.ProbeInterval <= 0 || o.ProbeInterval > o.FenceDuration/3 {
-		wrong = append(wrong, fmt.Errorf("--probe-interval %s: more than 0, and a third of --fence-duration (%s) at most", o.ProbeInterval, o.FenceDuration))
+		wrong = append(wrong, fmt.Errorf("--probe-interval %s: must be more than 0 and at most a third of --fence-duration (%s)", o.ProbeInterval, o.FenceDuration))
 	}
 	if o.EpochInterval <= 0 {
-		wrong = append(wrong, fmt.Errorf("--fence-epoch-interval %s: more than 0", o.EpochInterval))
+		wrong = append(wrong, fmt.Errorf("--fence-epoch-interval %s: must be more than 0", o.EpochInterval))
 	}
 	if o.OrphanInterval < time.Second {
-		wrong = append(wrong, fmt.Errorf("--orphan-interval %s: at least 1s", o.OrphanInterval))
+		wrong = append(wrong, fmt.Errorf("--orphan-interval %s: must be at least 1s", o.OrphanInterval))
 	}
 	if o.StuckAfter <= 0 {
-		wrong = append(wrong, fmt.Errorf("--stuck-after %s: more than 0", o.StuckAfter))
+		wrong = append(wrong, fmt.Errorf("--stuck-after %s: must be more than 0", o.StuckAfter))
 	}
 	for name, limit := range map[string]resource.QuantityValue{"answer": o.AnswerLimit, "cache": o.CacheLimit} {
 		if limit.Value() < minLimit {
-			wrong = append(wrong, fmt.Errorf("--member-%s-limit %s: at least 16Mi", name, limit.String()))
+			wrong = append(wrong, fmt.Errorf("--member-%s-limit %s: must be at least 16Mi", name, limit.String()))
 		}
 	}
 	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
-		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, because it serves profiles without authentication", o.PprofAddress))
+		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: must be a loopback IP address and a port, such as 127.0.0.1:8082, because the endpoint has no authentication", o.PprofAddress))
 	}
 	wrong = append(wrong, o.completeNodeAPI()...)
 	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxAfter) { // also rejects NaN
-		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: more than 0, %g at most", o.RenewTokensAfter, membertoken.MaxAfter))
+		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: must be more than 0 and at most %g", o.RenewTokensAfter, membertoken.MaxAfter))
 	}
 	switch o.NominatedNode {
 	case nominatedAuto, nominatedAlways, nominatedNever:
 	default:
-		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: auto, always or never", o.NominatedNode))
+		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: must be auto, always or never", o.NominatedNode))
 	}
 	wrong = append(wrong, o.checkTracing()...)
 	return errors.Join(wrong...)
 }
 
-// checkTracing validates the options of traces.
+// checkTracing validates the tracing options.
 func (o *Options) checkTracing() []error {
 	var wrong []error
 	if o.Tracing.Endpoint != "" {
 		if host, port, err := net.SplitHostPort(o.Tracing.Endpoint); err != nil || host == "" || port == "" {
-			wrong = append(wrong, fmt.Errorf("--tracing-endpoint %q: a host and a port, such as collector.monitoring:4317", o.Tracing.Endpoint))
+			wrong = append(wrong, fmt.Errorf("--tracing-endpoint %q: must be a host and a port, such as collector.monitoring:4317", o.Tracing.Endpoint))
 		}
 	}
 	if !(o.Tracing.Ratio >= 0 && o.Tracing.Ratio <= 1) { // also rejects NaN
-		wrong = append(wrong, fmt.Errorf("--tracing-sampling-ratio %g: from 0 to 1", o.Tracing.Ratio))
+		wrong = append(wrong, fmt.Errorf("--tracing-sampling-ratio %g: must be from 0 to 1", o.Tracing.Ratio))
 	}
 	return wrong
 }
 
-// completeNodeAPI defaults and validates the options of the node API.
+// completeNodeAPI defaults and validates the node API's options.
 func (o *Options) completeNodeAPI() []error {
 	if !o.servesNodes() {
 		return nil
 	}
 	var wrong []error
 	if _, err := o.nodePort(); err != nil {
-		wrong = append(wrong, fmt.Errorf("--node-api-bind-address %q: an address and a port, such as :10250, or 0 to disable the node API", o.NodeAPIAddress))
+		wrong = append(wrong, fmt.Errorf("--node-api-bind-address %q: must be an address and a port, such as :10250, or 0 to disable the node API", o.NodeAPIAddress))
 	}
 	if _, err := netip.ParseAddr(o.NodeAPIHost); o.NodeAPIHost != "" && err != nil {
-		wrong = append(wrong, fmt.Errorf("--node-api-advertise-address %q: an IP address", o.NodeAPIHost))
+		wrong = append(wrong, fmt.Errorf("--node-api-advertise-address %q: must be an IP address", o.NodeAPIHost))
 	}
 	if o.NodeAPISessions < 1 || o.NodeAPIMemberSessions < 1 || o.NodeAPIMemberSessions > o.NodeAPISessions {
-		wrong = append(wrong, fmt.Errorf("--node-api-member-sessions %d: at least 1, and --node-api-sessions (%d) at most", o.NodeAPIMemberSessions, o.NodeAPISessions))
+		wrong = append(wrong, fmt.Errorf("--node-api-member-sessions %d: must be at least 1 and at most --node-api-sessions (%d)", o.NodeAPIMemberSessions, o.NodeAPISessions))
 	}
 	if o.NodeAPIIdle < time.Second {
-		wrong = append(wrong, fmt.Errorf("--node-api-idle-timeout %s: at least 1s", o.NodeAPIIdle))
+		wrong = append(wrong, fmt.Errorf("--node-api-idle-timeout %s: must be at least 1s", o.NodeAPIIdle))
 	}
 	if o.NodeAPIRequest && o.NodeAPICertDir != "" {
-		wrong = append(wrong, errors.New("--node-api-request-certificate and --node-api-cert-dir: give one of them"))
+		wrong = append(wrong, errors.New("--node-api-request-certificate and --node-api-cert-dir: set only one of them"))
 	}
 	return wrong
 }
@@ -207,7 +208,7 @@ func (o *Options) completeNodeAPI() []error {
 // servesNodes reports whether the node API is enabled.
 func (o *Options) servesNodes() bool { return o.NodeAPIAddress != "0" && o.NodeAPIAddress != "" }
 
-// nodePort returns the port of the node API, or 0 if it is disabled.
+// nodePort returns the node API's port, or 0 if the node API is disabled.
 func (o *Options) nodePort() (int32, error) {
 	if !o.servesNodes() {
 		return 0, nil
@@ -229,6 +230,6 @@ func onLoopback(address string) bool {
 	return err == nil && bound.Addr().IsLoopback()
 }
 
-// disableHTTP2 disables HTTP/2 on the manager's servers, because clients can exhaust them with
+// disableHTTP2 disables HTTP/2 on the manager's servers, because clients could exhaust them with
 // stream resets (CVE-2023-44487).
 func disableHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }

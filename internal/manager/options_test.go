@@ -50,7 +50,7 @@ func TestOptions(t *testing.T) {
 			}
 			err := o.Complete()
 			if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), wrong+" ")) {
-				t.Errorf("%v, want an error of %q", err, wrong)
+				t.Errorf("%v, want an error with %q", err, wrong)
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// servedLook is the interval at which served checks, and servedWait how long. A liveness probe
-	// would restart the manager later than that.
+	// servedLook is the interval at which served checks, and servedWait is how long it does. A
+	// liveness probe would restart the manager only after servedWait.
 	servedLook = time.Second
 	servedWait = 20 * time.Second
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// answers is a mapper that returns the given results in order, and repeats the last one.
+// answers is a RESTMapper that returns the given results in order, and repeats the last one.
 type answers struct {
 	meta.RESTMapper
 	errs  []error

@@ -12,11 +12,11 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// snapshotLook is the pause between two looks for the host's snapshots: their
+// snapshotLook is the interval at which the manager checks whether the host serves snapshots. Their
 // CustomResourceDefinitions may be installed later, or never.
 const snapshotLook = 30 * time.Second
 
-// serveSnapshots waits, on the leader, until the host serves snapshots, and then starts to watch
+// serveSnapshots waits on the leader until the host serves snapshots, and then starts to watch
 // them.
 func (w *wiring) serveSnapshots(ctx context.Context) error {
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/tracing"
 )
 
-// traces creates the exporter of traces, if it has an endpoint.
+// traces creates the exporter for traces, if an endpoint is set.
 func (w *wiring) traces(ctx context.Context) error {
 	if w.options.Tracing.Endpoint == "" {
 		return nil
@@ -21,7 +21,7 @@ func (w *wiring) traces(ctx context.Context) error {
 		return err
 	}
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(tracer.Run)); err != nil {
-		return fmt.Errorf("add the exporter of traces: %w", err)
+		return fmt.Errorf("add the trace exporter: %w", err)
 	}
 	w.exports = claimtrace.NewExports(tracer, w.clock)
 	return nil

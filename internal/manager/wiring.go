@@ -65,7 +65,7 @@ import (
 // syncTimeout bounds the initial sync of a member's caches. 50,000 volumes take a few seconds.
 const syncTimeout = 2 * time.Minute
 
-// wiring has the dependencies of the controllers.
+// wiring contains the controllers' dependencies.
 type wiring struct {
 	mgr      ctrl.Manager
 	live     client.Client
@@ -81,18 +81,18 @@ type wiring struct {
 	passages *account.Passages
 	gate     *backlog.Gate
 	classes  *reflection.Book
-	// snapshots of the host, which it may not serve.
+	// snapshots are the host's snapshots, if the host serves them.
 	snapshots *route.Optional
 	clock     clock.Clock
 	asking    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
-	// others returns the other members of the fleet, which add creates.
+	// others returns the other members in the fleet. add creates the fleet.
 	others func(context.Context, mirror.Member) ([]proof.Other, error)
-	// exports are the traced claims, or nil without an endpoint for traces.
+	// exports exports the traces of claims. It is nil without a tracing endpoint.
 	exports *claimtrace.Exports
 }
 
-// recorder returns the recorder for events on objects of the host.
+// recorder returns the recorder for events on host objects.
 func (w *wiring) recorder() events.EventRecorder {
 	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
 }
@@ -106,7 +106,7 @@ func (w *wiring) add(ctx context.Context) error {
 		return fmt.Errorf("add the check of the host's revision: %w", err)
 	}
 	if err := w.mgr.Add(w.gate); err != nil {
-		return fmt.Errorf("add the gate of claims: %w", err)
+		return fmt.Errorf("add the claims' gate: %w", err)
 	}
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
 		return fmt.Errorf("add the check for the host's snapshots: %w", err)
@@ -161,7 +161,7 @@ func (w *wiring) add(ctx context.Context) error {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
 	if err := metrics.Registry.Register(account.Promises{Host: w.mgr.GetCache(), Leads: w.mgr.Elected()}); err != nil {
-		return fmt.Errorf("register the metric of promises: %w", err)
+		return fmt.Errorf("register the metric for promises: %w", err)
 	}
 	return nil
 }

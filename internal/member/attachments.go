@@ -13,18 +13,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// refusalLimit is the maximum length, in bytes, of a member's refusal in a message.
+// refusalLimit is the maximum length, in bytes, of a member's error text in a message.
 const refusalLimit = 500
 
-// AttachmentsReadable reports why Xylem cannot list a member's VolumeAttachments, or nil if it
-// can: an older chart of the member does not grant the right. An error proves nothing.
+// AttachmentsReadable reports why Xylem cannot list a member's VolumeAttachments, or nil if it can.
+// An older version of chart xylem-member does not grant the permission. If it returns an error, it
+// is unknown whether Xylem can list them.
 func AttachmentsReadable(ctx context.Context, live client.Reader, registration string) (*mirror.Refusal, error) {
 	err := live.List(ctx, &storagev1.VolumeAttachmentList{}, client.Limit(1))
 	switch {
 	case err == nil:
 		return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return mirror.Refuse(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member, or apply config/member, there",
+		return mirror.Refuse(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member there, or apply config/member",
 			registration, sanitize.Plain(err.Error(), refusalLimit)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)

@@ -24,25 +24,25 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// CallTimeout bounds every call to a member except watches. A third of the fence's duration
-// does so too, so that no write arrives after the fence has expired.
+// CallTimeout bounds every call to a member except watches. A third of the fence's duration limits
+// them as well, so that no write arrives after the fence has expired.
 const CallTimeout = 10 * time.Second
 
 // Connection is one transport to a member, and the clients that use it.
 type Connection struct {
 	Config    *rest.Config
 	transport *http.Transport
-	// wrapped is the transport without a token; Bearer has the token
+	// the transport without a token; Bearer has the token
 	wrapped http.RoundTripper
 	Bearer  *budget.Bearer
 	// Limiter limits how much memory of this process the member's responses take.
 	Limiter *budget.Limiter
-	// calls has a timeout. Watches has none, and serves the caches.
+	// calls has a timeout. Watches, which the caches use, does not.
 	calls, Watches *http.Client
-	// Live reads and writes, bypassing caches.
+	// Live reads and writes directly, bypassing caches.
 	Live      client.Client
 	Discovery discovery.DiscoveryInterface
-	// Metadata lists kinds that the scheme does not know.
+	// Metadata lists kinds that are not in the scheme.
 	Metadata metadata.Interface
 	// Streams streams from the member's Pods.
 	Streams *Streams
@@ -68,8 +68,8 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 		return nil, err
 	}
 	// The link has its own transport, not one of client-go's shared ones, because it closes the
-	// connections at its end. SetTransportDefaults adds HTTP/2 health checks of idle connections,
-	// so watches, too, detect a dead peer.
+	// connections when it ends. SetTransportDefaults adds HTTP/2 health checks of idle connections,
+	// so watches also detect a dead peer.
 	transport := utilnet.SetTransportDefaults(&http.Transport{
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    access.DialTimeout,
@@ -107,8 +107,8 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	return made, nil
 }
 
-// stay follows no redirect. No API server needs one, and a hostile server could make this
-// process send requests to addresses that the member cannot reach.
+// stay rejects redirects. API servers do not need them, and a hostile server could use them to make
+// this process send requests to addresses that the member itself cannot reach.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes the idle connections.
@@ -118,7 +118,7 @@ func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 type Identity struct {
 	// ClusterID is the UID of the member's kube-system namespace.
 	ClusterID string
-	// Version of the member's API server, such as v1.36.3.
+	// Version is the version of the member's API server, such as v1.36.3.
 	Version string
 }
 
@@ -135,7 +135,7 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, access.Explain("read the version", err)
 	}
-	// The UID becomes a label value and a part of names.
+	// Xylem uses the UID as a label value and in names.
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
 		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its kube-system namespace has no valid UID. Check the server in the kubeconfig")
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/membertest"
 )
 
-// memberWith returns a member whose kube-system namespace has the UID.
+// memberWith returns a member whose kube-system namespace has the given UID.
 func memberWith(uid string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -66,8 +66,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// The manager follows no redirect: a member could make it send requests, with credentials, to
-// addresses that the member cannot reach (I8).
+// The manager does not follow redirects. Otherwise, a member could make it send requests, with
+// credentials, to addresses that the member cannot reach (I8).
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for name, code := range map[string]int{"found": http.StatusFound, "temporary": http.StatusTemporaryRedirect, "permanent": http.StatusPermanentRedirect} {
 		t.Run(name, func(t *testing.T) {
@@ -111,13 +111,13 @@ func hostileMember(version string) http.HandlerFunc {
 // The registration and the virtual node show the member's version (I8).
 func TestHostileVersion(t *testing.T) {
 	for name, tc := range map[string]struct{ said, want string }{
-		"a version":          {"v1.36.3", "v1.36.3"},
-		"a distribution's":   {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
-		"with build data":    {"v1.31.2+k3s1", "v1.31.2+k3s1"},
-		"nothing":            {"", member.UnknownVersion},
-		"an escape":          {"v1.36.3\\u001b[2J", member.UnknownVersion},
-		"a word":             {"<script>", member.UnknownVersion},
-		"an endless version": {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
+		"a version":                 {"v1.36.3", "v1.36.3"},
+		"a distribution's":          {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
+		"with build data":           {"v1.31.2+k3s1", "v1.31.2+k3s1"},
+		"nothing":                   {"", member.UnknownVersion},
+		"an escape sequence":        {"v1.36.3\\u001b[2J", member.UnknownVersion},
+		"a word":                    {"<script>", member.UnknownVersion},
+		"an extremely long version": {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(hostileMember(`{"gitVersion":"` + tc.said + `"}`))
@@ -130,7 +130,7 @@ func TestHostileVersion(t *testing.T) {
 	}
 }
 
-// An endless response takes no more memory than a large response (I8).
+// An endless response takes no more memory than a large one (I8).
 func TestResponsesAreLimited(t *testing.T) {
 	for name, header := range map[string]bool{"the body": false, "the header": true} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestResponsesAreLimited(t *testing.T) {
 	}
 }
 
-// An error from the member is shown shortened, sanitized, and without the token (I8).
+// Xylem shows a member's errors shortened, sanitized, and without the token (I8).
 func TestErrorsHideTheToken(t *testing.T) {
 	for name, code := range map[string]int{"refused": http.StatusUnauthorized, "forbidden": http.StatusForbidden, "ill": http.StatusInternalServerError, "moved": http.StatusFound} {
 		t.Run(name, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestErrorsHideTheToken(t *testing.T) {
 	}
 }
 
-// The dialer checks the address after DNS resolution, because any name can resolve to a refused
-// address (I8).
+// The dialer checks the address after DNS resolution, because any host name can resolve to a
+// refused address (I8).
 func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	asked := false
 	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -194,10 +194,10 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	for name, tc := range map[string]struct{ host, says string }{
 		"a name that resolves to this machine": {"localhost", "loopback"},
 		"this machine":                         {"127.0.0.1", "loopback"},
-		"this machine by IPv6":                 {"[::1]", "loopback"},
-		"this machine by a number":             {"[::ffff:7f00:1]", "loopback"},
-		"a cloud's metadata":                   {"169.254.169.254", "link-local"},
-		"a cloud's metadata by IPv6":           {"[fd00:ec2::254]", "metadata"},
+		"this machine's IPv6 address":          {"[::1]", "loopback"},
+		"this machine's address as a number":   {"[::ffff:7f00:1]", "loopback"},
+		"a cloud's metadata service":           {"169.254.169.254", "link-local"},
+		"a cloud's metadata service, IPv6":     {"[fd00:ec2::254]", "metadata"},
 		"a neighbour":                          {"[fe80::1]", "link-local"},
 	} {
 		t.Run(name, func(t *testing.T) {

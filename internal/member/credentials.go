@@ -36,7 +36,7 @@ func (c *Credentials) Token() string { return c.Connection.Bearer.Current() }
 // Now returns the time by the member's clock.
 func (c *Credentials) Now() time.Time { return c.Connection.Bearer.Now() }
 
-// Report reports the state of the renewal to the fleet. nil means that no renewal is due.
+// Report reports the state of the renewal to the fleet. Pass nil if no renewal is due.
 func (c *Credentials) Report(renewal *TokenRenewal) { c.Note(renewal) }
 
 // Request requests another token for the same account. The member may shorten or extend the
@@ -56,7 +56,7 @@ func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.T
 // issuer for some time (kube-apiserver: --service-account-issuer).
 func (c *Credentials) Verify(ctx context.Context, of access.Token, token string) error {
 	if said, ok := access.ParseToken(token); !ok || said.Namespace != of.Namespace || said.Account != of.Account {
-		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member issued a token for another account than \"%s/%s\". Run `kubectl xylem register` for this registration again", of.Namespace, of.Account)
+		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member issued a token for an account other than \"%s/%s\". Run `kubectl xylem register` for this registration again", of.Namespace, of.Account)
 	}
 	other, err := c.Connection.with(token)
 	if err != nil {
@@ -67,12 +67,12 @@ func (c *Credentials) Verify(ctx context.Context, of access.Token, token string)
 		return access.Explain("read the kube-system namespace with the new token", err)
 	}
 	if string(system.UID) != c.ClusterID {
-		return access.Problemf(v1alpha1.ReasonIdentityChanged, access.OtherCluster+", which is what the new token is for", "the kubeconfig", system.UID, "the registration", c.ClusterID)
+		return access.Problemf(v1alpha1.ReasonIdentityChanged, access.OtherCluster+", for which the new token was requested", "the kubeconfig", system.UID, "the registration", c.ClusterID)
 	}
 	return nil
 }
 
-// with returns a client with another token on the same transport.
+// with returns a client that uses the same transport with another token.
 func (c *Connection) with(token string) (client.Client, error) {
 	calls := *c.calls
 	calls.Transport = budget.Answers{Next: c.wrapped, Bearer: budget.NewBearer(token, c.Bearer.Clock), Limiter: c.Limiter}

@@ -33,31 +33,32 @@ import (
 )
 
 const (
-	// firstRetry and LastRetry bound the exponential backoff of a failing request. So the
-	// controller retries within half a minute after the cause is fixed.
+	// firstRetry is the first backoff of a failing request. The backoff grows exponentially up to
+	// LastRetry, so the controller retries within half a minute after the cause is fixed.
 	firstRetry = 50 * time.Millisecond
 	// LastRetry is the maximum backoff.
 	LastRetry = 30 * time.Second
 )
 
-// Link is a live connection to a member: what the member's controllers work with until its
-// context ends.
+// Link is a live connection to a member. It has everything that the member's controllers use until
+// its context ends.
 type Link struct {
 	mirror.Member
-	// Rules of the member's registration.
+	// Rules are the placement rules of the member's registration.
 	Rules placement.Rules
 
-	// Cache of the member. It has the Pods, claims, ConfigMaps and Secrets with this host's stamp,
-	// all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities (reduced), and Warning
-	// events.
+	// Cache is the member's cache. It has the Pods, claims, ConfigMaps and Secrets with this host's
+	// stamp, all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities (reduced), and
+	// Warning events.
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to their resource requests.
 	Workloads cache.Cache
-	// Snapshots is the cache of the member's snapshots, which the member may not serve. Host has
-	// the host's snapshots, once HostSnapshots serves them.
+	// Snapshots is the cache of the member's snapshots. The member may not serve them. Host has the
+	// host's snapshots once HostSnapshots serves them.
 	Snapshots     *Optional
 	HostSnapshots *route.Optional
-	// Attachments are the member's VolumeAttachments, which it may not let Xylem read.
+	// Attachments is the cache of the member's VolumeAttachments. The member may not let Xylem read
+	// them.
 	Attachments *Optional
 	// Live reads from the member, bypassing caches.
 	Live client.Reader
@@ -82,7 +83,7 @@ type Link struct {
 	Credentials *Credentials
 	// MayDestroy returns an error if destruction is suspended.
 	MayDestroy func() error
-	// Restores returns when the member and the host were last restored. It reads memory only.
+	// Restores returns when the member and the host were last restored. It sends no request.
 	Restores func() fencing.Restores
 	// Unrestored proves, by a live read, that the member was not restored; see
 	// Fence.MemberCurrent.
@@ -104,19 +105,19 @@ func (l *Link) Controllers() []controller.Controller { return l.controllers }
 // Sources returns the event sources of each added controller, in order.
 func (l *Link) Sources() [][]source.Source { return l.sources }
 
-// NodeFacts is the sum of a member's nodes.
+// NodeFacts summarizes a member's nodes.
 type NodeFacts struct {
-	// Capacity and Allocatable of the ready, schedulable nodes. Allocatable excludes the requests
-	// of Pods that this host did not create.
+	// Capacity and Allocatable are the totals of the ready, schedulable nodes. Allocatable excludes
+	// the requests of Pods that this host did not create.
 	Capacity, Allocatable corev1.ResourceList
-	// Architecture and OperatingSystem if all of those nodes agree, else empty.
+	// Architecture and OperatingSystem are empty unless they are the same on all of these nodes.
 	Architecture, OperatingSystem string
 	// Nodes is the number of all nodes. Ready is the number of ready nodes, including cordoned and
 	// tainted ones.
 	Nodes, Ready int
 }
 
-// Owner identifies the member in objects of the host.
+// Owner identifies the member in host objects.
 func (l *Link) Owner() route.Owner {
 	return route.Owner{NodeName: l.NodeName, ClusterID: l.ClusterID}
 }
@@ -126,7 +127,7 @@ func (l *Link) Place() placement.Member {
 	return placement.Member{Member: l.Member, Rules: l.Rules}
 }
 
-// Publish reports the sum of the member's nodes to the fleet.
+// Publish reports the summary of the member's nodes to the fleet.
 func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 
 // Controller adds a controller to the link, with its own queue and workers. It starts once the
@@ -135,7 +136,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
 		Reconciler:              guarded.Settling(r),
 		MaxConcurrentReconciles: workers,
-		SkipNameValidation:      ptr.To(true), // each member has a controller of that name
+		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return route.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
@@ -145,13 +146,13 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			log := l.Log.WithValues("controller", name)
 			if request == nil {
-				return log.V(1) // do not log start and end of each controller; the link logs its own
+				return log.V(1) // do not log each controller's start and end; the link logs its own
 			}
 			return log.WithValues("request", request.String())
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("make controller %s: %w", name, err)
+		return fmt.Errorf("create controller %s: %w", name, err)
 	}
 	for _, src := range sources {
 		if err := c.Watch(src); err != nil {
@@ -181,13 +182,13 @@ func (l *Link) RootSource(object client.Object, requests route.Requests, only ..
 	return l.Router.Source(l.Owner(), object, requests, only...)
 }
 
-// LeafSnapshotSource is LeafSource for the kinds of snapshots, once the member serves them.
+// LeafSnapshotSource is LeafSource for snapshot kinds, once the member serves them.
 func (l *Link) LeafSnapshotSource(object client.Object, requests route.Requests) source.Source {
 	return l.Snapshots.Events(object, route.Handler(requests))
 }
 
-// HostSnapshotSource is a source of the host's events for the kinds of snapshots, once the host
-// serves them. It includes objects of all members.
+// HostSnapshotSource returns a source of the host's events for snapshot kinds, once the host serves
+// them. It includes objects of all members.
 func (l *Link) HostSnapshotSource(object client.Object, requests route.Requests) source.Source {
 	return l.HostSnapshots.Events(object, route.Handler(requests))
 }
@@ -206,8 +207,8 @@ func (l *Link) LeafAttachmentSource(object client.Object, requests route.Request
 	return l.Attachments.Events(object, route.Handler(requests), only...)
 }
 
-// LeafAttachments is the cache of the member's VolumeAttachments, or nil if Xylem may not read
-// them, or has not read them yet.
+// LeafAttachments returns the cache of the member's VolumeAttachments, or nil if Xylem may not read
+// them or has not read them yet.
 func (l *Link) LeafAttachments() client.Reader {
 	if l.Attachments == nil || l.Attachments.Cache() == nil {
 		return nil
@@ -215,14 +216,14 @@ func (l *Link) LeafAttachments() client.Reader {
 	return l.Attachments.Cache()
 }
 
-// RootEnds returns a source of the deletions of one kind in the host, including those that do
-// not concern this member. requests looks up the objects that the member has for them.
+// RootEnds returns a source of the deletions of one kind in the host, including those that do not
+// concern this member. requests looks up the member's objects for the deleted ones.
 func (l *Link) RootEnds(object client.Object, requests route.Requests) source.Source {
 	return l.Router.Ends(object, requests)
 }
 
-// Own skips objects of the host that have no label of this member. It skips promises too, because
-// every member gets their events.
+// Own skips host objects that lack this member's label. It also skips promises, because every
+// member gets their events.
 func (l *Link) Own(requests route.Requests) route.Requests {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetLabels()[v1alpha1.LabelClusterID] != l.ClusterID {
@@ -241,7 +242,7 @@ func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
 // LastRestores returns when the member and the host were last restored.
 func (l *Link) LastRestores() fencing.Restores {
 	if l.Restores == nil {
-		return fencing.Restores{} // unset in tests of controllers
+		return fencing.Restores{} // unset in controller tests
 	}
 	return l.Restores()
 }
@@ -254,7 +255,7 @@ func (l *Link) Proof() proof.Prover {
 		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, Unrestored: l.Unrestored,
 	}
 	if p.Unrestored == nil {
-		p.Unrestored = func(context.Context) error { return nil } // unset in tests of controllers
+		p.Unrestored = func(context.Context) error { return nil } // unset in controller tests
 	}
 	return p
 }

@@ -29,9 +29,9 @@ type PolicyState struct {
 	Detail string
 }
 
-// ProvePolicy creates, with a dry run, a namespace as Xylem creates them, with a label that Xylem
-// must not set. The current policy must reject it; older versions accept it. The member is linked
-// in any case, because the policies protect the member and its admin may omit them.
+// ProvePolicy sends a dry-run create of a namespace that has a label that Xylem must not set. The
+// current policy must reject it; older versions accept it. Xylem links the member in any case,
+// because the policies protect the member and its admin may omit them.
 func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
@@ -44,20 +44,20 @@ func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState
 // Proven reports whether the policies limit the account.
 func (p PolicyState) Proven() bool { return p.Enforced != nil && *p.Enforced }
 
-// judged evaluates the response to the probe. Pure.
+// judged evaluates the response to the probe. It is a pure function.
 func judged(err error) PolicyState {
 	yes, no := true, false
 	switch {
 	case err == nil:
-		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run could create namespace %q with a label that Xylem must not set", PolicyProbe)}
+		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run succeeded in creating namespace %q with a label that Xylem must not set", PolicyProbe)}
 	case wording.DeniedByPolicy(err, policyName):
 		return PolicyState{Enforced: &yes}
 	}
-	return PolicyState{Detail: fmt.Sprintf("a dry run that creates namespace %q failed: %v", PolicyProbe, err)}
+	return PolicyState{Detail: fmt.Sprintf("a dry run to create namespace %q failed: %v", PolicyProbe, err)}
 }
 
-// MayLoosen reports whether the member's admin allows the account to loosen Pod Security: the
-// permission that the policies check too. An error means no.
+// MayLoosen reports whether the member's admin allows the account to loosen Pod Security. The
+// policies check the same permission. On an error, MayLoosen returns false.
 func (c *Connection) MayLoosen(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

@@ -21,8 +21,8 @@ func snapshotKinds() map[string]client.ObjectList {
 	}
 }
 
-// SnapshotsServed returns why a cluster's snapshots cannot be listed, or nil if they can. On an
-// error, the state is unknown. who is the cluster's name in the message.
+// SnapshotsServed returns why a cluster's snapshots cannot be listed, or nil if they can. An error
+// means that the state is unknown. who is the cluster's name in the message.
 func SnapshotsServed(ctx context.Context, live client.Reader, who string) (*mirror.Refusal, error) {
 	for resource, list := range snapshotKinds() {
 		err := live.List(ctx, list, client.Limit(1))
@@ -31,7 +31,7 @@ func SnapshotsServed(ctx context.Context, live client.Reader, who string) (*mirr
 		case apierrors.IsNotFound(err):
 			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not serve snapshot.storage.k8s.io/v1. Install the VolumeSnapshot CustomResourceDefinitions, the snapshot-controller and the csi-snapshotter of its driver there", who), nil
 		case apierrors.IsForbidden(err):
-			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. Grant the permissions of config/member, or of the chart xylem-member, there", who, resource, sanitize.Plain(err.Error(), 500)), nil
+			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. Grant the permissions of config/member or of chart xylem-member there", who, resource, sanitize.Plain(err.Error(), 500)), nil
 		default:
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}

@@ -28,7 +28,7 @@ type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Streams streams logs and upgraded connections from the member's API server. Each stream has its
 // own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow reader
-// delays no other request.
+// does not delay other requests.
 type Streams struct {
 	server    *url.URL
 	transport *http.Transport
@@ -78,7 +78,7 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 // Location returns the URL of a path of the member's API. The path must consist of valid names.
 func (s *Streams) Location(path ...string) *url.URL { return s.server.JoinPath(path...) }
 
-// Transport returns the transport of requests that are not upgraded. It follows no redirect.
+// Transport returns the transport of requests that are not upgraded. It does not follow redirects.
 func (s *Streams) Transport() http.RoundTripper { return s.signed }
 
 // Upgrades returns the transport of upgrade requests. It dials with the Dial that around
@@ -100,7 +100,7 @@ func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) 
 	return review.Status.Allowed, nil
 }
 
-// Token returns the current token, so that callers can remove it from repeated responses.
+// Token returns the current token, so that callers can remove it from responses that they pass on.
 func (s *Streams) Token() string { return s.bearer.Current() }
 
 // upgrading connects with one transport, and adds the credentials with another.

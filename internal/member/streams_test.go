@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// A stream uses the current token, HTTP/1.1, and its own connection.
+// A stream has its own connection, and uses HTTP/1.1 and the current token.
 func TestStreams(t *testing.T) {
 	tokens := make(chan string, 2)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,7 +64,7 @@ func TestStreams(t *testing.T) {
 		}
 		signed, err := s.Upgrades(func(d Dial) Dial { return d }).WrapRequest(request)
 		if err != nil || signed.Header.Get("Authorization") != "Bearer "+token {
-			t.Errorf("an upgrade has %q, %v", signed.Header, err)
+			t.Errorf("an upgrade request has %q, %v", signed.Header, err)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func (l *Link) Siblings(ctx context.Context, obj client.Object) []reconcile.Requ
 	return l.SharingPods(ctx, claim)
 }
 
-// SharingPods enqueues the claims of the host's Pods that use a claim, itself included, and have
-// no node.
+// SharingPods enqueues all claims of the host's Pods that use a given claim and are not bound to a
+// node. They include that claim.
 func (l *Link) SharingPods(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
 	pods, err := index.PodsOfClaim(ctx, l.Host, key)

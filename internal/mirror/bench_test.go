@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
-// everyday is a typical Pod with a claim, its leaf, and the objects that belong to them.
+// everyday has a typical Pod with a claim, their leaves, and related objects.
 type everyday struct {
 	rootPod, leafPod     *corev1.Pod
 	rootClaim, leafClaim *corev1.PersistentVolumeClaim
@@ -106,7 +106,7 @@ func BenchmarkTranslations(b *testing.B) {
 	}
 }
 
-// Every event causes these lookups, so they must not allocate.
+// Every event causes these lookups, so they must not allocate memory.
 func TestLookupsDoNotAllocate(t *testing.T) {
 	e := newEveryday(t)
 	for name, do := range map[string]func(){

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy does not
-// use its root's name: the member may have, or later create, an object with that name, and the Pod
-// would read it instead. Names also differ between successive namespaces of the same name, because
-// the earlier one may have belonged to another tenant.
+// Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy does not use
+// its root's name: the member may have, or later create, an object with that name, and the Pod
+// would read it instead. If a namespace is deleted and re-created, the names of its copies change,
+// because the earlier namespace may have belonged to another tenant.
 type Copies struct {
 	// HostID is the cluster ID of the host.
 	HostID string
@@ -23,8 +23,8 @@ type Copies struct {
 }
 
 const (
-	// copyMark separates the root's name and the digest. The member's admission policy reserves
-	// names that end in it and a digest.
+	// copyMark separates the root's name from the digest. The member's admission policy reserves
+	// names that end in copyMark and a digest.
 	copyMark = ".xylem-"
 	// copyDigits is the number of hexadecimal digits of the digest. The root's name precedes it,
 	// so only copies from namespaces of the same name, or with truncated names, could collide.
@@ -46,8 +46,7 @@ func copyPrefix(root string) string {
 	return root + copyMark
 }
 
-// isCopy reports whether an object's name is that of a copy of a root, for any UID of the
-// namespace.
+// isCopy reports whether an object has the name of a root's copy, for any UID of the namespace.
 func isCopy(leaf metav1.Object, root string) bool {
 	switch leaf.(type) {
 	case *corev1.ConfigMap, *corev1.Secret:

@@ -35,7 +35,7 @@ func TestCopyNames(t *testing.T) {
 
 const digestOfSettings = "d2e138a8"
 
-// A copy's origin is its root, and no other object.
+// The origin of a copy is its root and no other object.
 func TestOriginOfCopies(t *testing.T) {
 	long := strings.Repeat("a", validation.DNS1123SubdomainMaxLength)
 	for name, tc := range map[string]struct {
@@ -43,16 +43,16 @@ func TestOriginOfCopies(t *testing.T) {
 		pod        bool
 		want       bool
 	}{
-		"the copy":                             {root: "settings", leaf: mirrortest.Copies.Name("settings"), want: true},
-		"copy from an earlier namespace":       {root: "settings", leaf: mirror.Copies{HostID: mirrortest.HostID, Namespace: "older-uid"}.Name("settings"), want: true},
-		"copy with a name of earlier versions": {root: "settings", leaf: "settings", want: true},
-		"copy of a root with a long name":      {root: long, leaf: mirrortest.Copies.Name(long), want: true},
-		"copy of another root":                 {root: "settings", leaf: mirrortest.Copies.Name("password")},
-		"copy of a root with the same prefix":  {root: "settings", leaf: mirrortest.Copies.Name("settings.more")},
-		"copied to another name":               {root: "settings", leaf: "settings-2"},
-		"without a digest":                     {root: "settings", leaf: "settings.xylem-somebody"},
-		"with a longer digest":                 {root: "settings", leaf: mirrortest.Copies.Name("settings") + "00"},
-		"a Pod with the name of a copy":        {root: "settings", leaf: mirrortest.Copies.Name("settings"), pod: true},
+		"copy of the root":                              {root: "settings", leaf: mirrortest.Copies.Name("settings"), want: true},
+		"copy from an earlier namespace":                {root: "settings", leaf: mirror.Copies{HostID: mirrortest.HostID, Namespace: "older-uid"}.Name("settings"), want: true},
+		"copy with the name that earlier versions used": {root: "settings", leaf: "settings", want: true},
+		"copy of a root with a long name":               {root: long, leaf: mirrortest.Copies.Name(long), want: true},
+		"copy of another root":                          {root: "settings", leaf: mirrortest.Copies.Name("password")},
+		"copy of a root with the same prefix":           {root: "settings", leaf: mirrortest.Copies.Name("settings.more")},
+		"copied to another name":                        {root: "settings", leaf: "settings-2"},
+		"without a valid digest":                        {root: "settings", leaf: "settings.xylem-somebody"},
+		"with a longer digest":                          {root: "settings", leaf: mirrortest.Copies.Name("settings") + "00"},
+		"a Pod with the name of a copy":                 {root: "settings", leaf: mirrortest.Copies.Name("settings"), pod: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			meta := metav1.ObjectMeta{Namespace: "shop", Name: tc.leaf}

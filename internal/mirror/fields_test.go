@@ -24,7 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-var update = flag.Bool("update", false, "write FIELDS.md again")
+var update = flag.Bool("update", false, "regenerate FIELDS.md")
 
 const fieldsDoc = "FIELDS.md"
 
@@ -52,7 +52,7 @@ func TestEveryFieldIsDecided(t *testing.T) {
 				t.Errorf("no decision on %s.%s", table.Root, path)
 			}
 			for _, path := range stale {
-				t.Errorf("the entry %s matches no field, or a field that another entry matches", path)
+				t.Errorf("the entry %s matches no field, or a field that another entry also matches", path)
 			}
 			for _, f := range table.Fields {
 				if f.Why == "" || strings.ContainsAny(f.Why, "|\n") {
@@ -87,7 +87,7 @@ func TestGaps(t *testing.T) {
 	}{
 		"one decision for the whole struct": {paths: []string{"e", "one", "many", "pointer", "time", "map"}},
 		"one decision for each field":       {paths: []string{"e", "one.a", "one.b", "many[].a", "many[].b", "pointer.a", "pointer.b", "time", "map"}},
-		"a new field at the top": {
+		"a new top-level field": {
 			paths:     []string{"e", "one", "many", "time", "map"},
 			undecided: []string{"pointer"},
 		},
@@ -103,11 +103,11 @@ func TestGaps(t *testing.T) {
 			paths: []string{"e", "one", "many", "pointer", "time", "map", "old", "one.c"},
 			stale: []string{"old", "one.c"},
 		},
-		"a field nested in a decided one": {
+		"an entry for a field nested in a decided one": {
 			paths: []string{"e", "one", "one.a", "many", "pointer", "time", "map"},
 			stale: []string{"one.a"},
 		},
-		"a field decided twice": {
+		"two entries for one field": {
 			paths: []string{"e", "e", "one", "many", "pointer", "time", "map"},
 			stale: []string{"e", "e"},
 		},
@@ -247,7 +247,7 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 	}
 }
 
-// sometimesTheSame are translated fields that do not change with the values of this test.
+// sometimesTheSame lists translated fields that do not change with the values of this test.
 var sometimesTheSame = []string{
 	"annotations", "labels", "tolerations", "affinity.podAntiAffinity", "podIP", "podIPs",
 	"initContainers[].volumeMounts", "containers[].volumeMounts", "ephemeralContainers[].volumeMounts",

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// seeds makes plain `go test` run with all fields set, none set, and many mixtures.
+// seeds adds inputs, so that plain `go test` runs with all fields set, none set, and many mixtures.
 func seeds(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{1}, 1<<12))
@@ -37,7 +37,7 @@ func FuzzTranslatePod(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root := fuzzedPod(data)
-		// Nearly every random Pod has a refused field, so drop those.
+		// Nearly every random Pod sets a refused field, so drop such fields.
 		fields.Shaped(refusedAsDropped(podspec.Table).Compile(), &root.Spec, "spec")
 		checkPod(t, root)
 	})
@@ -66,7 +66,7 @@ func fuzzedPod(data []byte) *corev1.Pod {
 	return pod
 }
 
-// keepOne keeps one of the set pointers of a union: the n-th, modulo their number.
+// keepOne keeps one of a union's set pointers, the n-th modulo their number.
 func keepOne[T any](union *T, n int) {
 	v := reflect.ValueOf(union).Elem()
 	var set []reflect.Value
@@ -102,7 +102,7 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 	if err != nil {
 		var refusal *mirror.Refusal
 		if !errors.As(err, &refusal) || refusal.Reason == "" || refusal.Message == "" || leaf != nil {
-			t.Fatalf("neither a leaf nor a refusal: %v, %#v", leaf, err)
+			t.Fatalf("got neither a leaf nor a refusal: %v, %#v", leaf, err)
 		}
 		return
 	}
@@ -118,7 +118,7 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	t.Helper()
 	twice := leaf.DeepCopy()
-	twice.UID = root.UID // the stamp has the UID of the leaf's root
+	twice.UID = root.UID // the stamp has the UID of the translated object
 	again, err := podspec.Translate(twice, mirrortest.Member)
 	if err != nil {
 		t.Fatalf("the leaf is refused: %v", err)
@@ -151,12 +151,12 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	}
 	for _, c := range leaf.Spec.TopologySpreadConstraints {
 		if v1alpha1.Reserved(c.TopologyKey) || len(c.MatchLabelKeys) > 0 {
-			t.Errorf("a constraint that the member cannot evaluate: %+v", c)
+			t.Errorf("the leaf has a constraint that the member cannot evaluate: %+v", c)
 		}
 	}
 	for _, toleration := range leaf.Spec.Tolerations {
 		if toleration.Key == v1alpha1.DefaultTaintKey || v1alpha1.Reserved(toleration.Key) {
-			t.Errorf("a toleration of the virtual node: %+v", toleration)
+			t.Errorf("the leaf has a toleration for the virtual node: %+v", toleration)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func FuzzTranslateClaim(f *testing.F) {
 			t.Errorf("the leaf requests volume %s", leaf.Spec.VolumeName)
 		}
 		if _, changes := pvc.Growth(root, leaf); changes {
-			t.Error("a new leaf must be expanded")
+			t.Error("a new leaf already needs to be expanded")
 		}
 
 		root.Status.Phase, leaf.Status = corev1.ClaimBound, root.Status

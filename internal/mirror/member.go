@@ -2,20 +2,20 @@ package mirror
 
 import "net/netip"
 
-// Member has the properties of a member that translation depends on.
+// Member has the properties of a member on which translation depends.
 type Member struct {
-	// Registration is the name of its ClusterRegistration.
+	// Registration is the name of the member's ClusterRegistration.
 	Registration string
-	// ClusterID of the member.
+	// ClusterID is the member's cluster ID.
 	ClusterID string
-	// NodeName of its virtual node.
+	// NodeName is the name of the member's virtual node.
 	NodeName string
 	// HostID is the cluster ID of the host.
 	HostID string
-	// PodCIDRs contain the Pod addresses that root Pods show. Without any, root Pods show no
-	// addresses.
+	// PodCIDRs are the ranges of the Pod addresses that root Pods show. If it is empty, root Pods
+	// show no addresses.
 	PodCIDRs []netip.Prefix
-	// LoosenPodSecurity: the member's admin allows Pod Security labels of the host that are weaker
-	// than the member's default.
+	// LoosenPodSecurity reports that the member's admin allows host Pod Security labels that are
+	// weaker than the member's default.
 	LoosenPodSecurity bool
 }

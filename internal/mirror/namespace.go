@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MadeByUs reports whether Xylem created a member's namespace: it has this host's complete stamp
-// for its name. A namespace that an admin only handed over belongs to that admin, and Xylem never
-// changes or deletes it.
+// MadeByUs reports whether Xylem created a member's namespace, which then has this host's complete
+// stamp for its name. A namespace that an admin created and shared with Xylem belongs to that
+// admin, and Xylem never changes or deletes it.
 func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 	if ns == nil {
 		return false
@@ -20,30 +20,30 @@ func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 	return ours && origin.Root == types.NamespacedName{Name: ns.Name}
 }
 
-// podSecurityPrefix is the prefix of the labels by which a namespace configures Pod Security
-// admission. podSecurityEnforce is the one that rejects Pods.
+// podSecurityPrefix is the prefix of the labels that configure Pod Security admission for a
+// namespace. podSecurityEnforce is the label that makes it reject Pods.
 const (
 	podSecurityPrefix  = "pod-security.kubernetes.io/"
 	podSecurityEnforce = podSecurityPrefix + "enforce"
 )
 
-// Levels of Pod Security that restrict something, the weaker one first. The third,
-// "privileged", restricts nothing.
+// The Pod Security levels that restrict Pods, the weaker one first. The third level, "privileged",
+// restricts nothing.
 const (
 	levelBaseline   = "baseline"
 	levelRestricted = "restricted"
 )
 
-// PodSecurityLabels returns the labels of a namespace that Pod Security admission reads.
+// PodSecurityLabels returns the namespace labels that Pod Security admission reads.
 func PodSecurityLabels(ns *corev1.Namespace) map[string]string {
 	labels := maps.Clone(ns.Labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, podSecurityPrefix) })
 	return labels
 }
 
-// leafPodSecurity returns the Pod Security labels that Xylem wants on the member's namespace:
-// the host's labels that restrict, and at least "baseline". It omits versions, because an older
-// one restricts less. If the member's admin allows Xylem to loosen Pod Security, it returns the
+// leafPodSecurity returns the Pod Security labels that Xylem sets on the member's namespace: the
+// host's labels that restrict Pods, and at least "baseline". It omits version labels, because older
+// versions restrict less. If the member's admin allows Xylem to loosen Pod Security, it returns the
 // host's labels unchanged.
 func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
 	host := PodSecurityLabels(root)
@@ -60,9 +60,9 @@ func leafPodSecurity(root *corev1.Namespace, loosen bool) map[string]string {
 }
 
 // LeafNamespace returns the namespace that Xylem creates in a member for the leaves of a host
-// namespace, including its origin. It copies only the labels of Pod Security, and only to tighten.
-// Other labels may grant permissions and quotas in the host. The member's admin decides on those in
-// the member.
+// namespace, including its origin. It copies only Pod Security labels, and only those that tighten
+// the level. Other labels may grant permissions and quotas, which only the member's admin may grant
+// in the member.
 func LeafNamespace(root *corev1.Namespace, m Member) *corev1.Namespace {
 	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: leafPodSecurity(root, m.LoosenPodSecurity)}}
 	OriginFor(m.HostID, root).Stamp(leaf)
@@ -70,7 +70,7 @@ func LeafNamespace(root *corev1.Namespace, m Member) *corev1.Namespace {
 }
 
 // KeepPodSecurity reports whether Xylem keeps a Pod Security label that a user of the member set,
-// instead of setting its own. The member's admin may tighten the host's level, and may loosen a
+// instead of setting its own. The member's admin may tighten the host's level, and may set any
 // level that the host has not set.
 func KeepPodSecurity(key, theirs string, root *corev1.Namespace) bool {
 	switch root.Labels[key] {

@@ -55,11 +55,11 @@ func TestCreatedByXylem(t *testing.T) {
 		change func(*corev1.Namespace)
 		want   bool
 	}{
-		"made":           {change: func(*corev1.Namespace) {}, want: true},
-		"another host":   {change: func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }},
-		"unmanaged":      {change: func(ns *corev1.Namespace) { delete(ns.Labels, v1alpha1.LabelManagedBy) }},
-		"without origin": {change: func(ns *corev1.Namespace) { ns.Annotations = nil }},
-		"another name":   {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
+		"made":         {change: func(*corev1.Namespace) {}, want: true},
+		"another host": {change: func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }},
+		"unmanaged":    {change: func(ns *corev1.Namespace) { delete(ns.Labels, v1alpha1.LabelManagedBy) }},
+		"no origin":    {change: func(ns *corev1.Namespace) { ns.Annotations = nil }},
+		"another name": {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := mirror.LeafNamespace(rootNamespace(), mirror.Member{HostID: "host-1"})
@@ -70,11 +70,11 @@ func TestCreatedByXylem(t *testing.T) {
 		})
 	}
 	if mirror.MadeByUs(nil, "host-1") {
-		t.Error("MadeByUs returned false in every case")
+		t.Error("MadeByUs returned true for nil")
 	}
 }
 
-// The host's labels can tighten the member's requirements, but not loosen them.
+// The host's labels can tighten the member's Pod Security level, but not loosen it.
 func TestLeafPodSecurity(t *testing.T) {
 	const enforce, audit, version = "pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/audit", "pod-security.kubernetes.io/enforce-version"
 	for name, tc := range map[string]struct {

@@ -17,7 +17,7 @@ type Origin struct {
 	HostID string
 	// Root is the name of the root object. Cluster-scoped roots have no namespace.
 	Root types.NamespacedName
-	// UID of the root object.
+	// UID is the UID of the root object.
 	UID types.UID
 }
 
@@ -42,8 +42,8 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 	}
 	ok := o.HostID != "" && o.UID != "" && o.Root.Name != "" &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
-	// A namespaced leaf has its root's namespace, and its root's name or that of a copy. So an
-	// object that was copied to another name is not a leaf, and a user of one namespace in a
+	// A namespaced leaf has its root's namespace, and the name of its root or of the root's copy.
+	// So an object that was copied to another name is not a leaf, and users of one namespace in a
 	// member cannot create an object that counts as a leaf of another namespace (I8).
 	if leaf.GetNamespace() != "" {
 		ok = ok && o.Root.Namespace == leaf.GetNamespace() && (o.Root.Name == leaf.GetName() || isCopy(leaf, o.Root.Name))

@@ -25,17 +25,17 @@ func TestOriginIn(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"whole":                   {func(*corev1.Pod) {}, true},
-		"in the root's namespace": {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web" }, true},
-		"copied to another name":  {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web-2" }, false},
-		"forged elsewhere":        {func(p *corev1.Pod) { p.Namespace, p.Name = "evil", "web" }, false},
-		"another host":            {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelHost] = "other" }, false},
-		"without a host":          {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelHost) }, false},
-		"without a manager":       {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelManagedBy) }, false},
-		"another manager":         {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelManagedBy] = "Helm" }, false},
-		"without a root":          {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRoot) }, false},
-		"a root without a name":   {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationRoot] = "shop/" }, false},
-		"without the root's UID":  {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRootUID) }, false},
+		"whole":                       {func(*corev1.Pod) {}, true},
+		"in the root's namespace":     {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web" }, true},
+		"copied to another name":      {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web-2" }, false},
+		"forged in another namespace": {func(p *corev1.Pod) { p.Namespace, p.Name = "evil", "web" }, false},
+		"another host":                {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelHost] = "other" }, false},
+		"without a host":              {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelHost) }, false},
+		"without a manager":           {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelManagedBy) }, false},
+		"another manager":             {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelManagedBy] = "Helm" }, false},
+		"without a root":              {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRoot) }, false},
+		"a root without a name":       {func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationRoot] = "shop/" }, false},
+		"without the root's UID":      {func(p *corev1.Pod) { delete(p.Annotations, v1alpha1.AnnotationRootUID) }, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func FuzzOriginRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, hostID, namespace, name, uid string) {
 		if hostID == "" || uid == "" || len(validation.IsDNS1123Subdomain(name)) > 0 ||
 			namespace != "" && len(validation.IsDNS1123Label(namespace)) > 0 {
-			t.Skip("no object is called that")
+			t.Skip("not valid names or IDs")
 		}
 		root := &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}
 		leaf := &metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}}

@@ -2,9 +2,8 @@ package mirror
 
 import "github.com/xylem-io/xylem/api/v1alpha1"
 
-// annotationsLimit is the maximum size, in bytes, of an object's annotations
-// (k8s.io/apimachinery, api/validation). annotationsMargin is reserved for concurrent writes of
-// others.
+// annotationsLimit is the maximum size, in bytes, of an object's annotations (k8s.io/apimachinery,
+// api/validation). annotationsMargin is reserved for concurrent writes by other clients.
 const annotationsLimit, annotationsMargin = 256 << 10, 16 << 10
 
 // recordPart returns the maximum size, in bytes, of a growing annotation in the host's record of a
@@ -17,7 +16,7 @@ func recordPart(annotation string) int {
 }
 
 // RecordSpace returns the maximum size, in bytes, of an annotation in a member's record, so that
-// the record can always be written. Pure.
+// the record can always be written. It is a pure function.
 func RecordSpace(annotations map[string]string, annotation string) int {
 	others := len(annotation)
 	for key, value := range annotations {

@@ -2,10 +2,10 @@ package mirror
 
 import "fmt"
 
-// Refusal is the error for an object that cannot be pushed to a member. A retry is useless
-// until the root object changes.
+// Refusal is the error for an object that cannot be pushed to a member. Retries are useless until
+// the root object changes.
 type Refusal struct {
-	// Reason is CamelCase, for events and conditions.
+	// Reason is the CamelCase reason for events and conditions.
 	Reason string
 	// Message describes what happened and what to do.
 	Message string

@@ -12,21 +12,21 @@ import (
 // Reporter is the content of AnnotationReportedBy: the member and claim that a root claim's Placed
 // condition, or a root Pod's Pushed condition, refers to.
 type Reporter struct {
-	// ClusterID of the member.
+	// ClusterID is the member's cluster ID.
 	ClusterID string
 	// Claim is the claim whose problem a Pod's condition repeats. It is empty if the condition is
 	// about the Pod itself.
 	Claim string
 }
 
-// ReporterOf reads the annotation of a root claim or Pod. It is meaningless without the
+// ReporterOf reads the annotation of a root claim or Pod. The annotation is meaningless without the
 // condition.
 func ReporterOf(root metav1.Object) Reporter {
 	cluster, claim, _ := strings.Cut(root.GetAnnotations()[v1alpha1.AnnotationReportedBy], "/")
 	return Reporter{cluster, claim}
 }
 
-// Stamp adds the annotation to an apply of the condition.
+// Stamp adds the annotation to the body of the condition's server-side apply.
 func (r Reporter) Stamp(status *unstructured.Unstructured) *unstructured.Unstructured {
 	value := r.ClusterID
 	if r.Claim != "" {

@@ -7,25 +7,25 @@
 //     host publishes, or with a bearer token (TokenReview). Anonymous requests fail.
 //  2. The Pod, read live from the host. Its node must be a virtual node.
 //  3. Authorization, as in a kubelet: nodes/proxy of that node (SubjectAccessReview). A
-//     caller without this right cannot tell whether the Pod exists.
-//  4. The leaf Pod, read live from the member. It must carry the stamp of the root and have
-//     the UID that root_pod recorded, in a namespace of this host (I4, I8).
+//     caller without this permission cannot find out whether the Pod exists.
+//  4. The leaf Pod, read live from the member. It must have the root's stamp and the
+//     UID that root_pod recorded, in a namespace that belongs to this host (I4, I8).
 //  5. A session. The number of sessions is limited for each member and in total (I7).
 //
 // apimachinery's UpgradeAwareHandler then proxies the stream to the member's API server, over
-// connections that the Link uses for nothing else. No code decodes or buffers the stream. It
-// ends with the Pod, the Link, the client, or an idle timeout.
+// connections that the Link uses for nothing else. No code decodes or buffers the stream. The
+// stream ends with the Pod, the Link, the client's connection, or an idle timeout.
 //
-// The limit on the size of a member's responses does not apply to streams, because the manager
-// does not decode or keep them: a slow client slows down the member, not the manager. The size
-// of a response header is limited, and so is the time until it arrives. The API addresses Pods
-// by name only, so a request cannot name the leaf's UID. Only an admin of the member could
-// replace the leaf right after the check, and such an admin can exec there anyway.
+// The limit on the size of a member's responses does not apply to streams, because the manager does
+// not decode or keep them: a slow client slows down the member, not the manager. The size of a
+// response header and the time until it arrives are limited. The API addresses Pods by name only,
+// so a request cannot name the leaf's UID. Only a member's admin could replace the leaf right after
+// the check, and such an admin can exec in the member anyway.
 //
-// Subpackages implement the steps: auth (1, 3), call (parses the request), lookup (2, 4),
-// stream (5), and failure (error responses). servingcert provides the certificates, usage the
-// resource metrics.
+// Subpackages implement the steps: auth (1, 3), call (parses the request), lookup (2, 4), stream
+// (5), and failure (error responses). servingcert provides the certificates, and usage the resource
+// metrics.
 //
-// Every replica serves. Only the leader has Links, so the other replicas respond with 503 and
-// name the leader.
+// Every replica serves the API. Only the leader has Links, so the other replicas respond with 503
+// and name the leader.
 package nodeapi

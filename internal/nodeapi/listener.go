@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// unknownLimit is the maximum number of connections on which no request has been
-	// authenticated yet. unknownPerPeer is the maximum for one address. An API server
-	// authenticates within milliseconds.
+	// unknownLimit is the maximum number of connections without an authenticated request.
+	// unknownPerPeer is the maximum for one address. An API server authenticates within
+	// milliseconds.
 	unknownLimit   = 512
 	unknownPerPeer = 128
 	// knownLimit is the maximum number of authenticated connections besides the sessions.
 	knownLimit = 1024
 )
 
-// listener closes the connections of peers that hold too many without credentials. It never
-// blocks, so refused peers cannot delay others.
+// listener closes connections of peers that have too many without an authenticated request. It
+// never blocks, so rejected peers cannot delay others.
 type listener struct {
 	net.Listener
 	limit int
 
 	mu      sync.Mutex
 	total   int
-	unknown map[string]int // by address
-	count   int            // total of unknown
+	unknown map[string]int // number of unknown connections by address
+	count   int            // total number of unknown connections
 }
 
 func limited(l net.Listener, sessions int) *listener {
@@ -50,14 +50,14 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// ofPeer and ofAll are values of the metric's label: a connection is refused because of the
-// limit for one address or for all.
+// ofPeer and ofAll are values of the metric's label. They mean that a connection was refused
+// because of the limit for one address, or for all addresses.
 const (
 	ofPeer = "peer"
 	ofAll  = "all"
 )
 
-// admit admits a connection or returns the limit that is reached.
+// admit admits a connection, or returns the limit that was reached.
 func (l *listener) admit(conn net.Conn) (c *accepted, over string) {
 	peer, _, err := net.SplitHostPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -77,7 +77,7 @@ func (l *listener) admit(conn net.Conn) (c *accepted, over string) {
 	return &accepted{Conn: conn, listener: l, peer: peer}, ""
 }
 
-// accepted is a connection. It is unknown until a request on it is authenticated.
+// accepted is an accepted connection. It is unknown until one of its requests is authenticated.
 type accepted struct {
 	net.Conn
 	listener *listener
@@ -118,7 +118,7 @@ func acceptedOf(r *http.Request) *accepted {
 	return c
 }
 
-// below returns the connection under TLS.
+// below returns the connection below TLS.
 func below(c net.Conn) *accepted {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

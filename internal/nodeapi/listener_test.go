@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// pipe is a connection from a peer.
+// pipe is a connection from the given peer.
 type pipe struct {
 	net.Conn
 	peer string
@@ -19,7 +19,7 @@ func (p *pipe) Close() error {
 	return nil
 }
 
-// Peers without credentials cannot keep others out, and known connections stay open.
+// Peers without credentials cannot block others, and known connections stay open.
 func TestListener(t *testing.T) {
 	l := limited(nil, 0)
 	admit := func(peer string) *accepted {
@@ -33,20 +33,20 @@ func TestListener(t *testing.T) {
 	for range unknownPerPeer {
 		c := admit("10.0.0.1")
 		if c == nil {
-			t.Fatal("refused before the limit")
+			t.Fatal("a connection is refused below the limit")
 		}
 		held = append(held, c)
 	}
 	if admit("10.0.0.1") != nil {
-		t.Error("one address exceeds its limit")
+		t.Error("one address can exceed its limit")
 	}
 	if c := admit("10.0.0.2"); c == nil {
 		t.Error("another address is refused")
 	}
 	held[0].identified()
-	held[0].identified() // the second call has no effect
+	held[0].identified() // a second call has no effect
 	if admit("10.0.0.1") == nil {
-		t.Error("a known connection still counts as unknown")
+		t.Error("an authenticated connection still counts as unknown")
 	}
 	if admit("10.0.0.1") != nil {
 		t.Error("a connection that is identified twice counts twice")
@@ -63,6 +63,6 @@ func TestListener(t *testing.T) {
 		}
 	}
 	if l.total != unknownPerPeer+2 {
-		t.Errorf("%d connections count, want %d", l.total, unknownPerPeer+2)
+		t.Errorf("%d connections are counted, want %d", l.total, unknownPerPeer+2)
 	}
 }

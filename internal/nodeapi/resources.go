@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// resourceMetrics is the subresource of these requests in the requests metric.
+// resourceMetrics is the subresource of requests for resource metrics in the requests metric.
 const resourceMetrics = "metrics"
 
 // forResources reports whether a request is for resource metrics.
@@ -24,7 +24,7 @@ func forResources(r *http.Request) bool {
 	return r.URL.Path == nodes.MetricsPath || strings.HasPrefix(r.URL.Path, nodes.MetricsPath+"/")
 }
 
-// resources serves the CPU and memory usage of the Pods of a virtual node.
+// resources serves the CPU and memory usage of the Pods on a virtual node.
 func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info) {
 	defer func() { requestsTotal.WithLabelValues(resourceMetrics, strconv.Itoa(session.Code())).Inc() }()
 	var t lookup.Target
@@ -44,7 +44,7 @@ func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Re
 	_, _ = w.Write(content) // the client may be gone
 }
 
-// read returns the resource metrics of the node that the path names.
+// read returns the resource metrics for the node that the path names.
 func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte, *failure.Failure) {
 	ctx := r.Context()
 	t.Node = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, nodes.MetricsPath), "/")
@@ -54,7 +54,7 @@ func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte,
 	case !s.guard.May(ctx, who, "get", resourceMetrics, t.Node):
 		return nil, errNoMetrics
 	case t.Node == "":
-		return nil, failure.NoPath("the path names no node, and all virtual nodes share this address. The path of a node is " + nodes.MetricsPath + "/NODE, which is in its annotation " + nodes.AnnMetricsPath + ". Use a metrics-server that reads the annotation (0.7 or later)")
+		return nil, failure.NoPath("the path does not name a node, but all virtual nodes share this address. The path of a node is " + nodes.MetricsPath + "/NODE, which is in its annotation " + nodes.AnnMetricsPath + ". Use a metrics-server that reads the annotation (0.7 or later)")
 	}
 	if failed := s.finder.Link(ctx, t); failed != nil {
 		failed.Exact = true
@@ -96,4 +96,4 @@ func (s *Server) measure(ctx context.Context, t *lookup.Target) ([]byte, *failur
 }
 
 // errNoMetrics does not reveal whether the node exists.
-var errNoMetrics = failure.Forbidden("Forbidden: the request needs nodes/metrics of the node. Ask an admin of the host cluster")
+var errNoMetrics = failure.Forbidden("Forbidden: the request needs permission for nodes/metrics of the node. Ask an admin of the host cluster")

@@ -29,13 +29,13 @@ import (
 )
 
 const (
-	// headerTimeout bounds the TLS handshake, and then the request header. A slower peer
-	// occupies a connection without making a request.
+	// headerTimeout bounds the TLS handshake, and then the time until the request header was read.
+	// A slower peer would occupy a connection without making a request.
 	headerTimeout = 10 * time.Second
 	// keepAlive is how long an idle connection stays open between requests.
 	keepAlive = 90 * time.Second
-	// headerLimit is the maximum size of a request header in bytes. The command of exec is in
-	// its URL.
+	// headerLimit is the maximum size of a request header in bytes. An exec request has its command
+	// in the URL.
 	headerLimit = 256 << 10
 	// shutdownTimeout bounds the graceful shutdown of the server.
 	shutdownTimeout = 5 * time.Second
@@ -49,8 +49,7 @@ type Options struct {
 	HostID string
 	// Host is the host's cache of Nodes. HostLive bypasses it.
 	Host, HostLive client.Reader
-	// State returns the state of a registration's member, or false if this process does not
-	// know it.
+	// State returns the state of a registration's member, or false if this process has none.
 	State func(registration string) (fleet.State, bool)
 	// Leads reports whether this replica is the leader. Leader returns the leader's name.
 	Leads  func() bool
@@ -58,7 +57,7 @@ type Options struct {
 	// Authenticator and Authorizer check requests.
 	Authenticator authenticator.Request
 	Authorizer    authorizer.Authorizer
-	// Run runs what the Authenticator needs, such as a watch of the CA. It may be nil.
+	// Run runs what the Authenticator needs, such as a watch for the CA. It may be nil.
 	Run func(context.Context)
 	// Certificate returns the serving certificate.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -90,7 +89,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// Setup makes the Pods of a member reachable until its link ends.
+// Setup makes a member's Pods reachable until its link ends.
 func (s *Server) Setup(link *member.Link) error {
 	link.Run(func(ctx context.Context) error {
 		s.serve(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
@@ -104,11 +103,11 @@ func (s *Server) serve(ctx context.Context, up *lookup.Upstream) {
 	stream.Forget(up.Registration)
 }
 
-// NeedLeaderElection returns false. A Node gets the leader's address only after the election.
-// Until then, another replica can name the leader to callers.
+// NeedLeaderElection returns false. A Node gets a new leader's address only after the election.
+// Until then, another replica can respond to callers with the leader's name.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Start serves until the context ends.
+// Start serves the API until the context ends.
 func (s *Server) Start(ctx context.Context) error {
 	tcp, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Address)
 	if err != nil {
@@ -128,15 +127,15 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 			return context.WithValue(ctx, connectionKey{}, below(c))
 		},
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: keepAlive, MaxHeaderBytes: headerLimit,
-		// Discard the errors of malformed connections. Peers could fill the log with them.
+		// Discard errors about malformed connections, because peers could fill the log with them.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	secure := tls.NewListener(limited(tcp, s.Limits.Sessions), &tls.Config{
 		GetCertificate: s.Certificate, MinVersion: tls.VersionTLS12,
 		// The authenticator verifies client certificates against the current CA.
 		ClientAuth: tls.RequestClientCert,
-		// No HTTP/2: its streams cannot be upgraded, and clients can exhaust the server with
-		// resets.
+		// Disable HTTP/2, because its streams cannot be upgraded, and clients could exhaust the
+		// server with resets.
 		NextProtos: []string{"http/1.1"},
 	})
 	failed := make(chan error, 1)
@@ -198,7 +197,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
 	started := s.Clock.Now()
 	var t lookup.Target
-	// Deferred, because an aborted stream panics with http.ErrAbortHandler.
+	// This is deferred, because an aborted stream panics with http.ErrAbortHandler.
 	defer func() {
 		if t.Up != nil {
 			t.Up.Leave()
@@ -212,7 +211,8 @@ func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Reque
 	s.sessions.Proxy(w, r, c, t)
 }
 
-// audit logs who did what, where and for how long. It does not log arguments or data.
+// audit logs who performed which operation, where and for how long. It does not log arguments or
+// data.
 func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lookup.Target, started time.Time) {
 	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(session.Code())).Inc()
 	s.Log.Info("audit", "user", who.GetName(), "verb", c.Subresource, "namespace", c.Pod.Namespace, "pod", c.Pod.Name,
@@ -220,7 +220,7 @@ func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lo
 		"outcome", session.Outcome(), "duration", s.Clock.Since(started).Round(time.Millisecond).String(), "bytes", session.Bytes())
 }
 
-// health serves /healthz to callers that may use it on a kubelet.
+// health serves /healthz to callers that are authorized for it, as on a kubelet.
 func (s *Server) health(w http.ResponseWriter, r *http.Request, who user.Info) {
 	if r.Method != http.MethodGet || !s.guard.May(r.Context(), who, "get", "healthz", "") && !s.guard.May(r.Context(), who, "get", "proxy", "") {
 		failure.ErrUnauthorized.Write(w, false)

@@ -50,7 +50,7 @@ var pods = nodeapitest.Pods
 
 const memberToken = "member-secret-token"
 
-// List implements client.Reader for the Pods of one node.
+// List implements client.Reader for the Pods on one node.
 func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	list, ok := into.(*corev1.PodList)
 	if !ok || o.err != nil {
@@ -64,7 +64,7 @@ func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.Lis
 	return nil
 }
 
-// objects reads Pods, Nodes and Namespaces from maps.
+// objects is a reader that returns Pods, Nodes and Namespaces from maps.
 type objects struct {
 	client.Reader
 	pods       map[string]*corev1.Pod
@@ -213,13 +213,13 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
 	name, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if name == "broken" {
-		return nil, false, errors.New("no answer")
+		return nil, false, errors.New("no response")
 	}
 	return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, ok, nil
 }
 
-// authorize allows "reader" to get and "admin" to do everything on the virtual node, and
-// "root" on every node. "scraper" may read metrics.
+// authorize allows "reader" to get and "admin" to do everything on the virtual node, and "root" on
+// every node. "scraper" can read metrics.
 func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	who := a.GetUser().GetName()
 	if a.GetResource() == "nodes" && a.GetSubresource() == "proxy" && (a.GetName() == "kosmos-one" && (who == "admin" || who == "reader" && a.GetVerb() == "get") || who == "root") {
@@ -231,7 +231,7 @@ func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision,
 	return authorizer.DecisionNoOpinion, "", nil
 }
 
-// get requests logs and returns the status and the body.
+// get sends a GET request and returns the status and the body.
 func (w *world) get(t *testing.T, who, path string) (int, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+w.address+path, nil)
@@ -253,7 +253,7 @@ func (w *world) get(t *testing.T, who, path string) (int, string) {
 	return response.StatusCode, string(content)
 }
 
-// stream requests exec and returns the connection after the response header.
+// stream requests an upgrade and returns the connection after the response header.
 func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, upgradeResponse) {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", w.address) //nolint:gosec // self-signed
@@ -280,7 +280,7 @@ type upgradeResponse struct {
 	content string
 }
 
-// answerOf returns the body of a response that does not upgrade.
+// answerOf returns the body of a response without an upgrade.
 func answerOf(response *http.Response) (string, error) {
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return "", nil
@@ -337,7 +337,7 @@ func TestLogsFollow(t *testing.T) {
 	}
 	w.unlink() // returns after the session has ended
 	if _, err := reader.ReadString('\n'); err == nil {
-		t.Error("the stream continues without a link")
+		t.Error("the stream continues after the link ended")
 	}
 	if lines := w.lines(); !strings.Contains(lines, "the link to the member ended") {
 		t.Errorf("audit: %s", lines)
@@ -380,16 +380,16 @@ func TestStream(t *testing.T) {
 		t.Errorf("the member received the caller's credentials")
 	}
 
-	// A member may have two sessions. The second one ends with the link, and neither leaves
-	// anything behind.
+	// The limit is two sessions per member. The second session ends with the link, and neither
+	// leaks resources.
 	_, second, _ := w.stream(t, "admin", path)
 	if _, _, third := w.stream(t, "admin", path); third.code != http.StatusTooManyRequests {
-		t.Errorf("a third session: %s", third.content)
+		t.Errorf("a third session is accepted: %s", third.content)
 	}
 	_ = conn.Close()
 	w.unlink()
 	if _, err := second.ReadByte(); err == nil {
-		t.Error("the stream continues without a link")
+		t.Error("the stream continues after the link ended")
 	}
 	if open := w.sessions.Open(); open != 0 {
 		t.Errorf("%d sessions are still open", open)
@@ -406,7 +406,7 @@ func TestIdle(t *testing.T) {
 		t.Fatal(response.code, response.content)
 	}
 	if _, err := reader.ReadByte(); err == nil { // only the idle timeout ends it
-		t.Error("an idle stream sent something")
+		t.Error("an idle stream received data")
 	}
 	w.unlink()
 	if lines := w.lines(); !strings.Contains(lines, `"outcome"="idle"`) {
@@ -422,7 +422,7 @@ func TestRefused(t *testing.T) {
 		code      int
 	}{
 		"anonymous":                                 {"", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
-		"anonymous, another path":                   {"", "/nothing", http.StatusUnauthorized},
+		"anonymous, unknown path":                   {"", "/nothing", http.StatusUnauthorized},
 		"the anonymous user":                        {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
 		"a failing authenticator":                   {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
 		"without permission":                        {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
@@ -430,14 +430,14 @@ func TestRefused(t *testing.T) {
 		"without permission, a Pod on another node": {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
 		"permission for another node":               {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
 		"a missing Pod":                             {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
-		"a Pod on a node of the host":               {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
-		"health, without permission":                {"admin", "/healthz", http.StatusForbidden},
+		"a Pod on a host node":                      {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
+		"health without permission":                 {"admin", "/healthz", http.StatusForbidden},
 		"health":                                    {"root", "/healthz", http.StatusOK},
-		"another path of kubelets":                  {"root", "/runningpods/", http.StatusNotFound},
-		"other metrics of kubelets":                 {"root", "/metrics/cadvisor", http.StatusNotFound},
-		"metrics of a node of the host":             {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
+		"another kubelet path":                      {"root", "/runningpods/", http.StatusNotFound},
+		"other kubelet metrics":                     {"root", "/metrics/cadvisor", http.StatusNotFound},
+		"metrics of a host node":                    {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
 		"metrics without a node":                    {"scraper", "/metrics/resource", http.StatusNotFound},
-		"metrics of a longer path":                  {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
+		"metrics with a longer path":                {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, content := w.get(t, tc.who, tc.path)
@@ -448,7 +448,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("the response reveals too much: %q", content)
 			}
 			if strings.ContainsAny(content, "\n\r") {
-				t.Errorf("not one line: %q", content)
+				t.Errorf("the response has several lines: %q", content)
 			}
 		})
 	}
@@ -490,11 +490,11 @@ func TestMembersAnswers(t *testing.T) {
 		logs, streams int
 		says          string
 	}{
-		"a container that waits": {status(http.StatusBadRequest, "container \"app\" in pod \"web-0\" is waiting to start"), false, http.StatusBadRequest, http.StatusBadRequest, "waiting to start"},
-		"a policy":               {status(http.StatusForbidden, "denied by policy"), false, http.StatusForbidden, http.StatusForbidden, "denied by policy"},
-		"the right is missing":   {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "kubectl xylem register --with-"},
-		"the token":              {status(http.StatusBadGateway, "sent "+memberToken), false, http.StatusInternalServerError, http.StatusBadGateway, "sent ********"},
-		"several lines":          {status(http.StatusInternalServerError, "a\nb\x1b[2J"), false, http.StatusInternalServerError, http.StatusInternalServerError, "a b"},
+		"a container is waiting":          {status(http.StatusBadRequest, "container \"app\" in pod \"web-0\" is waiting to start"), false, http.StatusBadRequest, http.StatusBadRequest, "waiting to start"},
+		"denied by a policy":              {status(http.StatusForbidden, "denied by policy"), false, http.StatusForbidden, http.StatusForbidden, "denied by policy"},
+		"permission is missing":           {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "kubectl xylem register --with-"},
+		"the response contains the token": {status(http.StatusBadGateway, "sent "+memberToken), false, http.StatusInternalServerError, http.StatusBadGateway, "sent ********"},
+		"the response has several lines":  {status(http.StatusInternalServerError, "a\nb\x1b[2J"), false, http.StatusInternalServerError, http.StatusInternalServerError, "a b"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
 		}, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "member \"one\""},
@@ -521,7 +521,7 @@ func TestMembersAnswers(t *testing.T) {
 	}
 }
 
-// The endpoint serves a member's usage figures for pushed Pods only, in a kubelet's format.
+// The endpoint serves a member's usage metrics only for pushed Pods, in a kubelet's format.
 func TestResources(t *testing.T) {
 	start := time.Now().Truncate(time.Second)
 	var at atomic.Int64
@@ -587,7 +587,7 @@ func TestNoLink(t *testing.T) {
 		says  string
 	}{
 		"another replica leads":                   {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
-		"the member is away":                      {true, fleet.State{Problem: &access.Problem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
+		"the member is unreachable":               {true, fleet.State{Problem: &access.Problem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
 		"the manager is connecting to the member": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -604,7 +604,7 @@ func TestNoLink(t *testing.T) {
 	}
 }
 
-// The server rejects a long header before it calls the host or the member.
+// The server rejects a long header before it sends a request to the host or the member.
 func TestLongHeader(t *testing.T) {
 	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member received a request") })
 	_, _, response := w.stream(t, "admin", "/exec/shop/web-0/app?command="+strings.Repeat("x", 2*headerLimit))
@@ -613,8 +613,8 @@ func TestLongHeader(t *testing.T) {
 	}
 }
 
-// A thousand streams work in parallel and leave nothing behind. Client and member run in this
-// process too, so the figures are an upper bound of what the endpoint needs.
+// A thousand streams run in parallel and leak nothing. The client and the member run in this
+// process too, so the results are an upper bound for the endpoint's usage.
 func TestThousandStreams(t *testing.T) {
 	const streams = 1000
 	w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
@@ -641,7 +641,7 @@ func TestThousandStreams(t *testing.T) {
 	}
 	during, full := measure()
 	if _, _, response := w.stream(t, "admin", "/exec/shop/web-0/app"); response.code != http.StatusTooManyRequests {
-		t.Errorf("a session above the limit: %s", response.content)
+		t.Errorf("a session above the limit is accepted: %s", response.content)
 	}
 	for _, conn := range open {
 		_ = conn.Close()
@@ -651,7 +651,7 @@ func TestThousandStreams(t *testing.T) {
 		return runtime.NumGoroutine() < before+20, nil
 	})
 	if err != nil {
-		t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		t.Errorf("%d goroutines before the streams, %d afterwards", before, runtime.NumGoroutine())
 	}
-	t.Logf("with %d streams: %.1f goroutines and %.0f KiB each, including client and member", streams, float64(during-before)/streams, float64(full-idle)/streams)
+	t.Logf("with %d streams: %.1f goroutines and %.0f KiB per stream, including client and member", streams, float64(during-before)/streams, float64(full-idle)/streams)
 }

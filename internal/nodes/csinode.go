@@ -8,21 +8,22 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Drivers are the names of the drivers of host PVs. The CSINode of a virtual node names them.
+// Drivers are the names of the drivers in host PVs. A virtual node's CSINode lists them.
 func Drivers() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
 
-// ReadsCSINodes reports whether the host's scheduler may check CSINodes: its API server sets a
-// default for the field, and an earlier one drops the field. The CSIDriver may be nil.
+// ReadsCSINodes reports whether the host's scheduler may check CSINodes: the host's API server sets
+// a default for the CSIDriver's field, while an older API server drops the field. The CSIDriver may
+// be nil.
 func ReadsCSINodes(driver *storagev1.CSIDriver) bool {
 	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil
 }
 
-// NamesDriver reports whether a CSINode names a driver.
+// NamesDriver reports whether a CSINode lists a driver.
 func NamesDriver(csiNode *storagev1.CSINode, driver string) bool {
 	return slices.ContainsFunc(csiNode.Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// NamesDrivers reports whether a CSINode names all drivers of host PVs.
+// NamesDrivers reports whether a CSINode lists all drivers of host PVs.
 func NamesDrivers(csiNode *storagev1.CSINode) bool {
 	return !slices.ContainsFunc(Drivers(), func(driver string) bool { return !NamesDriver(csiNode, driver) })
 }

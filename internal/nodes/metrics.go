@@ -5,7 +5,7 @@ const (
 	// resource usage (sigs.k8s.io/metrics-server/pkg/scraper/client/resource). All virtual nodes
 	// share one address, so the path contains the Node's name.
 	AnnMetricsPath = "metrics.k8s.io/resource-metrics-path"
-	// MetricsPath is the prefix of that path; the name of the virtual node follows.
+	// MetricsPath is the prefix of the path in AnnMetricsPath; the virtual node's name follows.
 	MetricsPath = "/metrics/resource"
 )
 

@@ -27,10 +27,10 @@ func Taken(node *corev1.Node, clusterID string) bool {
 	return node != nil && !Represents(node, clusterID)
 }
 
-// TakenBy describes the conflict and its solution, for a condition or an event.
+// TakenBy describes the name conflict and its solution, for a condition or an event.
 func TakenBy(node *corev1.Node) string {
 	if IsVirtual(node) {
-		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name; or, if that cluster is gone permanently, delete the Node once it has no Pods",
+		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name. If that cluster is permanently gone, delete the Node once it has no Pods",
 			node.Name, node.Labels[v1alpha1.LabelCluster], node.Labels[v1alpha1.LabelClusterID])
 	}
 	return fmt.Sprintf("Node %q already exists, and Xylem did not create it. Choose another spec.node.name, or delete that Node", node.Name)
@@ -69,7 +69,7 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 		return c
 	}
 	if ready == nil {
-		c.Message = fmt.Sprintf("Node %q does not report yet whether it is Ready", name)
+		c.Message = fmt.Sprintf("Node %q has not reported yet whether it is Ready", name)
 		return c
 	}
 	if ready.Status == corev1.ConditionTrue {
@@ -79,17 +79,17 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	return c
 }
 
-// Away reports whether a Node's member has been away for longer than the grace period.
+// Away reports whether a Node's member has been unreachable for longer than the grace period.
 func Away(node *corev1.Node) bool {
 	c := Condition(node, v1alpha1.NodeMemberAway)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// DefaultEviction is how long a Pod remains on a Node that is not ready, unless it has its own
-// tolerations: tolerationSeconds of the tolerations that the API server's admission adds.
+// DefaultEviction is how long a Pod without its own tolerations remains on a Node that is not
+// ready: the tolerationSeconds that the API server's admission plugin sets.
 const DefaultEviction = 300 * time.Second
 
-// awayMessage states since when a member has been away, and what happens to its Pods.
+// awayMessage describes how long a member has been unreachable, and what happens to its Pods.
 func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
 	since := away.LastTransitionTime.UTC()
 	cause, is := away.Message, "away"

@@ -14,29 +14,29 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Adoptable reports why a claim may not have the leaf volume that it requests and that no host
-// volume represents, or nil. Every user who may create a claim can write volumeName, so the request
-// alone allows nothing. It is allowed if the volume belonged to this tenant and was never released:
-// the namespace has the same UID, and the leaf claim still has the volume (kept). Otherwise, an
-// admin must allow it on the registration.
+// Adoptable returns why a claim must not use the leaf volume that it requests and that no host PV
+// represents, or nil. The request alone proves nothing, because every user who can create a claim
+// can set volumeName. The claim can use the volume if it belonged to this tenant and was never
+// released: the namespace has the same UID, and the leaf claim still has the volume (kept).
+// Otherwise, an admin must allow it on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
-		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which an earlier claim of this name had, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))
+		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which belonged to an earlier claim with this name, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
 	switch {
 	case m.Rules.Allows(leaf.Name):
 		return nil
 	case !kept:
-		return m.unconfirmed(leaf, "that claim has released it")
+		return m.unconfirmed(leaf, "the earlier claim released it")
 	case was == "" || was != namespace:
-		return m.unconfirmed(leaf, "the namespace was re-created since, and may belong to somebody else")
+		return m.unconfirmed(leaf, "the namespace was re-created since then, and may belong to a different user")
 	}
 	return nil
 }
 
 func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim of this name had volume %q in member %q, but %s. An admin can let this claim have it: `kubectl annotate clusterregistration %s %s=%s`",
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim with this name had volume %q in member %q, but %s. An admin can allow this claim to use the volume: `kubectl annotate clusterregistration %s %s=%s`",
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)
 }
 
@@ -44,11 +44,11 @@ func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.R
 func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
 	var wrong []string
 	if name, rule := m.ClassFor(class); name != leaf.Spec.StorageClassName {
-		wrong = append(wrong, fmt.Sprintf("its class there is %q, and the claim's would be %q (by %s)", leaf.Spec.StorageClassName, name, rule))
+		wrong = append(wrong, fmt.Sprintf("its class in the member is %q, but the claim's class maps to %q (by %s)", leaf.Spec.StorageClassName, name, rule))
 	}
 	want, has := root.Spec.Resources.Requests[corev1.ResourceStorage], leaf.Spec.Capacity[corev1.ResourceStorage]
 	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("it has %s, and the claim requests %s (request no more, and expand it afterwards)", has.String(), want.String()))
+		wrong = append(wrong, fmt.Sprintf("its capacity is %s, but the claim requests %s (request at most the capacity, and expand the volume afterwards)", has.String(), want.String()))
 	}
 	for _, mode := range root.Spec.AccessModes {
 		if !slices.Contains(leaf.Spec.AccessModes, mode) {

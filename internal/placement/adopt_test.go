@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack is a re-created claim that names the volume of an earlier claim with its name.
+// comeBack is a re-created claim that requests the volume of an earlier claim with the same name.
 type comeBack struct {
 	root      *corev1.PersistentVolumeClaim
 	leaf      *corev1.PersistentVolume

@@ -8,17 +8,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// driverLimit is the maximum length, in bytes, of a driver's name, which the member sets.
+// driverLimit is the maximum length in bytes of a driver's name, which the member controls.
 const driverLimit = 253
 
 // AttributesClass is a VolumeAttributesClass that a claim names, as it exists in both clusters.
 type AttributesClass struct {
-	// Name of the host's class, and the driver of the claim's volume in the member.
+	// Name is the name of the host's class, and Driver the driver of the claim's volume in the
+	// member.
 	Name, Driver string
 	// Host is the host's class. Class is the member's class for it. Either is nil if it does not
 	// exist.
 	Host, Class *storagev1.VolumeAttributesClass
-	// Forbidden: Xylem may not read the member's class.
+	// Forbidden reports whether Xylem lacks permission to read the member's class.
 	Forbidden bool
 }
 
@@ -28,7 +29,7 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
 	switch {
 	case a.Host != nil && a.Host.DriverName != v1alpha1.ProvisionerName:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Use a class of that driver",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver",
 			a.Name, a.Host.DriverName, v1alpha1.ProvisionerName)
 	case a.Forbidden:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
@@ -37,7 +38,7 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, m.Registration)
 	case a.Driver != a.Class.DriverName:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) is of driver %q, and the claim's volume of %q. Name a class of that driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, sanitize.Plain(a.Class.DriverName, driverLimit), sanitize.Plain(a.Driver, driverLimit), m.Registration)
 	}
 	return nil

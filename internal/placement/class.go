@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ClassFor returns the member's class for claims of a host class, and the rule that selected it,
+// ClassFor returns the member's class for claims with a host class, and the rule that selected it,
 // as text for messages. See mapped.
 func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
 	return m.mapped(named{
@@ -23,8 +23,8 @@ func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
 	})
 }
 
-// AttributesClassFor returns the member's VolumeAttributesClass for a class of the host, and the
-// rule that selected it. See mapped. host is nil if the host has no object of that name.
+// AttributesClassFor returns the member's VolumeAttributesClass for a host class, and the rule that
+// selected it. See mapped. host is nil if the host has no class with that name.
 func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributesClass) (member, rule string) {
 	n := named{
 		kind: "VolumeAttributesClass", name: name, rules: m.Rules.attributesClasses, field: "storage.attributesClasses",
@@ -36,8 +36,8 @@ func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributes
 	return m.mapped(n)
 }
 
-// SnapshotClassFor returns the member's VolumeSnapshotClass for a class of the host, and the rule
-// that selected it. See mapped. host is nil if the host's class was deleted after the snapshot was
+// SnapshotClassFor returns the member's VolumeSnapshotClass for a host class, and the rule that
+// selected it. See mapped. host is nil if the host's class was deleted after the snapshot was
 // created.
 func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotClass) (member, rule string) {
 	n := named{
@@ -53,10 +53,11 @@ func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotCla
 // named is a host class of any kind, with the rules that map it.
 type named struct {
 	kind, name string
-	// rules are the registration's exact rules for that kind, in field.
+	// rules are the registration's exact rules for that kind. They are in the spec field named
+	// field.
 	rules map[string]string
 	field string
-	// parameter is the key, in parameters, under which the host class names the member's class.
+	// parameter is the key in parameters by which the host class names the member's class.
 	parameter  string
 	parameters map[string]string
 }
@@ -65,10 +66,10 @@ type named struct {
 // messages. The first rule that applies wins:
 // 1. the registration's exact rule for the host class (spec.storage.classes and the like),
 // 2. the host class's parameter (xylem.io/member-class and the like),
-// 3. the registration's prefix (spec.storage.prefix): the name without it,
+// 3. the registration's prefix (spec.storage.prefix): the host class's name without the prefix,
 // 4. the same name.
 //
-// Only admins can write these. The author of a claim chooses among the host's classes, never
+// Only admins can write these rules. The author of a claim chooses among the host's classes, never
 // among the member's.
 func (m Member) mapped(n named) (name, rule string) {
 	if name := n.rules[n.name]; name != "" {
@@ -84,8 +85,8 @@ func (m Member) mapped(n named) (name, rule string) {
 }
 
 // allowsNode reports whether a class allows volumes on a node, as the scheduler does
-// (k8s.io/kubernetes/pkg/apis/core/v1/helper, MatchTopologySelectorTerms): no terms allow every
-// node, an empty term allows none, and a missing label has no value.
+// (k8s.io/kubernetes/pkg/apis/core/v1/helper, MatchTopologySelectorTerms): a class without terms
+// allows every node, an empty term allows none, and a missing label matches no value.
 func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 	if len(class.AllowedTopologies) == 0 {
 		return true
@@ -99,14 +100,14 @@ func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 		}
 		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
 	}
-	// An error means that terms do not parse, so they match nothing.
+	// An error means that the terms are invalid, so they match nothing.
 	matches, _ := nodeaffinity.NewLazyErrorNodeSelector(&selector).Match(node)
 	return matches
 }
 
-// PromisedClass returns the class of a promise as it was at the promise's creation, with the
-// topologies of the current class with that name, if any: a promise does not fix the allowed
-// members.
+// PromisedClass returns a promise's class as it was when the promise was created, but with the
+// topologies of the current class with that name, if any, because a promise does not fix the
+// allowed members.
 func PromisedClass(promise *corev1.PersistentVolume, present *storagev1.StorageClass) *storagev1.StorageClass {
 	class := hostpv.PromiseClass(promise)
 	if present != nil {

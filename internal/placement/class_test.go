@@ -16,7 +16,7 @@ func class(parameters map[string]string) *storagev1.StorageClass {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ssd"}, Parameters: parameters}
 }
 
-// ruled is a member whose registration has these rules for classes.
+// ruled returns a member whose registration has the given rules for classes.
 func ruled(storage v1alpha1.StorageSpec) Member {
 	return MemberOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Storage: storage}}, nil)
 }
@@ -37,19 +37,19 @@ func TestClassFor(t *testing.T) {
 		parameters      map[string]string
 		wantName, wants string
 	}{
-		"an exact rule wins":                      {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
-		"then the parameter":                      {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
-		"then the prefix":                         {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
-		"then the name":                           {rules, "ssd", nil, "ssd", byName},
-		"only one rule is applied, an exact rule": {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter},
-		"only one rule is applied, the prefix":    {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
-		"an empty parameter is ignored":           {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
-		"the prefix alone is not a name":          {rules, "virtual-disk-", nil, "virtual-disk-", byName},
-		"an invalid class name":                   {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
-		"the prefix in the middle of the name":    {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
-		"another prefix":                          {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
-		"another prefix than the default":         {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
-		"no prefix":                               {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+		"an exact rule wins":                                 {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
+		"the parameter is second":                            {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
+		"the prefix is third":                                {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
+		"the same name is last":                              {rules, "ssd", nil, "ssd", byName},
+		"the prefix is not applied to the parameter's class": {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter},
+		"the prefix is applied only once":                    {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
+		"an empty parameter is ignored":                      {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
+		"the prefix alone is not a name":                     {rules, "virtual-disk-", nil, "virtual-disk-", byName},
+		"the name without the prefix is invalid":             {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
+		"the prefix is in the middle of the name":            {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
+		"a custom prefix":                                    {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
+		"a custom prefix replaces the default":               {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+		"an empty prefix":                                    {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestClassFor(t *testing.T) {
 	}
 }
 
-// All kinds of classes are mapped by the same rules.
+// The same rules map all kinds of classes.
 func TestAttributesClassFor(t *testing.T) {
 	rules := v1alpha1.StorageSpec{
 		Classes:           []v1alpha1.ClassMapping{{Host: "gold", Member: "a-storage-class"}},
@@ -75,11 +75,11 @@ func TestAttributesClassFor(t *testing.T) {
 		parameters       map[string]string
 		wantName, wanted string
 	}{
-		"an exact rule wins":     {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
-		"then the parameter":     {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
-		"then the prefix":        {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
-		"then the name":          {"silver", nil, "silver", "the same name"},
-		"other keys are ignored": {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
+		"an exact rule wins":      {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
+		"the parameter is second": {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
+		"the prefix is third":     {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
+		"the same name is last":   {"silver", nil, "silver", "the same name"},
+		"other keys are ignored":  {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			name, rule := ruled(rules).AttributesClassFor(tc.host, &storagev1.VolumeAttributesClass{Parameters: tc.parameters})
@@ -89,7 +89,7 @@ func TestAttributesClassFor(t *testing.T) {
 		})
 	}
 	if name, rule := ruled(rules).AttributesClassFor("virtual-disk-silver", nil); name != "silver" || rule == "" {
-		t.Errorf("without an object in the host: %q, %q", name, rule)
+		t.Errorf("without a host class: %q, %q", name, rule)
 	}
 }
 
@@ -121,7 +121,7 @@ func FuzzClassFor(f *testing.F) {
 		case prefix != "" && name != host:
 			want = host[len(prefix):]
 			if prefix+want != host || len(validation.IsDNS1123Subdomain(want)) > 0 {
-				t.Errorf("%q is not the rest after %q in %q", name, prefix, host)
+				t.Errorf("%q is not the rest after prefix %q in %q", name, prefix, host)
 			}
 		default:
 			want = host
@@ -156,25 +156,25 @@ func TestAllowsNode(t *testing.T) {
 		labels map[string]string
 		want   bool
 	}{
-		"everywhere":                                     {nil, here, true},
-		"no terms, a node without labels":                {nil, nil, true},
-		"an empty term matches no node":                  {topologies(nil), here, false},
-		"an empty term, or this cluster":                 {topologies(nil, []string{id, "here"}), here, true},
-		"here":                                           {topologies([]string{id, "here"}), here, true},
-		"elsewhere":                                      {topologies([]string{id, "there"}), here, false},
-		"another cluster, or this one":                   {topologies([]string{id, "there"}, []string{id, "here"}), here, true},
-		"this cluster and another":                       {topologies([]string{id, "here", id, "there"}), here, false},
-		"this zone":                                      {topologies([]string{zone, "eu-1"}), here, true},
-		"another zone":                                   {topologies([]string{zone, "eu-2"}), here, false},
-		"this cluster and this zone":                     {topologies([]string{id, "here", zone, "eu-1"}), here, true},
-		"this cluster and another zone":                  {topologies([]string{id, "here", zone, "eu-2"}), here, false},
-		"a zone, for a node without one":                 {topologies([]string{zone, "eu-1"}), map[string]string{id: "here"}, false},
-		"the empty zone, for a node without one":         {topologies([]string{zone, ""}), map[string]string{id: "here"}, false},
-		"the empty zone, for a node with an empty label": {topologies([]string{zone, ""}), map[string]string{zone: ""}, true},
-		"an invalid label":                               {topologies([]string{"no label", "eu-1"}), here, false},
-		"an invalid label, or this zone":                 {topologies([]string{"no label", "eu-1"}, []string{zone, "eu-1"}), here, true},
-		"several values, one matches":                    {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"eu-2", "eu-1"}}}}}, here, true},
-		"an empty list of values":                        {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone}}}}, here, false},
+		"everywhere":                                   {nil, here, true},
+		"no terms, a node without labels":              {nil, nil, true},
+		"an empty term matches no node":                {topologies(nil), here, false},
+		"an empty term or this cluster":                {topologies(nil, []string{id, "here"}), here, true},
+		"here":                                         {topologies([]string{id, "here"}), here, true},
+		"elsewhere":                                    {topologies([]string{id, "there"}), here, false},
+		"another cluster or this one":                  {topologies([]string{id, "there"}, []string{id, "here"}), here, true},
+		"this cluster and another":                     {topologies([]string{id, "here", id, "there"}), here, false},
+		"this zone":                                    {topologies([]string{zone, "eu-1"}), here, true},
+		"another zone":                                 {topologies([]string{zone, "eu-2"}), here, false},
+		"this cluster and this zone":                   {topologies([]string{id, "here", zone, "eu-1"}), here, true},
+		"this cluster and another zone":                {topologies([]string{id, "here", zone, "eu-2"}), here, false},
+		"a zone, but the node has none":                {topologies([]string{zone, "eu-1"}), map[string]string{id: "here"}, false},
+		"an empty zone, but the node has none":         {topologies([]string{zone, ""}), map[string]string{id: "here"}, false},
+		"an empty zone, and the node's label is empty": {topologies([]string{zone, ""}), map[string]string{zone: ""}, true},
+		"an invalid label key":                         {topologies([]string{"no label", "eu-1"}), here, false},
+		"an invalid label key or this zone":            {topologies([]string{"no label", "eu-1"}, []string{zone, "eu-1"}), here, true},
+		"one of several values matches":                {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"eu-2", "eu-1"}}}}}, here, true},
+		"an empty list of values":                      {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone}}}}, here, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := class(nil)
@@ -183,7 +183,7 @@ func TestAllowsNode(t *testing.T) {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 			if got := allowsNode(host, nil); got != (c.terms == nil) {
-				t.Errorf("got %t without a node", got)
+				t.Errorf("without a node: got %t", got)
 			}
 		})
 	}
@@ -199,6 +199,6 @@ func TestPromisedClass(t *testing.T) {
 		t.Errorf("the class is %+v", got)
 	}
 	if got := PromisedClass(promise, nil); got.AllowedTopologies != nil {
-		t.Errorf("a missing class allows %v", got.AllowedTopologies)
+		t.Errorf("without a current class, the allowed topologies are %v", got.AllowedTopologies)
 	}
 }

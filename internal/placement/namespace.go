@@ -12,9 +12,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// refuseNamespace returns why the member may not have leaves of a host namespace. Leaves may be in
-// a namespace that Xylem created for this host, or that the member's admin handed over to it. A
-// refusal because of the member's namespace ends when that namespace is replaced.
+// refuseNamespace returns why the leaves of a host namespace must not be in the member, or nil.
+// They may be in a namespace that Xylem created for this host, or that the member's admin handed
+// over to this host. A refusal because of the member's namespace ends when that namespace is
+// replaced.
 func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
 		return refusal
@@ -22,25 +23,25 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 	ns := m.Inside.Namespace
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace of another name",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace with another name",
 			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)
 	case holder != m.HostID:
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace of another name; or, when that host has left it, its admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses it, its admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
 			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q of member %[1]q is terminating: Xylem re-creates it when it is gone. If it remains, `kubectl get namespace %[2]s -o yaml` in the member shows what holds it",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q in member %[1]q is terminating: Xylem re-creates it when it is gone. If it remains, `kubectl get namespace %[2]s -o yaml` in the member shows what blocks its deletion",
 			m.Registration, ns.Name)
 	}
 	return nil
 }
 
-// refuseHost returns why the member may not have leaves of a host namespace, regardless of the
-// member's namespace.
+// refuseHost returns why the leaves of a host namespace must not be in the member, regardless of
+// the member's namespace, or nil.
 func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 	name := host.Name
 	if reserved(name) {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem pushes nothing into it in member %q. Use another namespace", name, m.Registration)
+		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem does not push into it in member %q. Use another namespace", name, m.Registration)
 	}
 	why := m.Excludes(host)
 	if why == "" {
@@ -50,8 +51,8 @@ func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 		m.Registration, name, why)
 }
 
-// Excludes reports which rule of spec.namespaces excludes a host namespace; "" if none does, or if
-// the namespace's labels are not known yet.
+// Excludes returns which rule in spec.namespaces excludes a host namespace. It returns "" if none
+// does, or if the namespace's labels are not known yet.
 func (m Member) Excludes(host Namespace) string {
 	is := func(pattern string) bool { return matches(pattern, host.Name) }
 	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
@@ -66,7 +67,8 @@ func (m Member) Excludes(host Namespace) string {
 	return ""
 }
 
-// lacksLabel returns the first missing label of a namespace, ordered by key, or "" if it has all.
+// lacksLabel describes the first required label that a namespace lacks, ordered by key. It returns
+// "" if the namespace has all of them.
 func (r Rules) lacksLabel(has map[string]string) string {
 	for _, key := range slices.Sorted(maps.Keys(r.labels)) {
 		value, found := has[key]
@@ -74,15 +76,15 @@ func (r Rules) lacksLabel(has map[string]string) string {
 		case !found:
 			return fmt.Sprintf("it lacks the label %s=%s of spec.namespaces.matchLabels", key, r.labels[key])
 		case value != r.labels[key]:
-			return fmt.Sprintf("its label %s is %q, and spec.namespaces.matchLabels has %q", key, value, r.labels[key])
+			return fmt.Sprintf("its label %s is %q, but spec.namespaces.matchLabels requires %q", key, value, r.labels[key])
 		}
 	}
 	return ""
 }
 
-// reserved reports whether Kubernetes or Xylem reserves a namespace's name. Objects there have
-// permissions in a member that no tenant of a host may get, so Xylem never pushes to such a namespace,
-// regardless of its labels.
+// reserved reports whether Kubernetes or Xylem reserves a namespace's name. Objects in such a
+// namespace have permissions in a member that no tenant of a host may get, so Xylem never pushes
+// into it, regardless of its labels.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// hosted is a member of host-1 whose registration has these rules for namespaces.
+// hosted returns a member of host-1 whose registration has the given rules for namespaces.
 func hosted(spec v1alpha1.NamespacesSpec) Member {
 	m := MemberOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Namespaces: spec}}, nil)
 	m.HostID = "host-1"
@@ -33,14 +33,14 @@ func TestNamespace(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"absent":    {},
-		"made":      {ns: namespace(func(*corev1.Namespace) {}), usable: true},
-		"handed":    {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
-		"foreign":   {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
-		"another's": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host (xylem.io/host=host-2)"},
-		"deleted":   {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
-		"phase":     {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
-		"foreign, terminating": {
+		"absent":            {},
+		"created by Xylem":  {ns: namespace(func(*corev1.Namespace) {}), usable: true},
+		"handed over":       {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
+		"foreign":           {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
+		"another host's":    {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host (xylem.io/host=host-2)"},
+		"being deleted":     {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
+		"phase Terminating": {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
+		"foreign and being deleted": {
 			ns:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: &now}},
 			reason: v1alpha1.ReasonNamespaceConflict, says: "which this host may not use",
 		},
@@ -102,21 +102,21 @@ func TestNamespaceRules(t *testing.T) {
 		namespace string
 		says      string
 	}{
-		"by default":                        {namespace: "shop"},
-		"default":                           {namespace: "default"},
-		"a service mesh, denied by default": {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
-		"a component, denied by default":    {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
-		"a platform, denied by default":     {namespace: "openshift-monitoring", says: `"openshift*"`},
-		"a name similar to a component's":   {namespace: "cert-managers"},
-		"denied none":                       {spec: denied(), namespace: "istio-system"},
-		"denied by another list":            {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
-		"not denied by another list":        {spec: denied("team-*"), namespace: "istio-system"},
-		"a wildcard in the middle":          {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
-		"too short for the pattern":         {spec: denied("ab*ba"), namespace: "aba"},
-		"everything denied":                 {spec: denied("*"), namespace: "shop", says: `"*"`},
-		"allowed":                           {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
-		"not allowed":                       {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
-		"allowed, and denied by default":    {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
+		"allowed by default":                     {namespace: "shop"},
+		"the namespace default":                  {namespace: "default"},
+		"a service mesh, denied by default":      {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
+		"a component, denied by default":         {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
+		"a platform, denied by default":          {namespace: "openshift-monitoring", says: `"openshift*"`},
+		"a name similar to a component's":        {namespace: "cert-managers"},
+		"an empty deny list":                     {spec: denied(), namespace: "istio-system"},
+		"denied by a custom list":                {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
+		"a custom list replaces the default one": {spec: denied("team-*"), namespace: "istio-system"},
+		"wildcards in the middle":                {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
+		"a name too short for the pattern":       {spec: denied("ab*ba"), namespace: "aba"},
+		"everything denied":                      {spec: denied("*"), namespace: "shop", says: `"*"`},
+		"allowed":                                {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
+		"not allowed":                            {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
+		"allowed, but denied by default":         {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
@@ -139,7 +139,7 @@ func TestNamespaceRules(t *testing.T) {
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
 			m.Inside = &Inside{Namespace: handed}
 			if m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Allowed() {
-				t.Error("the namespace is allowed anyway")
+				t.Error("the namespace is allowed against the rules")
 			}
 		})
 	}
@@ -154,18 +154,18 @@ func TestNamespaceLabels(t *testing.T) {
 		says      string
 		waits     bool
 	}{
-		"no rule":                         {namespace: known(nil)},
-		"no rule, unknown labels":         {namespace: Namespace{Name: "shop"}},
-		"empty rule":                      {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{}}, namespace: known(nil)},
-		"all labels":                      {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments", "tier": "gold", "other": "x"})},
-		"a missing label":                 {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments"}), says: "lacks the label tier=gold of spec.namespaces.matchLabels"},
-		"one differs":                     {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `its label team is "search", and spec.namespaces.matchLabels has "payments"`},
-		"no labels":                       {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(nil), says: "lacks the label team=payments"},
-		"an empty value required":         {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(nil), says: "lacks the label batch="},
-		"an empty value present":          {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(map[string]string{"batch": ""})},
-		"unknown labels":                  {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: Namespace{Name: "shop"}, waits: true},
-		"unknown labels, denied by name":  {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Allow: []string{"team-*"}}, namespace: Namespace{Name: "shop"}, says: "no pattern of spec.namespaces.allow"},
-		"matching labels, denied by name": {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Deny: &[]string{"shop"}}, namespace: known(rule), says: `"shop" of spec.namespaces.deny`},
+		"no required labels": {namespace: known(nil)},
+		"no required labels, and the namespace's labels are unknown": {namespace: Namespace{Name: "shop"}},
+		"an empty set of required labels":                            {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{}}, namespace: known(nil)},
+		"all labels match":                                           {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments", "tier": "gold", "other": "x"})},
+		"one label is missing":                                       {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments"}), says: "lacks the label tier=gold of spec.namespaces.matchLabels"},
+		"one label differs":                                          {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `its label team is "search", but spec.namespaces.matchLabels requires "payments"`},
+		"no labels":                                                  {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(nil), says: "lacks the label team=payments"},
+		"a required label with an empty value is missing":            {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(nil), says: "lacks the label batch="},
+		"a required label with an empty value matches":               {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(map[string]string{"batch": ""})},
+		"the namespace's labels are unknown":                         {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: Namespace{Name: "shop"}, waits: true},
+		"unknown labels, and the name is not allowed":                {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Allow: []string{"team-*"}}, namespace: Namespace{Name: "shop"}, says: "no pattern of spec.namespaces.allow"},
+		"matching labels, but the name is denied":                    {spec: v1alpha1.NamespacesSpec{MatchLabels: rule, Deny: &[]string{"shop"}}, namespace: known(rule), says: `"shop" of spec.namespaces.deny`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)
@@ -196,11 +196,11 @@ func TestRestrictsNamespaces(t *testing.T) {
 		spec v1alpha1.NamespacesSpec
 		want bool
 	}{
-		"default rules":  {},
-		"nothing denied": {spec: v1alpha1.NamespacesSpec{Deny: &[]string{}}},
-		"denied":         {spec: v1alpha1.NamespacesSpec{Deny: &[]string{"team-*"}}, want: true},
-		"allowed":        {spec: v1alpha1.NamespacesSpec{Allow: []string{"team-*"}}, want: true},
-		"labels":         {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}, want: true},
+		"the default rules":  {},
+		"an empty deny list": {spec: v1alpha1.NamespacesSpec{Deny: &[]string{}}},
+		"denied":             {spec: v1alpha1.NamespacesSpec{Deny: &[]string{"team-*"}}, want: true},
+		"allowed":            {spec: v1alpha1.NamespacesSpec{Allow: []string{"team-*"}}, want: true},
+		"labels":             {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := hosted(tc.spec).Rules.RestrictsNamespaces(); got != tc.want {

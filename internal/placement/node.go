@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Admit decides on a Pod that is bound to the node as the node's kubelet would
-// (pkg/kubelet/lifecycle/predicate.go), with the kubelet's reasons and messages. It returns nil if
-// the Pod is admitted. It ignores resource amounts, because the member decides on its capacity.
+// Admit decides on a Pod bound to the node as a kubelet would (pkg/kubelet/lifecycle/predicate.go),
+// with the kubelet's reasons and messages. It returns nil if the Pod is admitted. It ignores
+// resource amounts, because the member decides on its capacity.
 func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
@@ -39,9 +39,9 @@ func rejected(reason, message string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: "Pod was rejected: " + message}
 }
 
-// Schedulable reports whether a scheduler may place the Pod on the node, according to gates,
-// selector and affinity, taints and cordon. It is for schedulers that do not show which node they
-// nominated.
+// Schedulable reports whether a scheduler may place the Pod on the node, according to the Pod's
+// gates, selector, affinity and tolerations, and the node's taints and cordon. It is for schedulers
+// that do not publish the nominated node.
 func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if len(pod.Spec.SchedulingGates) > 0 {
 		return false
@@ -53,7 +53,7 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
 		return false
 	}
-	// The taint of a member that was away may remain briefly after its return.
+	// The member-away taint may remain briefly after the member is reachable again.
 	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
 }
 
@@ -68,7 +68,7 @@ func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	return found
 }
 
-// Toleration returns the toleration of a taint, as YAML in one line.
+// Toleration returns the toleration for a taint, as one line of YAML.
 func Toleration(t corev1.Taint) string {
 	if t.Value == "" {
 		return fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", t.Key, t.Effect)
@@ -82,9 +82,9 @@ func Selects(pod *corev1.Pod, node *corev1.Node) bool {
 	return err == nil && matches
 }
 
-// MayRun reports whether the scheduler may place all of these Pods on the member's virtual node:
-// it is Ready, not cordoned, and suits them. The Node of a member that is away may be Ready, so
-// that its Pods are not evicted.
+// MayRun reports whether the scheduler may place all given Pods on the member's virtual node: the
+// node is Ready and not cordoned, its member is not away, and it suits the Pods. The Node of a
+// member that is away may still be Ready, so that its Pods are not evicted.
 func (m Member) MayRun(pods ...corev1.Pod) bool {
 	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.Away(m.Node) &&
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
@@ -109,8 +109,8 @@ func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
 		case t.Operator == corev1.TolerationOpEqual || t.Operator == "":
 			return t.Value == taint.Value
 		default:
-			// Comparison operators (Lt, Gt) need a feature gate that is off by default: an
-			// unknown toleration tolerates nothing.
+			// The comparison operators (Lt, Gt) need a feature gate that is off by default. A
+			// toleration with an unknown operator tolerates nothing.
 			return false
 		}
 	})

@@ -34,23 +34,23 @@ func TestAdmitAndSchedulable(t *testing.T) {
 		message     string
 		schedulable bool
 	}{
-		"tolerates the taint": {
+		"the Pod tolerates the taint": {
 			spec:        corev1.PodSpec{Tolerations: tolerant},
 			schedulable: true,
 		},
-		"a NoSchedule taint is the scheduler's, not the kubelet's": {
+		"a NoSchedule taint: only the scheduler rejects the Pod": {
 			spec: corev1.PodSpec{},
 		},
-		"selector matches": {
+		"the node selector matches": {
 			spec:        corev1.PodSpec{Tolerations: tolerant, NodeSelector: map[string]string{"kubernetes.io/os": "linux"}},
 			schedulable: true,
 		},
-		"selector does not match": {
+		"the node selector does not match": {
 			spec:    corev1.PodSpec{Tolerations: tolerant, NodeSelector: map[string]string{"kubernetes.io/arch": "arm64"}},
 			reason:  "NodeAffinity",
 			message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
 		},
-		"affinity names the node": {
+		"the affinity names the node": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"kosmos-cluster38"}}},
@@ -58,13 +58,13 @@ func TestAdmitAndSchedulable(t *testing.T) {
 			}}},
 			schedulable: true,
 		},
-		"affinity names another node": {
+		"the affinity names another node": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: labelled(corev1.NodeSelectorRequirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"kosmos-other"}}),
 			}}},
 			reason: "NodeAffinity",
 		},
-		"an affinity that does not parse matches nothing": {
+		"an invalid affinity matches nothing": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 				RequiredDuringSchedulingIgnoredDuringExecution: labelled(corev1.NodeSelectorRequirement{Key: "a", Operator: "Is"}),
 			}}},
@@ -78,28 +78,28 @@ func TestAdmitAndSchedulable(t *testing.T) {
 			reason:  "TaintToleration",
 			message: "gone:NoExecute",
 		},
-		"a NoExecute taint that is tolerated": {
+		"a tolerated NoExecute taint": {
 			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: "Exists"}}},
 			node: func(n *corev1.Node) {
 				n.Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
 			},
 			schedulable: true,
 		},
-		"the key with another value": {
+		"a toleration for another value": {
 			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "false"}}},
 		},
-		"the key with any value": {
+		"a toleration for any value": {
 			spec:        corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Operator: "Exists"}}},
 			schedulable: true,
 		},
-		"the value with any effect": {
+		"a toleration for any effect": {
 			spec:        corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "true"}}},
 			schedulable: true,
 		},
-		"another effect": {
+		"a toleration for another effect": {
 			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "true", Effect: "NoExecute"}}},
 		},
-		"another key": {
+		"a toleration for another key": {
 			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "other", Operator: "Exists"}}},
 		},
 		"a comparison": {
@@ -122,7 +122,7 @@ func TestAdmitAndSchedulable(t *testing.T) {
 			spec: corev1.PodSpec{Tolerations: tolerant},
 			node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		},
-		"cordoned, tolerated": {
+		"cordoned, and the Pod tolerates it": {
 			spec:        corev1.PodSpec{Tolerations: append(tolerant, corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"})},
 			node:        func(n *corev1.Node) { n.Spec.Unschedulable = true },
 			schedulable: true,

@@ -14,26 +14,26 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Member has the properties of a member that placement depends on.
+// Member contains a member's properties on which placement depends.
 type Member struct {
 	mirror.Member
-	// Rules are the rules of its registration.
+	// Rules are the registration's rules.
 	Rules Rules
-	// Node is its virtual node, or nil if it has none.
+	// Node is the virtual node, or nil if the member has none.
 	Node *corev1.Node
-	// Inside has the member's own objects. It is nil if the caller does not know them.
+	// Inside contains the member's own objects. It is nil if the caller cannot read them.
 	Inside *Inside
 }
 
-// Inside has the objects of a member that claims and Pods depend on.
+// Inside contains a member's objects on which claims and Pods depend.
 type Inside struct {
-	// Classes are the names of its StorageClasses.
+	// Classes are the names of the member's StorageClasses.
 	Classes []string
-	// Namespace of the request, or nil if it does not exist yet.
+	// Namespace is the request's namespace in the member, or nil if it does not exist yet.
 	Namespace *corev1.Namespace
 }
 
-// MemberOf returns the member of a registration, as far as the host knows it.
+// MemberOf returns a registration's member, as described by the host's objects.
 func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 	return Member{
 		Member: mirror.Member{Registration: cr.Name, ClusterID: cr.Status.ClusterID, NodeName: cr.NodeName()},
@@ -41,17 +41,17 @@ func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 	}
 }
 
-// Namespace is a namespace of the host.
+// Namespace is a host namespace.
 type Namespace struct {
 	Name string
-	// Labels of the namespace, if it is Known. It may be unknown briefly: the host's cache may have
-	// a new claim or Pod before its namespace.
+	// Labels are the namespace's labels, if Known is set. Known may be false briefly, because the
+	// host's cache may observe a new claim or Pod before its namespace.
 	Labels map[string]string
 	Known  bool
 }
 
-// NamespaceOf returns the namespace with a name from the host's cache, or nil if the cache does not
-// have it.
+// NamespaceOf returns the Namespace with the given name. cached is the namespace in the host's
+// cache, or nil.
 func NamespaceOf(name string, cached *corev1.Namespace) Namespace {
 	if cached == nil {
 		return Namespace{Name: name}
@@ -61,13 +61,13 @@ func NamespaceOf(name string, cached *corev1.Namespace) Namespace {
 
 // Request describes the claim or Pod that Xylem may push to a member.
 type Request struct {
-	// Namespace of the claim or Pod.
+	// Namespace is the host namespace of the claim or Pod.
 	Namespace Namespace
-	// Class of a claim that needs a new volume. It is nil in all other cases.
+	// Class is the class of a claim that needs a new volume. It is nil in all other cases.
 	Class *storagev1.StorageClass
-	// Volume to which a claim is bound in the host, or nil.
+	// Volume is the host PV to which the claim is bound, or nil.
 	Volume *corev1.PersistentVolume
-	// Source from which to create a new volume, or nil.
+	// Source is the data source for a new volume, or nil.
 	Source *datasource.Source
 }
 
@@ -76,10 +76,10 @@ type Answer struct {
 	// Class is the member's class for the volume, and Rule the rule that selected it. Both are
 	// empty if the request names no class.
 	Class, Rule string
-	// Refusal is the reason to refuse the request, or nil.
+	// Refusal is the reason why the request is refused, or nil.
 	Refusal *mirror.Refusal
-	// Waits is set if nothing is refused, but the member's namespace does not exist yet, or a rule
-	// depends on labels of the host's namespace that are not known yet.
+	// Waits is set if the request is not refused, but the member's namespace does not exist yet, or
+	// a rule depends on labels of the host namespace that are not known yet.
 	Waits bool
 }
 
@@ -92,7 +92,7 @@ func (a Answer) ByClass() bool {
 	return a.Refusal != nil && (a.Refusal.Reason == v1alpha1.ReasonClassKeepsOff || a.Refusal.Reason == v1alpha1.ReasonClassNotFound)
 }
 
-// Answer decides whether the member may have the object of a request, and if not, why.
+// Answer decides whether Xylem may push the requested object to the member, and if not, why.
 func (m Member) Answer(q Request) Answer {
 	var a Answer
 	if q.Class != nil {
@@ -112,12 +112,12 @@ func (m Member) Answer(q Request) Answer {
 	return a
 }
 
-// classesLimit is the maximum length, in bytes, of the list of a member's classes in a message.
+// classesLimit is the maximum length in bytes of the list of a member's classes in a message.
 const classesLimit = 512
 
 func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Refusal {
 	switch {
-	case !allowsNode(class, m.Node): // only the scheduler uses it
+	case !allowsNode(class, m.Node): // the member does not enforce host topologies
 		return mirror.Refuse(v1alpha1.ReasonClassKeepsOff, "StorageClass %q excludes member %q by its allowedTopologies. Re-create the Pod on another node, or use another class",
 			class.Name, m.Registration)
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):

@@ -11,15 +11,16 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// choice is one value of an input to the decision, and the reason with which it is refused, or "".
+// choice is one value of an input to the decision, and the reason for which the value is refused,
+// or "".
 type choice[T any] struct {
 	name    string
 	value   T
 	refuses string
 }
 
-// TestAnswer tries all combinations of inputs. If several reasons apply, reasons of the class come
-// first, then reasons of the volume, then reasons of the namespace.
+// TestAnswer tries all combinations of inputs. If several reasons apply, the class's reasons come
+// first, then the volume's, and then the namespace's.
 func TestAnswer(t *testing.T) {
 	const id, zone = v1alpha1.LabelClusterID, "topology.kubernetes.io/zone"
 	storage := []choice[v1alpha1.StorageSpec]{
@@ -46,21 +47,21 @@ func TestAnswer(t *testing.T) {
 		{"no node", nil, "here, in the zone"},
 	}
 	classes := []choice[[]string]{
-		{"not known", nil, ""},
+		{"unknown classes", nil, ""},
 		{"both classes", []string{"ssd", "gp3"}, ""},
 		{"one class", []string{"gp3"}, "ssd"},
 		{"no class", []string{}, "ssd, gp3"},
 	}
 	inside := []choice[*corev1.Namespace]{
 		{"no namespace", nil, ""},
-		{"its namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}, ""},
+		{"the host's namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}, ""},
 		{"a foreign namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, v1alpha1.ReasonNamespaceConflict},
 	}
 	volumes := []choice[*corev1.PersistentVolume]{
 		{"no volume", nil, ""},
 		{"a volume for all members", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, ""},
-		{"a volume of this member", pinned("id38"), "no node"},
-		{"a volume of another member", pinned("id39"), v1alpha1.ReasonVolumeElsewhere},
+		{"a volume in this member", pinned("id38"), "no node"},
+		{"a volume in another member", pinned("id39"), v1alpha1.ReasonVolumeElsewhere},
 	}
 	for _, withClass := range []bool{false, true} {
 		for s, st := range storage {
@@ -121,7 +122,7 @@ func check(t *testing.T, name string, got Answer, class, reason string, waits bo
 	}
 	if reason == "" {
 		if got.Refusal != nil || got.Waits != waits || got.Allowed() == waits {
-			t.Errorf("%s: %+v (%v), want waits: %t", name, got, got.Refusal, waits)
+			t.Errorf("%s: %+v (%v), want no refusal, waits: %t", name, got, got.Refusal, waits)
 		}
 		return
 	}
@@ -130,7 +131,7 @@ func check(t *testing.T, name string, got Answer, class, reason string, waits bo
 		t.Errorf("%s: %+v (%v), want %s", name, got, got.Refusal, reason)
 	}
 	if byClass := reason == v1alpha1.ReasonClassKeepsOff || reason == v1alpha1.ReasonClassNotFound; got.ByClass() != byClass {
-		t.Errorf("%s: by class: %t", name, got.ByClass())
+		t.Errorf("%s: ByClass() = %t", name, got.ByClass())
 	}
 }
 

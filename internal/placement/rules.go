@@ -9,32 +9,31 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 )
 
-// Rules are a registration's rules about what Xylem may push to its member, and how it maps
+// Rules are a registration's rules for what Xylem may push to its member, and for how Xylem maps
 // classes.
 type Rules struct {
-	// classes are the exact rules, from host class to member class. prefix precedes the member
-	// class's name in the names of host classes. It may be empty.
+	// classes are the exact rules, from host class to member class. prefix is the prefix of host
+	// class names before the member class's name. It may be empty.
 	classes map[string]string
 	prefix  string
 	// attributesClasses are the exact rules for VolumeAttributesClasses.
 	attributesClasses map[string]string
 	// snapshotClasses are the exact rules for VolumeSnapshotClasses.
 	snapshotClasses map[string]string
-	// allow has patterns for names of namespaces. A name must match one of them, unless allow is
-	// empty. deny has patterns that a name must not match.
+	// allow contains patterns for namespace names. A name must match one of them, unless allow is
+	// empty. deny contains patterns that a name must not match.
 	allow, deny []string
 	// labels are the labels that a namespace must have.
 	labels map[string]string
-	// restricts is set if the registration itself has rules for namespaces.
+	// restricts is set if the registration itself has namespace rules.
 	restricts bool
-	// sources are the kinds of data sources, with their groups, that the member's populators
-	// support.
+	// sources are the kinds and groups of data sources that the member's populators support.
 	sources []string
-	// adopt are the leaf volumes that, by an admin's consent, claims may request by name.
+	// adopt are the leaf volumes that an admin allows claims to request by name.
 	adopt []string
 }
 
-// RulesOf reads the rules of a registration, including the default ones.
+// RulesOf returns a registration's rules, including the defaults.
 func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
 		classes: exact(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
@@ -56,8 +55,8 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	return rules
 }
 
-// RestrictsNamespaces reports whether a registration has rules for namespaces in addition to the
-// default ones.
+// RestrictsNamespaces reports whether a registration has namespace rules of its own, apart from the
+// defaults.
 func (r Rules) RestrictsNamespaces() bool { return r.restricts }
 
 // exact returns the exact rules, from host class to member class.
@@ -72,7 +71,7 @@ func exact(mappings []v1alpha1.ClassMapping) map[string]string {
 // AdoptsAll in a registration's adopt annotation allows every volume.
 const AdoptsAll = "*"
 
-// Allows reports whether an admin allows claims to have a leaf volume of the member.
+// Allows reports whether an admin allows claims to use the given leaf volume.
 func (r Rules) Allows(volume string) bool {
 	return slices.Contains(r.adopt, AdoptsAll) || slices.Contains(r.adopt, volume)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Source is the data source of a claim in the host. A nil object does not exist.
+// Source is a claim's data source in the host. An object that does not exist is nil.
 type Source struct {
 	// Of identifies the source that the claim names.
 	Of datasource.Source
@@ -31,22 +31,22 @@ type Source struct {
 
 // Location is the location of a claim's source.
 type Location struct {
-	// Record has the member that has the source, and the source's UID. It is zero if there is a
-	// Refusal, and for a populator's source, which may be anywhere.
+	// Record contains the source's member and UID. It is zero if there is a Refusal, and for a
+	// populator's source, which may be anywhere.
 	datasource.Record
 	// LeafVolume and LeafUID identify the leaf PV of a clone's source.
 	LeafVolume string
 	LeafUID    types.UID
-	// LeafSnapshot and LeafContent are the UIDs, in the member, of the VolumeSnapshot to restore
-	// and of its content. LeafHandle is the driver's handle.
+	// LeafSnapshot and LeafContent are the UIDs of the VolumeSnapshot to restore and of its content
+	// in the member. LeafHandle is the driver's handle.
 	LeafSnapshot, LeafContent types.UID
 	LeafHandle                string
-	// Refusal is why no member can create the claim from the source, or nil.
+	// Refusal explains why no member can create the volume from the source. It is nil if one can.
 	Refusal *mirror.Refusal
 }
 
-// Locate finds the member that can create a claim from its source, or the reason why no member can,
-// or cannot yet. It uses only the host's objects.
+// Locate finds the member that can create a claim's volume from its source, or the reason why no
+// member can, or can yet. It uses only the host's objects.
 func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 	if s.Of.Namespace != "" {
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
@@ -96,7 +96,7 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	pv := s.Volume
 	switch {
 	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != s.Claim.UID:
-		return s.notReady("is bound to a volume that the host does not have")
+		return s.notReady("is bound to a volume that does not exist in the host")
 	case hostpv.IsUnfulfilled(pv):
 		return s.notReady("has no disk yet. Create a Pod that uses it: its disk is provisioned then")
 	case hostpv.Releasing(pv):
@@ -107,7 +107,7 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	cluster, leaf, uid, ours := hostpv.LeafOf(pv)
 	if !ours {
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
-			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): only a volume in a member can be cloned there. Use a StorageClass of that driver, or another source",
+			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): only a volume in a member can be cloned there. Use a StorageClass with that driver, or another source",
 			s.Of, pv.Name, driverOf(pv))}
 	}
 	if mismatch := s.mismatch(claim); mismatch != nil {
@@ -117,8 +117,8 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 }
 
 // mismatch returns why a member's provisioner would reject the claim (external-provisioner,
-// getPVCSource). It compares with the source's request, not its capacity, which may be rounded
-// up.
+// getPVCSource). It compares the claim's request with the source's request, not with its capacity,
+// which may be rounded up.
 func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
@@ -136,8 +136,8 @@ func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.Persi
 	return nil
 }
 
-// moved reports that the claim is already in another member than its source. This can happen with a
-// promise whose disk is released with its last Pod.
+// moved returns a refusal if the claim is already placed in a different member than its source.
+// This can happen with a promise that is released when unused.
 func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
@@ -155,7 +155,7 @@ func (s *Source) notReady(format string, args ...any) Location {
 }
 
 func (s *Source) gone(what string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem uses no other source. Delete this claim and create it again from a source that exists", s.Of, what)
+	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem does not use another source. Delete this claim and create it again from a source that exists", s.Of, what)
 }
 
 func (s *Source) noun() string {
@@ -170,7 +170,7 @@ func driverOf(pv *corev1.PersistentVolume) string {
 	return driver
 }
 
-// refuseSource returns why the member cannot create a volume from a source of that kind, or nil.
+// refuseSource returns why the member cannot create a volume from the given kind of source, or nil.
 func (m Member) refuseSource(source *datasource.Source) *mirror.Refusal {
 	switch {
 	case source == nil:

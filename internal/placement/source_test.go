@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// copyOf is a clone of claim golden, with the objects that the host has for it.
+// copyOf returns a clone of the claim golden, and the host's objects for its source.
 func copyOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.PersistentVolumeClaim, *Source) {
 	sized := func(name string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{
@@ -59,38 +59,38 @@ func TestLocate(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"in a member": {},
-		"recorded":    {change: changes{recorded("id38/uid-1")}},
-		"larger than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the source is in a member": {},
+		"the source is recorded":    {change: changes{recorded("id38/uid-1")}},
+		"the claim is larger than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("3Gi")
 		}}},
-		"the source's capacity is larger than its request": {}, // rounded up by its driver
-		"not there":                           {change: changes{noSource}, reason: v1alpha1.ReasonSourceNotReady, says: "does not exist"},
-		"deleted since":                       {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
-		"re-created since it was recorded":    {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
-		"being deleted":                       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"unbound":                             {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
-		"about to be bound":                   {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
-		"Lost":                                {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
-		"its volume does not exist":           {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},
-		"its volume belongs to another claim": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.ClaimRef.UID = "other" }}, reason: v1alpha1.ReasonSourceNotReady},
-		"abandoned": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+		"the source's capacity is larger than its request": {}, // the driver rounded it up
+		"the source does not exist":                        {change: changes{noSource}, reason: v1alpha1.ReasonSourceNotReady, says: "does not exist"},
+		"the recorded source was deleted":                  {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"the recorded source was re-created":               {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
+		"the source is being deleted":                      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"the source is unbound":                            {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
+		"the source is about to be bound":                  {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source is Lost":                               {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
+		"the source's volume does not exist":               {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source's volume belongs to another claim":     {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.ClaimRef.UID = "other" }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source's volume is abandoned": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Volume.Annotations[v1alpha1.AnnotationAbandon] = "true"
 		}}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
-		"a promise without a disk":   {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = promise(s) }}, reason: v1alpha1.ReasonSourceNotReady, says: "no disk yet"},
-		"another driver of the host": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.CSI.Driver = "host.example.com" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
-		"an edited volume":           {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Labels[v1alpha1.LabelClusterID] = "id39" }}, reason: v1alpha1.ReasonDataSourceUnsupported},
-		"smaller than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the source is bound to a promise without a disk": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = promise(s) }}, reason: v1alpha1.ReasonSourceNotReady, says: "no disk yet"},
+		"the source's volume has another driver":          {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.CSI.Driver = "host.example.com" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
+		"the source's volume was edited":                  {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Labels[v1alpha1.LabelClusterID] = "id39" }}, reason: v1alpha1.ReasonDataSourceUnsupported},
+		"the claim is smaller than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with 2Gi or more"},
-		"another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the claim has another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
-		"itself":                     {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Name = "golden" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: "names itself"},
-		"in another namespace":       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `claim "victim/golden"`},
-		"placed there":               {change: changes{recorded("id38/uid-1"), placedIn("id38")}},
-		"placed in another member":   {change: changes{recorded("id38/uid-1"), placedIn("id39")}, reason: v1alpha1.ReasonSourceElsewhere},
-		"promised to another member": {change: changes{recorded("id39/uid-1"), func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Spec.VolumeName = "pvc-mock-x" }}, reason: v1alpha1.ReasonSourceElsewhere},
+		"the claim names itself":                     {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Name = "golden" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: "names itself"},
+		"the source is in another namespace":         {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `claim "victim/golden"`},
+		"the claim is placed in the source's member": {change: changes{recorded("id38/uid-1"), placedIn("id38")}},
+		"the claim is placed in another member":      {change: changes{recorded("id38/uid-1"), placedIn("id39")}, reason: v1alpha1.ReasonSourceElsewhere},
+		"the claim's promise selects another member": {change: changes{recorded("id39/uid-1"), func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Spec.VolumeName = "pvc-mock-x" }}, reason: v1alpha1.ReasonSourceElsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim, source := copyOf(tc.change...)
@@ -113,7 +113,7 @@ func placedIn(cluster string) func(*corev1.PersistentVolumeClaim, *Source) {
 	return func(c *corev1.PersistentVolumeClaim, _ *Source) { c.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// A registration allows sources of populators by listing their kind and group.
+// A registration allows populators' sources by listing their kind and group.
 func TestRefuseSource(t *testing.T) {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
 	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}
@@ -122,15 +122,15 @@ func TestRefuseSource(t *testing.T) {
 		source *datasource.Source
 		reason string
 	}{
-		"none":                         {nil, ""},
-		"a claim":                      {&datasource.Source{Kind: "PersistentVolumeClaim", Name: "c"}, ""},
-		"a snapshot":                   {&datasource.Source{Group: datasource.SnapshotGroup, Kind: datasource.SnapshotKind, Name: "s"}, ""},
-		"listed":                       {&datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}, ""},
-		"another kind":                 {&datasource.Source{Group: "example.com", Kind: "Disk", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"another group":                {&datasource.Source{Group: "example.org", Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"no group":                     {&datasource.Source{Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"in another namespace":         {&datasource.Source{Group: "example.com", Kind: "Image", Namespace: "victim", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
-		"a claim in another namespace": {&datasource.Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "c"}, v1alpha1.ReasonDataSourceUnsupported},
+		"none":                             {nil, ""},
+		"a claim":                          {&datasource.Source{Kind: "PersistentVolumeClaim", Name: "c"}, ""},
+		"a snapshot":                       {&datasource.Source{Group: datasource.SnapshotGroup, Kind: datasource.SnapshotKind, Name: "s"}, ""},
+		"listed":                           {&datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}, ""},
+		"a kind that is not listed":        {&datasource.Source{Group: "example.com", Kind: "Disk", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"a group that is not listed":       {&datasource.Source{Group: "example.org", Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"no group":                         {&datasource.Source{Kind: "Image", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"listed, but in another namespace": {&datasource.Source{Group: "example.com", Kind: "Image", Namespace: "victim", Name: "i"}, v1alpha1.ReasonDataSourceUnsupported},
+		"a claim in another namespace":     {&datasource.Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "c"}, v1alpha1.ReasonDataSourceUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

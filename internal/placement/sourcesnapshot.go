@@ -38,13 +38,13 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 	return s.locateContent(claim)
 }
 
-// held reports whether the snapshot-controller keeps a snapshot that is being deleted for the
-// claims that are created from it.
+// held reports whether the snapshot-controller keeps a deleted snapshot for claims that are being
+// restored from it.
 func (s *Source) held() bool {
 	return s.Content != nil && s.Content.DeletionTimestamp == nil && !mirrorsnapshot.Announced(s.Content)
 }
 
-// locateContent finds the content of the snapshot, which records the location of its leaf.
+// locateContent finds the snapshot's content, which records the location of its leaf.
 func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	from, content := s.Snapshot, s.Content
 	if from.Status == nil || from.Status.BoundVolumeSnapshotContentName == nil || content == nil {
@@ -53,12 +53,12 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	ref := content.Spec.VolumeSnapshotRef
 	switch {
 	case ref.UID != from.UID || ref.Namespace != from.Namespace || ref.Name != from.Name || content.Name != *from.Status.BoundVolumeSnapshotContentName:
-		return s.notReady("is bound to the VolumeSnapshotContent of another one")
+		return s.notReady("is bound to the VolumeSnapshotContent of another VolumeSnapshot")
 	case !mirrorsnapshot.Own(content):
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
-			"the data source of the claim is %s, which is not in a member (driver %q): only a snapshot in a member can be restored there. Use a StorageClass of that driver, or another source", s.Of, content.Spec.Driver)}
+			"the data source of the claim is %s, which is not in a member (driver %q): only a snapshot in a member can be restored there. Use a StorageClass with that driver, or another source", s.Of, content.Spec.Driver)}
 	case mirrorsnapshot.Abandoned(content):
-		return Location{Refusal: s.gone("is one that an admin has abandoned")}
+		return Location{Refusal: s.gone("was abandoned by an admin")}
 	}
 	has := mirrorsnapshot.RecordOf(content)
 	if content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false) || has.Snapshot == "" || has.Content == "" || has.Handle == "" || mirrorsnapshot.PlacedIn(content) == "" {
@@ -73,18 +73,18 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	}
 }
 
-// Replaced describes how a member's snapshot differs from the record. It returns "" if it does not
-// differ. The member's provisioner restores the content to which the leaf is bound, by its handle.
+// Replaced describes how a member's snapshot differs from the record, or returns "". The member's
+// provisioner restores the content to which the leaf is bound, by its handle.
 func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
 	switch bound := leaf.Status; {
 	case leaf.UID != at.LeafSnapshot:
 		return "was replaced"
 	case bound != nil && ptr.Deref(bound.BoundVolumeSnapshotContentName, "") != mirrorsnapshot.ContentName(leaf.UID):
-		return "is bound to another VolumeSnapshotContent than the one that was taken"
+		return "is bound to a different VolumeSnapshotContent than the one that was taken"
 	case content != nil && (content.UID != at.LeafContent || !mirrorsnapshot.Binds(content, leaf.UID)):
-		return "has another VolumeSnapshotContent than the one that was taken"
+		return "has a different VolumeSnapshotContent than the one that was taken"
 	case content != nil && !mirrorsnapshot.Record{Handle: at.LeafHandle}.Names(content):
-		return "names another snapshot of its driver than the one that was taken"
+		return "names a different snapshot of its driver than the one that was taken"
 	}
 	return ""
 }

@@ -16,7 +16,8 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// restoreOf is a claim to restore from snapshot golden, with the objects that the host has for it.
+// restoreOf returns a claim that restores the snapshot golden, and the host's objects for its
+// source.
 func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.PersistentVolumeClaim, *Source) {
 	claim, _ := copyOf()
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To(datasource.SnapshotGroup), Kind: datasource.SnapshotKind, Name: "golden"}
@@ -65,35 +66,35 @@ func TestLocateSnapshot(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"in a member":                        {},
-		"recorded":                           {change: changes{recorded("id38/snap-1")}},
-		"its driver reports no size":         {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
-		"its volume mode is unknown":         {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
-		"the host serves no snapshots":       {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
-		"not there":                          {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `its data source, snapshot "golden": that snapshot does not exist`},
-		"deleted since":                      {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
-		"re-created since it was recorded":   {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
-		"being deleted":                      {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"being deleted, kept for this claim": {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
-		"being deleted with its data":        {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
-		"its deletion is announced":          {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}, reason: v1alpha1.ReasonSourceGone},
-		"no status":                          {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
-		"no content, with the cause": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+		"the snapshot is in a member":                                           {},
+		"the snapshot is recorded":                                              {change: changes{recorded("id38/snap-1")}},
+		"the snapshot's driver reports no size":                                 {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
+		"the snapshot's volume mode is unknown":                                 {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
+		"the host does not serve snapshots":                                     {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
+		"the snapshot does not exist":                                           {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `its data source, snapshot "golden": that snapshot does not exist`},
+		"the recorded snapshot was deleted":                                     {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"the recorded snapshot was re-created":                                  {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
+		"the snapshot is being deleted":                                         {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"the snapshot is being deleted, but kept for this claim":                {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
+		"the snapshot is being deleted with its content":                        {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
+		"the snapshot is being deleted, and its content is marked for deletion": {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}, reason: v1alpha1.ReasonSourceGone},
+		"the snapshot has no status":                                            {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
+		"no content, but an error in the status": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Content, s.Snapshot.Status = nil, &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("no class")}}
 		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use: no class"},
-		"its content belongs to another snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
-		"it names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
+		"the content belongs to another snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another VolumeSnapshot"},
+		"the snapshot names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("forged")
-		}}, reason: v1alpha1.ReasonSourceNotReady, says: "of another one"},
-		"another driver of the host": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "host.example.com" })}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
-		"abandoned":                  {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[v1alpha1.AnnotationAbandon] = "true" })}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
-		"not ready, with the cause": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) {
+		}}, reason: v1alpha1.ReasonSourceNotReady, says: "of another VolumeSnapshot"},
+		"the content has another driver": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "host.example.com" })}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
+		"the snapshot is abandoned":      {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[v1alpha1.AnnotationAbandon] = "true" })}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
+		"not ready, with an error in the content's status": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) {
 			c.Status = &snapshotv1.VolumeSnapshotContentStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("the array is on fire")}}
 		})}, reason: v1alpha1.ReasonSourceNotReady, says: "the array is on fire"},
-		"its handle is not recorded": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeHandle) })}, reason: v1alpha1.ReasonSourceNotReady},
-		"its leaf is not recorded":   {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
-		"smaller than the snapshot":  {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
-		"of another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the snapshot's handle is not recorded":  {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeHandle) })}, reason: v1alpha1.ReasonSourceNotReady},
+		"the snapshot's leaf is not recorded":    {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, v1alpha1.AttributeLeafUID) })}, reason: v1alpha1.ReasonSourceNotReady},
+		"the claim is smaller than the snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = ptr.To[int64](3 << 30) })}, reason: v1alpha1.ReasonSourceMismatch, says: "with 3Gi or more"},
+		"the claim has another volume mode": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with volumeMode Filesystem"},
 		"another volume mode, allowed by an admin": {change: changes{allowed("true"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
@@ -102,11 +103,11 @@ func TestLocateSnapshot(t *testing.T) {
 		"another volume mode, with an invalid annotation": {change: changes{allowed("please"), func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock)
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "snapshot.storage.kubernetes.io/allow-volume-mode-change=true"},
-		"in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},
-		"placed elsewhere": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the snapshot is in another namespace": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Of.Namespace = "victim" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `snapshot "victim/golden"`},
+		"the claim is placed in another member": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Annotations[v1alpha1.AnnotationPlacedIn] = "id39"
 		}}, reason: v1alpha1.ReasonSourceElsewhere, says: `"id38"`},
-		"larger than the snapshot": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
+		"the claim is larger than the snapshot": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("9Gi")
 		}}},
 	} {

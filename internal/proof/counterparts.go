@@ -13,31 +13,30 @@ import (
 )
 
 // askTimeout is the timeout for the reads of all other members. A member that does not respond in
-// time counts as away, and the check is repeated.
+// time is treated as away, and the check is repeated.
 const askTimeout = 5 * time.Second
 
-// Other is another registered member, in which a root may have been placed.
+// Other is another registered member in which a root may have been placed.
 type Other struct {
 	Registration string
 	// Live reads the member, bypassing caches. It is nil while the member has no Link.
 	Live client.Reader
-	// Unrestored returns nil if a live read shows that what the member lacks is not missing
+	// Unrestored returns nil if a live read shows that objects are not missing in the member
 	// because of a restore.
 	Unrestored func(context.Context) error
 }
 
-// Counterparts are the registrations of other members that have a leaf claim of a root, and of
-// those that could not be asked. Both are sorted.
+// Counterparts are the registrations of other members that have a leaf claim for a root, and of
+// members that could not be checked. Both are sorted.
 type Counterparts struct {
 	In, Unasked []string
 }
 
-// Any reports whether another member has a leaf claim of the root, or may have one.
+// Any reports whether another member has, or may have, a leaf claim for the root.
 func (c Counterparts) Any() bool { return len(c.In)+len(c.Unasked) > 0 }
 
-// Counterparts asks, by a live read of its name in each of the other members, whether one has a
-// leaf claim of a root. An error is the end of the context; a member that cannot be read is one
-// that could not be asked.
+// Counterparts checks by live reads whether another member has a leaf claim for a root. It returns
+// an error only if the context ends. A member that cannot be read is one that could not be checked.
 func (p Prover) Counterparts(ctx context.Context, root *corev1.PersistentVolumeClaim, others []Other) (Counterparts, error) {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -63,7 +62,7 @@ func (p Prover) Counterparts(ctx context.Context, root *corev1.PersistentVolumeC
 	return found, ctx.Err()
 }
 
-// counterpartIn reports whether a member has a leaf claim of a root, and whether that is known.
+// counterpartIn reports whether a member has a leaf claim for a root, and whether this is known.
 func (p Prover) counterpartIn(ctx context.Context, root *corev1.PersistentVolumeClaim, other Other) (has, known bool) {
 	if other.Live == nil {
 		return false, false

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Only a member that responds, and was not restored, is proven to have no leaf claim of a root.
+// Only a member that responds and was not restored proves that it has no leaf claim for a root.
 func TestCounterparts(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
 	leafOfRoot := func(change func(*corev1.PersistentVolumeClaim)) *cluster {
@@ -30,12 +30,12 @@ func TestCounterparts(t *testing.T) {
 	}{
 		"the member has no leaf":                      {live: clusterOf()},
 		"the member has a leaf":                       {live: leafOfRoot(same), want: Counterparts{In: []string{"cluster39"}}},
-		"the member has a leaf, and was restored":     {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
+		"the member has a leaf and was restored":      {live: leafOfRoot(same), restored: down, want: Counterparts{In: []string{"cluster39"}}},
 		"the member has its own claim with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) { c.Labels, c.Annotations = nil, nil })},
 		"the member has the leaf of an earlier claim with that name": {live: leafOfRoot(func(c *corev1.PersistentVolumeClaim) {
 			mirror.OriginFor("host-id", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "older"}}).Stamp(c)
 		})},
-		"the member has no leaf, and may have been restored": {live: clusterOf(), restored: down, want: Counterparts{Unasked: []string{"cluster39"}}},
+		"the member has no leaf, but may have been restored": {live: clusterOf(), restored: down, want: Counterparts{Unasked: []string{"cluster39"}}},
 		"the member does not respond":                        {live: &cluster{fails: down}, want: Counterparts{Unasked: []string{"cluster39"}}},
 		"the member has no Link":                             {want: Counterparts{Unasked: []string{"cluster39"}}},
 	} {
@@ -55,7 +55,7 @@ func TestCounterparts(t *testing.T) {
 	}
 }
 
-// The end of the context is not a response of a member.
+// The end of the context is not a member's response.
 func TestCounterpartsEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -29,22 +29,24 @@ const (
 	DeleteContent
 )
 
-// Evidence has the proofs that a destructive write requires. The proofs are fields, in the order of
-// their reads.
+// Evidence contains the proofs that a destructive write requires. The proofs are fields, in the
+// order of their reads.
 type Evidence interface {
-	// Covers implements the function Covers. Nothing outside this package can implement or call it.
+	// Covers implements the function Covers. Only this package and its subpackages can implement or
+	// call it.
 	Covers(witness.Key, Action, client.Object) error
 }
 
-// Covers returns nil if an evidence is for this action and exactly this object, was not used before,
-// and has not expired. It uses up the evidence.
+// Covers returns nil if an Evidence is for this action and exactly this object, was not used
+// before, and has not expired. It uses up the Evidence.
 func Covers(evidence Evidence, action Action, object client.Object) error {
 	return evidence.Covers(witness.Key{}, action, object)
 }
 
 // Destroying is evidence that a volume must be destroyed with its root (I2 a). The host PV has
 // ended, and the root was deleted. If the leaf PV has the stamp of another root, that root was
-// deleted too. For the leaf claim: the leaf PV is the mirrored one, or remains without the claim.
+// deleted too. To delete the leaf claim, the leaf PV must be the mirrored one, or remain without
+// the claim.
 type Destroying struct {
 	Host    HostReleased
 	Root    RootGone
@@ -52,9 +54,9 @@ type Destroying struct {
 	Leaf    LeafVolume
 }
 
-// Keeping is evidence that deleting a leaf claim keeps its data: its root was deleted, and its leaf
-// PV is retained, or bound to another claim. It also proves that no other controller needs the
-// claim: its host PV is for another root (Host), or no host PV represents the volume (None).
+// Keeping is evidence that deleting a leaf claim keeps its data: the root was deleted, and the leaf
+// PV is retained or bound to another claim. It also proves that no other controller needs the
+// claim: the host PV is for another root (Host), or no host PV represents the volume (None).
 type Keeping struct {
 	Host   HostAssigned
 	Root   RootGone
@@ -63,8 +65,8 @@ type Keeping struct {
 	Member MemberCurrent
 }
 
-// Unmirrored is evidence that the host never knew a leaf claim's volume (I2 b): the root was
-// deleted, the leaf PV has no stamp or does not exist, and no host PV represents it.
+// Unmirrored is evidence that a leaf claim's volume was never mirrored to the host (I2 b): the root
+// was deleted, the leaf PV has no stamp or does not exist, and no host PV represents it.
 type Unmirrored struct {
 	Root   RootGone
 	Leaf   LeafVolume
@@ -82,8 +84,8 @@ type Withdrawing struct {
 }
 
 // Releasing is evidence that a promise's disk must be released with its last Pod (I2 c): the
-// promise is marked as releasing. For the leaf PV: no Pod uses the claim. For the leaf claim: the
-// leaf PV has policy Delete, or does not exist.
+// promise is marked as releasing. To set the leaf PV to Delete, no Pod may use the claim. To delete
+// the leaf claim, the leaf PV must have policy Delete or not exist.
 type Releasing struct {
 	Promise HostUnchanged
 	Pods    Unused
@@ -93,7 +95,7 @@ type Releasing struct {
 // Covers implements Evidence.
 func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) error {
 	if e.Host.w == nil || e.Root.w == nil || e.Root.w.UID != rootOf(e.Host.pv) {
-		return witness.Unproven("it is not known that the host PV ended with its root")
+		return witness.Unproven("there is no proof that the host PV ended with its root")
 	}
 	destroys := e.Host.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
@@ -117,7 +119,7 @@ func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) e
 	return witness.Unproven("the evidence is not for a %T", object)
 }
 
-// Kept proves, by live reads, that deleting a leaf claim keeps the volume of a host PV that it
+// Kept proves by live reads that deleting a leaf claim keeps the host PV's volume, which the claim
 // names. The host PV is for the same root as before, and the leaf claim's root was deleted. The
 // leaf PV is retained, bound to another claim, or does not exist.
 func (p Prover) Kept(ctx context.Context, host *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (e Keeping, proven bool, err error) {
@@ -221,9 +223,9 @@ func (l LeafVolume) of(claim *corev1.PersistentVolumeClaim) bool {
 	return l.w != nil && l.name == claim.Spec.VolumeName
 }
 
-// ends reports whether the state of the leaf PV allows deleting the leaf claim. The leaf PV is the
-// one that the host PV represents, and is retained or must be destroyed. Or it is another one that
-// remains without the claim, or does not exist.
+// ends reports whether the state of the leaf PV allows deleting the leaf claim. Either the leaf PV
+// is the one that the host PV represents, and is retained or must be destroyed. Or it is a
+// different PV that remains without the claim, or does not exist.
 func (l LeafVolume) ends(claim *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, destroys bool) bool {
 	switch {
 	case !l.of(claim):

@@ -25,7 +25,7 @@ const (
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 
-// prover returns a Prover of the host, and of an empty member that was never restored.
+// prover returns a Prover for the given host, and for an empty member that was never restored.
 func prover(host client.Reader) Prover {
 	return Prover{
 		Member: here, Host: pages{}, HostLive: host, Cache: pages{}, Live: pages{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
@@ -61,7 +61,7 @@ func leafPV(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*corev1.
 
 func plain(pv *corev1.PersistentVolume) { pv.Labels, pv.Annotations = nil, nil }
 
-// given has valid proofs.
+// given creates valid proofs.
 type given struct {
 	Prover
 	at time.Time
@@ -123,126 +123,126 @@ func TestCovers(t *testing.T) {
 		object   client.Object
 		covers   bool
 	}{
-		"destroy: the leaf PV":                   {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains), true},
-		"destroy: the claim was not deleted":     {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafPV(retains), false},
-		"destroy: the host retains":              {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root()} }, SetDelete, leafPV(retains), false},
-		"destroy: a leaf PV that was re-created": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, recreated), false},
-		"destroy: a foreign leaf PV":             {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, plain), false},
-		"destroy: the stamp of another root":     {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, stampedFor), false},
-		"destroy: the stamp of another deleted root": {func(g given) Evidence {
+		"Destroying: the leaf PV":                   {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains), true},
+		"Destroying: DeleteClaim for a leaf PV":     {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafPV(retains), false},
+		"Destroying: the host PV has policy Retain": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root()} }, SetDelete, leafPV(retains), false},
+		"Destroying: a re-created leaf PV":          {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, recreated), false},
+		"Destroying: a foreign leaf PV":             {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, plain), false},
+		"Destroying: the stamp of another root":     {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, SetDelete, leafPV(retains, stampedFor), false},
+		"Destroying: the stamp of another deleted root": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Stamped: RootGone{g.testify(g.at, "another", "")}}
 		}, SetDelete, leafPV(retains, stampedFor), true},
-		"destroy: no proof that the root was deleted": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}} }, SetDelete, leafPV(retains), false},
-		"destroy: no proof of the host PV":            {func(g given) Evidence { return Destroying{Root: g.root()} }, SetDelete, leafPV(retains), false},
-		"destroy: another root was deleted": {func(g given) Evidence {
+		"Destroying: no proof that the root was deleted": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}} }, SetDelete, leafPV(retains), false},
+		"Destroying: no proof for the host PV":           {func(g given) Evidence { return Destroying{Root: g.root()} }, SetDelete, leafPV(retains), false},
+		"Destroying: another root was deleted": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: RootGone{g.testify(g.at, "another", "")}}
 		}, SetDelete, leafPV(retains), false},
-		"destroy: the leaf claim": {func(g given) Evidence {
+		"Destroying: the leaf claim": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(), true},
-		"destroy: the leaf claim of another root": {func(g given) Evidence {
+		"Destroying: the leaf claim of another root": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(ofAnother), false},
-		"destroy: the leaf claim of another volume": {func(g given) Evidence {
+		"Destroying: the leaf claim of another volume": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(naming), false},
-		"destroy: the host retains, the leaf PV has Delete": {func(g given) Evidence {
+		"Destroying: the host PV has policy Retain, and the leaf PV has Delete": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(), false},
-		"destroy: both retain": {func(g given) Evidence {
+		"Destroying: both PVs have policy Retain": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(retains)}, Root: g.root(), Leaf: g.leaf(leafPV(retains))}
 		}, DeleteClaim, leafClaim(), true},
-		"destroy: a re-created leaf PV with Delete": {func(g given) Evidence {
+		"Destroying: a re-created leaf PV has policy Delete": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(deletes, recreated))}
 		}, DeleteClaim, leafClaim(), false},
-		"destroy: a re-created leaf PV with Retain": {func(g given) Evidence {
+		"Destroying: a re-created leaf PV has policy Retain": {func(g given) Evidence {
 			return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(retains, recreated))}
 		}, DeleteClaim, leafClaim(), true},
-		"destroy: the leaf PV is not read": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafClaim(), false},
-		"keep: by its host PV": {func(g given) Evidence {
+		"Destroying: the leaf PV was not read": {func(g given) Evidence { return Destroying{Host: HostReleased{g.host(deletes)}, Root: g.root()} }, DeleteClaim, leafClaim(), false},
+		"Keeping: the host PV is for another root": {func(g given) Evidence {
 			return Keeping{Host: HostAssigned{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(retains))}
 		}, DeleteClaim, leafClaim(), true},
-		"keep: its host PV represents another": {func(g given) Evidence {
+		"Keeping: the host PV represents another leaf PV": {func(g given) Evidence {
 			return Keeping{Host: HostAssigned{g.host(deletes)}, Root: g.root(), Leaf: g.leaf(leafPV(retains, recreated))}
 		}, DeleteClaim, leafClaim(), false},
-		"keep: not represented": {func(g given) Evidence {
+		"Keeping: no host PV represents the volume": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), None: g.none(byName), Member: g.current()}
 		}, DeleteClaim, leafClaim(), true},
-		"keep: the leaf PV has policy Delete": {func(g given) Evidence {
+		"Keeping: the leaf PV has policy Delete": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"keep: bound to another claim": {func(g given) Evidence {
+		"Keeping: the leaf PV is bound to another claim": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(func(n *NotMirrored) { n.w.UID = "another" }), Member: g.current()}
 		}, DeleteClaim, leafClaim(another), true},
-		"keep: perhaps represented": {func(g given) Evidence {
+		"Keeping: a host PV may represent the volume": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"keep: the member may be restored": {func(g given) Evidence { return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), None: g.none()} }, DeleteClaim, leafClaim(), false},
-		"keep: it sets no policy": {func(g given) Evidence {
+		"Keeping: the member may have been restored": {func(g given) Evidence { return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), None: g.none()} }, DeleteClaim, leafClaim(), false},
+		"Keeping: SetDelete is not allowed": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), None: g.none(), Member: g.current()}
 		}, SetDelete, leafPV(retains), false},
-		"unmirrored": {func(g given) Evidence {
+		"Unmirrored: the leaf claim": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(), g.current()}
 		}, DeleteClaim, leafClaim(), true},
-		"unmirrored: stamped": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(leafPV(deletes)), g.none(), g.current()} }, DeleteClaim, leafClaim(), false},
-		"unmirrored: not a thorough search": {func(g given) Evidence {
+		"Unmirrored: the leaf PV has a stamp": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(leafPV(deletes)), g.none(), g.current()} }, DeleteClaim, leafClaim(), false},
+		"Unmirrored: the host was not searched thoroughly": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(byName), g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"unmirrored: the claim may be of a backup": {func(g given) Evidence {
+		"Unmirrored: the claim may come from a backup": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(restored), g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"unmirrored: bound to another claim": {func(g given) Evidence {
+		"Unmirrored: the leaf PV is bound to another claim": {func(g given) Evidence {
 			return Unmirrored{g.root(), g.leaf(leafPV(deletes, plain)), g.none(), g.current()}
 		}, DeleteClaim, leafClaim(another), false},
-		"unmirrored: no leaf PV": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(nil), g.none(restored), g.current()} }, DeleteClaim, leafClaim(), true},
-		"withdraw: the root was deleted": {func(g given) Evidence {
+		"Unmirrored: the leaf PV does not exist": {func(g given) Evidence { return Unmirrored{g.root(), g.leaf(nil), g.none(restored), g.current()} }, DeleteClaim, leafClaim(), true},
+		"Withdrawing: the root was deleted": {func(g given) Evidence {
 			return Withdrawing{Root: g.root(), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound), true},
-		"withdraw: the root is unchanged": {func(g given) Evidence {
+		"Withdrawing: the root is unchanged": {func(g given) Evidence {
 			return Withdrawing{Seen: RootUnchanged(g.root()), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound), true},
-		"withdraw: the leaf claim of another root": {func(g given) Evidence {
+		"Withdrawing: the leaf claim of another root": {func(g given) Evidence {
 			return Withdrawing{Seen: RootUnchanged(g.root()), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound, ofAnother), false},
-		"withdraw: bound": {func(g given) Evidence {
+		"Withdrawing: the leaf claim is bound": {func(g given) Evidence {
 			return Withdrawing{Root: g.root(), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
-		"withdraw: another claim": {func(g given) Evidence {
+		"Withdrawing: another leaf claim": {func(g given) Evidence {
 			return Withdrawing{Root: g.root(), Made: NothingMade{w: g.testify(g.at, "claim-uid", "")}, Member: g.current()}
 		}, DeleteClaim, leafClaim(unbound, another), false},
-		"withdraw: a volume may be provisioned": {func(g given) Evidence { return Withdrawing{Root: g.root(), Member: g.current()} }, DeleteClaim, leafClaim(unbound), false},
-		"release: the leaf PV": {func(g given) Evidence {
+		"Withdrawing: a volume may have been provisioned": {func(g given) Evidence { return Withdrawing{Root: g.root(), Member: g.current()} }, DeleteClaim, leafClaim(unbound), false},
+		"Releasing: the leaf PV": {func(g given) Evidence {
 			return Releasing{Promise: g.promise(true), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), true},
-		"release: a leaf PV that was re-created": {func(g given) Evidence {
+		"Releasing: a re-created leaf PV": {func(g given) Evidence {
 			return Releasing{Promise: g.promise(true), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains, recreated), false},
-		"release: another claim is unused": {func(g given) Evidence {
+		"Releasing: another claim is unused": {func(g given) Evidence {
 			return Releasing{Promise: g.promise(true), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "other"}}}
 		}, SetDelete, leafPV(retains), false},
-		"release: not marked": {func(g given) Evidence {
+		"Releasing: the promise is not marked": {func(g given) Evidence {
 			return Releasing{Promise: g.promise(false), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), false},
-		"release: Pods are not listed": {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
-		"release: the leaf claim":      {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(), true},
-		"release: no leaf PV":          {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
-		"release: an admin retains it": {func(g given) Evidence {
+		"Releasing: Pods were not listed":       {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
+		"Releasing: the leaf claim":             {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(), true},
+		"Releasing: the leaf PV does not exist": {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
+		"Releasing: an admin set Retain, the leaf claim": {func(g given) Evidence {
 			return Releasing{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(deletes))}
 		}, DeleteClaim, leafClaim(), false},
-		"release: an admin retains it, the leaf PV": {func(g given) Evidence {
+		"Releasing: an admin set Retain, the leaf PV": {func(g given) Evidence {
 			return Releasing{Promise: retained(g.promise(true)), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), false},
-		"release: an admin retains it, the leaf PV has Retain": {func(g given) Evidence {
+		"Releasing: an admin set Retain, and the leaf PV has Retain": {func(g given) Evidence {
 			return Releasing{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(retains))}
 		}, DeleteClaim, leafClaim(), true},
-		"release: the leaf PV is not read":        {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
-		"release: the leaf claim of another root": {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(ofAnother), false},
-		"no proofs: Destroying, a leaf PV":        {func(given) Evidence { return Destroying{} }, SetDelete, leafPV(retains), false},
-		"no proofs: Destroying, a leaf claim":     {func(given) Evidence { return Destroying{} }, DeleteClaim, leafClaim(), false},
-		"no proofs: Keeping":                      {func(given) Evidence { return Keeping{} }, DeleteClaim, leafClaim(), false},
-		"no proofs: Unmirrored":                   {func(given) Evidence { return Unmirrored{} }, DeleteClaim, leafClaim(), false},
-		"no proofs: Withdrawing":                  {func(given) Evidence { return Withdrawing{} }, DeleteClaim, leafClaim(unbound), false},
-		"no proofs: Releasing":                    {func(given) Evidence { return Releasing{} }, DeleteClaim, leafClaim(), false},
+		"Releasing: the leaf PV was not read":       {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
+		"Releasing: the leaf claim of another root": {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(ofAnother), false},
+		"no proofs: Destroying, a leaf PV":          {func(given) Evidence { return Destroying{} }, SetDelete, leafPV(retains), false},
+		"no proofs: Destroying, a leaf claim":       {func(given) Evidence { return Destroying{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Keeping":                        {func(given) Evidence { return Keeping{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Unmirrored":                     {func(given) Evidence { return Unmirrored{} }, DeleteClaim, leafClaim(), false},
+		"no proofs: Withdrawing":                    {func(given) Evidence { return Withdrawing{} }, DeleteClaim, leafClaim(unbound), false},
+		"no proofs: Releasing":                      {func(given) Evidence { return Releasing{} }, DeleteClaim, leafClaim(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prover(pages{})
@@ -252,29 +252,29 @@ func TestCovers(t *testing.T) {
 			}
 			if tc.covers {
 				if err := Covers(e, tc.action, tc.object); !errors.Is(err, ErrUnproven) {
-					t.Errorf("used twice: %v", err)
+					t.Errorf("used twice, error %v", err)
 				}
 			}
 		})
 	}
 }
 
-// A proof counts only for steps that follow within seconds, however long it took. The proofs
-// must be read in the order that the evidence requires.
+// A proof is valid only for steps that follow it within seconds, regardless of how long its read
+// took. The proofs must be read in the order that the Evidence requires.
 func TestProofsExpire(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// took is how long the proof of the host takes. then and last are the pauses after it and
+		// took is how long the host PV's proof takes. then and last are the delays after it and
 		// after the last proof.
 		took, then, last time.Duration
 		disordered       bool
 		covers           bool
 	}{
-		"at once":                    {covers: true},
-		"a list that takes a minute": {took: time.Minute, covers: true},
-		"in time":                    {then: witness.Lifetime, last: witness.Lifetime, covers: true},
-		"the write is too late":      {last: witness.Lifetime + 1},
-		"the next proof is too late": {then: witness.Lifetime + 1},
-		"proofs in the wrong order":  {took: time.Second, disordered: true},
+		"immediately":                   {covers: true},
+		"a read that takes a minute":    {took: time.Minute, covers: true},
+		"just in time":                  {then: witness.Lifetime, last: witness.Lifetime, covers: true},
+		"the write comes too late":      {last: witness.Lifetime + 1},
+		"the next proof comes too late": {then: witness.Lifetime + 1},
+		"proofs in the wrong order":     {took: time.Second, disordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))

@@ -18,10 +18,10 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// RootGone is the proof that the host has no claim with a UID.
+// RootGone is the proof that the host no longer has the claim with a UID.
 type RootGone struct{ w *witness.Witness }
 
-// RootGone proves it by a live read of the claim's name.
+// RootGone proves by a live read that the host has no claim with the given name and UID.
 func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid types.UID) (RootGone, bool, error) {
 	began := p.Clock.Now()
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, root)
@@ -34,12 +34,11 @@ func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid typ
 	return RootGone{p.testify(began, uid, "")}, true, nil
 }
 
-// RootUnchanged is the proof that the fields of a root claim that define its place have not
-// changed.
+// RootUnchanged is the proof that the fields that define a root claim's placement have not changed.
 type RootUnchanged struct{ w *witness.Witness }
 
-// RootUnchanged proves it by a live read of the claim. A cache filled by a lagging API server
-// may lack a placement.
+// RootUnchanged proves by a live read that a root claim's placement has not changed. A cache filled
+// by a lagging API server may lack a placement.
 func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolumeClaim) (RootUnchanged, bool, error) {
 	began := p.Clock.Now()
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(seen))
@@ -54,7 +53,7 @@ func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	return RootUnchanged{p.testify(began, now.UID, now.ResourceVersion)}, true, nil
 }
 
-// HostReleased is the proof that a host PV has ended: the host reports that its claim was deleted.
+// HostReleased is the proof that a host PV has ended because its claim was deleted.
 type HostReleased struct{ hostVolume }
 
 // HostUnchanged is the proof that a host PV has not changed.
@@ -69,8 +68,8 @@ type hostVolume struct {
 	pv *corev1.PersistentVolume
 }
 
-// HostReleased proves, by a live read of the host PV, that it is Released from the expected
-// claim, or has Failed since, has the expected reclaim policy, and is not abandoned.
+// HostReleased proves by a live read that the host PV was Released from the expected claim, or has
+// Failed since then, has the expected reclaim policy, and is not abandoned.
 func (p Prover) HostReleased(ctx context.Context, seen *corev1.PersistentVolume) (HostReleased, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool {
 		return !hostpv.Abandoned(now) && hostpv.Ended(now) && rootOf(now) == rootOf(seen) &&
@@ -79,14 +78,14 @@ func (p Prover) HostReleased(ctx context.Context, seen *corev1.PersistentVolume)
 	return HostReleased{v}, ok, err
 }
 
-// HostUnchanged proves it by a live read of the host PV.
+// HostUnchanged proves by a live read that the host PV has not changed.
 func (p Prover) HostUnchanged(ctx context.Context, seen *corev1.PersistentVolume) (HostUnchanged, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return now.ResourceVersion == seen.ResourceVersion })
 	return HostUnchanged{v}, ok, err
 }
 
-// HostAssigned proves, by a live read of the host PV, that it is for the expected claim, and
-// not abandoned.
+// HostAssigned proves by a live read that the host PV is for the expected claim, and is not
+// abandoned.
 func (p Prover) HostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !hostpv.Abandoned(now) && rootOf(now) == rootOf(seen) })
 	return HostAssigned{v}, ok, err
@@ -104,7 +103,7 @@ func (p Prover) hostVolume(ctx context.Context, seen *corev1.PersistentVolume, s
 	return hostVolume{p.testify(began, now.UID, now.ResourceVersion), now}, true, nil
 }
 
-// rootOf returns the UID of the claim that a host PV is for, or "".
+// rootOf returns the UID of a host PV's claim, or "".
 func rootOf(host *corev1.PersistentVolume) types.UID {
 	if host.Spec.ClaimRef == nil {
 		return ""
@@ -118,14 +117,14 @@ func leafOf(host *corev1.PersistentVolume) types.UID {
 	return uid
 }
 
-// Unused is the proof that no Pod needs the disk of a claim in this member.
+// Unused is the proof that no Pod needs a claim's disk in this member.
 type Unused struct {
 	w     *witness.Witness
 	claim types.NamespacedName
 }
 
-// Unused proves it by a live list of the Pods in the claim's namespace, and by live reads of
-// their nodes.
+// Unused proves by a live list of the Pods in the claim's namespace, and by live reads of their
+// nodes, that no Pod needs the claim's disk in this member.
 func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused, bool, error) {
 	began := p.Clock.Now()
 	pods, err := p.LivePodsOfClaim(ctx, claim)
@@ -163,10 +162,10 @@ func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod
 	return using, nil
 }
 
-// uses reports whether a Pod needs the disk of a claim in this member: it has not finished, and
-// is or may be bound to a node of this member. The cluster that the Pod's node names counts,
-// because the cluster may have had another node under another registration. A node that names
-// no cluster may be this member's. A Pod that is never pushed does not count.
+// uses reports whether a Pod needs a claim's disk in this member: it has not finished, and is, or
+// may be, bound to one of this member's nodes. It compares the cluster that the Pod's node names,
+// because the cluster may have had a different node under another registration. A node that does
+// not name a cluster may belong to this member. Pods that are never pushed do not count.
 func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	switch {
 	case podstatus.Finished(pod), podstatus.KeptOut(pod):
@@ -182,17 +181,17 @@ func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (
 	return cluster == "" || cluster == p.ClusterID, err
 }
 
-// PlacedHere proves, by a live read, that a root is placed in this member. After a restart, a
-// cache filled by a lagging API server can show an old placement, and only placed-in decides
-// who may push (I3).
+// PlacedHere proves by a live read that a root is placed in this member. After a restart, a cache
+// filled by a lagging API server may contain an old placement, and only placed-in decides which
+// member may push (I3).
 func (p Prover) PlacedHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(root))
 	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == p.ClusterID, err
 }
 
-// Promised proves, by a live read, that a promise is assigned to this member and has no disk or, if
-// disk is set, that this leaf PV is still its disk and is not being released. Xylem may have
-// destroyed a disk that is released with its last Pod, while a lagging cache still has it.
+// Promised proves by a live read that a promise is assigned to this member and has no disk. If disk
+// is set, it proves that this leaf PV is still the promise's disk and is not being released. Xylem
+// may have destroyed a disk that is released when unused, while a lagging cache still contains it.
 func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, disk string) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
 	if err != nil || now == nil || now.UID != promise.UID {

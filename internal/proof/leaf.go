@@ -14,16 +14,16 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// LeafVolume is the proof of the state, in the member, of the PV with a leaf PV's name.
+// LeafVolume is the proof for the state of a leaf PV in the member.
 type LeafVolume struct {
 	w       *witness.Witness
 	name    string
-	pv      *corev1.PersistentVolume // nil: none
+	pv      *corev1.PersistentVolume // nil if it does not exist
 	stamped bool
 }
 
-// LeafVolume proves, by a live read of the leaf PV, that wanted accepts it. wanted gets nil if
-// it does not exist.
+// LeafVolume proves by a live read that wanted accepts the leaf PV with the given name. wanted gets
+// nil if the PV does not exist.
 func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1.PersistentVolume) bool) (LeafVolume, bool, error) {
 	began := p.Clock.Now()
 	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
@@ -46,15 +46,15 @@ func Retained(pv *corev1.PersistentVolume) bool {
 	return pv == nil || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// Outlives reports whether a leaf PV remains when a leaf claim that names it is deleted: it is
+// Outlives reports whether a leaf PV remains when a leaf claim that names it is deleted: the PV is
 // retained, or bound to another claim.
 func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return Retained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
 }
 
-// LeafGone proves, by live reads, that neither the leaf PV that a host PV records nor the leaf
-// claim of its root exists, in a member that was not restored. A promise without a disk records
-// no leaf PV.
+// LeafGone proves by live reads that neither the leaf PV that a host PV records nor its root's leaf
+// claim exists, and that the member was not restored. A promise without a disk does not record a
+// leaf PV.
 func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bool, error) {
 	if cluster, name, uid, ours := hostpv.LeafOf(host); ours && cluster == p.ClusterID {
 		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
@@ -79,22 +79,22 @@ func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bo
 	return err == nil, err
 }
 
-// LeafClaimGone proves, by a live read of its name, that the member has no leaf claim of a
-// root. Another object of that name does not count.
+// LeafClaimGone proves by a live read that the member has no leaf claim for a root. Other objects
+// with the root's name do not count.
 func (p Prover) LeafClaimGone(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	return leaf == nil, err
 }
 
-// Unbound proves, by a live read of its name, that no leaf claim of a root is bound.
+// Unbound proves by a live read that no leaf claim for a root is bound.
 func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	return leaf == nil || leaf.Spec.VolumeName == "", err
 }
 
-// Unprovisioned proves that a root has no volume in the member. By live reads, its leaf claim is
-// not bound, and the member has no PV with the name that a provisioner uses. The cache has no PV
-// with another name for it.
+// Unprovisioned proves that a root has no volume in the member. Live reads show that its leaf claim
+// is not bound, and that the member has no PV with the name that a provisioner uses. The cache
+// contains no PV with another name for the leaf claim.
 func (p Prover) Unprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	if err != nil || leaf == nil {
@@ -115,7 +115,7 @@ func (p Prover) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClai
 	key := client.ObjectKeyFromObject(root)
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
 	if err != nil {
-		return nil, fmt.Errorf("prove what the member has of claim %s: %w", key, err)
+		return nil, fmt.Errorf("read the leaf claim of claim %s: %w", key, err)
 	}
 	if leaf == nil || origin.UID != root.UID {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find

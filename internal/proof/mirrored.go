@@ -15,16 +15,16 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// provisionedPrefix is the default prefix of the names of provisioned PVs. The claim's UID
-// follows (external-provisioner: --volume-name-prefix).
+// provisionedPrefix is the default prefix for the names of provisioned PVs. The claim's UID follows
+// (external-provisioner: --volume-name-prefix).
 const provisionedPrefix = "pvc-"
 
-// provisionedName returns the default name of the PV that a provisioner creates for a claim.
-// Name and disk are always the same: a repeated call returns the existing disk.
+// provisionedName returns the default name of the PV that a provisioner creates for a claim. Name
+// and disk are always the same, because a repeated call returns the existing disk.
 func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
 // NotMirrored is the proof that no host PV represents the volume of a leaf claim. If the proof
-// fails, By is a host PV that represents it.
+// fails, By is a host PV that represents the volume.
 type NotMirrored struct {
 	w  *witness.Witness
 	By *corev1.PersistentVolume
@@ -34,13 +34,13 @@ type NotMirrored struct {
 }
 
 // NotMirrored proves, by live reads, that the host has no PV with the handle of the leaf PV that a
-// leaf claim names, regardless of that leaf PV's current UID. A restored member lacks the stamp,
-// and may have the leaf PV with another UID. Then only the host knows that the volume is in use or
-// must be kept. It looks up the host PV by both of its possible names.
+// leaf claim names, regardless of that leaf PV's current UID. In a restored member, the leaf PV may
+// lack the stamp and have another UID. Then only the host's objects show that the volume is in use
+// or must be kept. NotMirrored looks up the host PV by both of its possible names.
 //
-// If thorough is set, as required before destroying data, it also looks for a PV with any other
-// name and for a promise that records the leaf PV, with a paged list of all PVs of the host. It
-// reads the cache first, which can refute but never prove.
+// If thorough is set, as required before destroying data, it also searches for a PV with any other
+// name and for a promise that records the leaf PV, by a paged list of all PVs in the host. It first
+// reads the cache, which can refute but never prove.
 func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeClaim, thorough bool) (NotMirrored, bool, error) {
 	began, leaf := p.Clock.Now(), claim.Spec.VolumeName
 	by, err := p.mirrorOf(ctx, leaf, thorough)
@@ -50,12 +50,13 @@ func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeC
 	return NotMirrored{w: p.testify(began, claim.UID, claim.ResourceVersion), leaf: leaf, thorough: thorough, restored: p.MayBeRestored(claim)}, true, nil
 }
 
-// of reports whether the proof is for the volume of a leaf claim.
+// of reports whether the proof is for a leaf claim's volume.
 func (n NotMirrored) of(claim *corev1.PersistentVolumeClaim) bool {
 	return n.w != nil && n.w.UID == claim.UID && n.leaf == claim.Spec.VolumeName
 }
 
-// mirrorOf returns a host PV that represents a leaf PV, or nil. thorough is as for NotMirrored.
+// mirrorOf returns a host PV that represents a leaf PV, or nil. thorough is the same as for
+// NotMirrored.
 func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*corev1.PersistentVolume, error) {
 	if !thorough {
 		return p.mirrorByName(ctx, leaf)
@@ -85,7 +86,7 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 	return by, nil
 }
 
-// mirrorByName returns the host PV that represents a leaf PV under one of a mirror's two names,
+// mirrorByName returns the host PV that represents a leaf PV and has one of a mirror's two names,
 // or nil.
 func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.PersistentVolume, error) {
 	for _, collides := range []bool{false, true} {
@@ -100,18 +101,19 @@ func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.Persiste
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 }
 
-// NothingMade is the proof that the host represents no volume of an unbound leaf claim: nothing
-// was provisioned, or the result is not mirrored. If the proof fails, By is a host PV that
-// represents a volume of the claim, or nil if the member is about to bind one.
+// NothingMade is the proof that no host PV represents a volume of an unbound leaf claim: nothing
+// was provisioned, or the volume is not mirrored. If the proof fails, By is a host PV that
+// represents the claim's volume, or nil if the member is about to bind one.
 type NothingMade struct {
 	w  *witness.Witness
 	By *corev1.PersistentVolume
 }
 
-// NothingMade proves it by live reads of the host PVs for the claim's root, of the leaf PVs
-// that these record, and of the host PVs that represent a volume created for the claim. A bound
-// claim never becomes unbound, so an unbound claim can have had a volume only if it may come
-// from a backup of the member. In that case, it lists all PVs of both clusters.
+// NothingMade proves by live reads that no host PV represents a volume of an unbound leaf claim. It
+// reads the host PVs for the claim's root, the leaf PVs that these record, and the host PVs that
+// represent a volume created for the claim. A bound claim never becomes unbound, so an unbound
+// claim can have had a volume only if it may come from a backup of the member. In that case, it
+// lists all PVs of both clusters.
 func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
 	began := p.Clock.Now()
 	made, err := index.VolumesForClaim(ctx, p.Cache, claim.UID)
@@ -121,7 +123,7 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 	restored := p.MayBeRestored(claim)
 	if restored {
 		if made, err = p.volumesFor(ctx, claim); err != nil || len(made) > 0 {
-			return NothingMade{}, false, err // the member is about to bind it, and a bound volume gets a stamp
+			return NothingMade{}, false, err // the member is about to bind it, and bound volumes get a stamp
 		}
 	}
 	if by, err := p.mirrorOfRoot(ctx, claim, origin); err != nil || by != nil {
@@ -143,8 +145,8 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 	return NothingMade{w: p.testify(began, claim.UID, claim.ResourceVersion)}, true, nil
 }
 
-// mirrorOfRoot returns a host PV of this member that was created for the leaf claim's root and
-// whose leaf PV may be that of this leaf claim: the leaf PV is missing, or refers to the claim.
+// mirrorOfRoot returns a host PV for this member that was created for the leaf claim's root, and
+// whose leaf PV may belong to this leaf claim: the leaf PV is missing, or refers to the claim.
 func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*corev1.PersistentVolume, error) {
 	hosts, err := index.VolumesOfClaim(ctx, p.Host, origin.Root)
 	if err != nil {
@@ -173,15 +175,15 @@ func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolume
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 }
 
-// endsWith reports whether the data of a host PV are deleted with the claim from which it was
+// endsWith reports whether a host PV's data is deleted with the claim from which the PV was
 // released. root_pv then waits until the leaf claim is gone.
 func endsWith(host *corev1.PersistentVolume, claim types.UID) bool {
 	return hostpv.Ended(host) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 		rootOf(host) == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
 }
 
-// volumesFor returns the member's PVs, from a live list, that were created for a claim or wait
-// to be bound to it.
+// volumesFor returns the member's PVs that were created for a claim or wait to be bound to it, from
+// a live list.
 func (p Prover) volumesFor(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
 	var found []corev1.PersistentVolume

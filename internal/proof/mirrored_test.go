@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// pages serves lists of PVs in pages.
+// pages is a reader that lists PVs in pages.
 type pages struct {
 	client.Reader
 	pages              [][]corev1.PersistentVolume
@@ -75,17 +75,17 @@ func TestNotMirrored(t *testing.T) {
 		by           string
 		err          error
 	}{
-		"nothing":                            {},
-		"other volumes, on two pages":        {live: pages{pages: [][]corev1.PersistentVolume{{other}, {other}}}},
-		"another member's volume":            {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id39/pv-1")}}}},
-		"another driver's":                   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" })}}}},
-		"the plain name of a mirror":         {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1")}}}, by: "pv-1"},
-		"the suffixed name of a mirror":      {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.Name("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.Name("pv-1", "id38", true)},
-		"any other name, on the second page": {live: pages{pages: [][]corev1.PersistentVolume{{other}, {mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
-		"a promise that records it":          {live: pages{pages: [][]corev1.PersistentVolume{{promise}}}, by: "pvc-mock-1"},
-		"the cache has it":                   {cached: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
-		"the host does not respond":          {live: pages{getFails: down}, err: down},
-		"the second page fails":              {live: pages{pages: [][]corev1.PersistentVolume{{other}, {}}, oneFails: down}, err: down},
+		"no volumes":                                     {},
+		"other volumes on two pages":                     {live: pages{pages: [][]corev1.PersistentVolume{{other}, {other}}}},
+		"another member's volume":                        {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id39/pv-1")}}}},
+		"another driver's volume":                        {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" })}}}},
+		"a mirror with the plain name":                   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1")}}}, by: "pv-1"},
+		"a mirror with the suffixed name":                {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.Name("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.Name("pv-1", "id38", true)},
+		"a mirror with another name, on the second page": {live: pages{pages: [][]corev1.PersistentVolume{{other}, {mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
+		"a promise records the leaf PV":                  {live: pages{pages: [][]corev1.PersistentVolume{{promise}}}, by: "pvc-mock-1"},
+		"a mirror that only the cache contains":          {cached: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
+		"the host does not respond":                      {live: pages{getFails: down}, err: down},
+		"the second page fails":                          {live: pages{pages: [][]corev1.PersistentVolume{{other}, {}}, oneFails: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := prover(&tc.live)
@@ -94,10 +94,10 @@ func TestNotMirrored(t *testing.T) {
 			none, proven, err := p.NotMirrored(t.Context(), claim, true)
 			by := none.By
 			if !errors.Is(err, tc.err) || proven != (tc.by == "" && tc.err == nil) {
-				t.Errorf("proven: %t, error %v", proven, err)
+				t.Errorf("proven is %t, error is %v", proven, err)
 			}
 			if by != nil && by.Name != tc.by || by == nil && tc.by != "" {
-				t.Errorf("represented by %v, want %q", by, tc.by)
+				t.Errorf("By is %v, want %q", by, tc.by)
 			}
 		})
 	}

@@ -16,22 +16,22 @@ import (
 // ErrUnproven reports that a write lacks the evidence that it needs.
 var ErrUnproven = witness.ErrUnproven
 
-// Prover reads the host and one member.
+// Prover proves facts by reading the host and one member.
 type Prover struct {
 	mirror.Member
 	// HostLive and Live bypass the caches of the host and the member.
 	HostLive, Live client.Reader
-	// Host and Cache read those caches, which can refute but never prove.
+	// Host and Cache read these caches, which can refute but never prove.
 	Host, Cache client.Reader
 	Clock       clock.PassiveClock
-	// MayBeRestored reports whether an object of the member may come from a backup.
+	// MayBeRestored reports whether an object in the member may come from a backup.
 	MayBeRestored func(metav1.Object) bool
 	// Unrestored returns nil if a live read shows that the member was not restored while this
 	// process ran.
 	Unrestored func(context.Context) error
 }
 
-// testify returns a witness of reads that began at the given time and end now.
+// testify returns a Witness for reads that began at the given time and end now.
 func (p Prover) testify(began time.Time, uid types.UID, version string) *witness.Witness {
 	return witness.New(p.Clock, began, uid, version)
 }
@@ -39,8 +39,8 @@ func (p Prover) testify(began time.Time, uid types.UID, version string) *witness
 // MemberCurrent is the proof that the member was not restored while this process ran.
 type MemberCurrent struct{ w *witness.Witness }
 
-// MemberCurrent proves, by a live read of the member's fence, that the presence or absence of
-// member objects does not come from a backup. Call it after the reads that depend on it.
+// MemberCurrent proves by a live read of the member's fence that the presence or absence of the
+// member's objects does not result from a restore. Call it after the reads that depend on it.
 func (p Prover) MemberCurrent(ctx context.Context) (MemberCurrent, error) {
 	began := p.Clock.Now()
 	if err := p.Unrestored(ctx); err != nil {
@@ -49,5 +49,5 @@ func (p Prover) MemberCurrent(ctx context.Context) (MemberCurrent, error) {
 	return MemberCurrent{p.testify(began, "", "")}, nil
 }
 
-// Witness returns the proof for an evidence of a package below this one.
+// Witness returns the proof, for an Evidence in a subpackage.
 func (m MemberCurrent) Witness() *witness.Witness { return m.w }

@@ -16,10 +16,11 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// SourceHere proves, by live reads of both clusters, that the data source of a root is the recorded
-// one and is in this member. The member's object with its name must be its leaf: a claim bound to
-// its volume, or a ready snapshot. It returns the UID of the source in the host. A member finds a
-// source by name, so another object with that name would put its data into the claim.
+// SourceHere proves by live reads of both clusters that a root's data source is the recorded one
+// and is in this member. The member's object with the source's name must be the source's leaf: a
+// claim bound to the recorded volume, or a ready snapshot. SourceHere returns the source's UID in
+// the host. A member finds a source by name, so another object with that name would put its data
+// into the claim.
 func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (types.UID, bool, error) {
 	source, err := p.sourceOf(ctx, root)
 	if err != nil {
@@ -43,8 +44,8 @@ func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeCla
 	return at.UID, proven, err
 }
 
-// sourceOf reads the host's objects of a root's data source live. It returns nil if the root has no
-// data source.
+// sourceOf reads live the host's objects for a root's data source. It returns nil if the root has
+// no data source.
 func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim) (*placement.Source, error) {
 	of, has := datasource.Of(root)
 	if !has || !of.IsSnapshot() || of.Namespace != "" {
@@ -59,12 +60,12 @@ func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim
 	return s, err
 }
 
-// claimHere proves that the leaf claim with a name is the leaf of the claim to clone, and is bound
-// to its volume.
+// claimHere proves that the leaf claim with the given name is the leaf of the claim to clone, and
+// is bound to its volume.
 func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
 	if err != nil {
-		return false, fmt.Errorf("prove what the member has of claim %s: %w", key, err)
+		return false, fmt.Errorf("read the leaf claim of claim %s: %w", key, err)
 	}
 	if leaf == nil || origin.UID != at.UID || origin.Root != key || leaf.DeletionTimestamp != nil || leaf.Status.Phase != corev1.ClaimBound || leaf.Spec.VolumeName != at.LeafVolume {
 		return false, nil
@@ -73,8 +74,8 @@ func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at plac
 	return volume != nil && volume.UID == at.LeafUID, err
 }
 
-// snapshotHere proves that the leaf VolumeSnapshot with a name is the leaf of the snapshot to
-// restore, and that its content is the recorded one and ready.
+// snapshotHere proves that the leaf VolumeSnapshot with the given name is the leaf of the snapshot
+// to restore, and that its content is the recorded one and is ready.
 func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
 	leaf, err := index.LiveSnapshot(ctx, p.Live, key)
 	if err != nil || leaf == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// cluster serves reads of single objects, by type and name.
+// cluster is a reader that returns single objects by type and name.
 type cluster struct {
 	client.Reader
 	objects map[string]client.Object
@@ -45,15 +45,15 @@ func (c *cluster) Get(_ context.Context, key client.ObjectKey, into client.Objec
 	return nil
 }
 
-// scene has a claim "copy", recorded as a clone of claim "golden", and the related objects of both
-// clusters.
+// scene contains a claim "copy", recorded as a clone of claim "golden", and the related objects in
+// both clusters.
 type scene struct {
 	root, golden, leaf *corev1.PersistentVolumeClaim
 	host, disk         *corev1.PersistentVolume
 }
 
-// A member finds the source of a clone by name. So Xylem creates a clone only if the object with
-// that name is the leaf of the recorded root, and bound to the recorded volume.
+// A member finds a clone's source by name. So Xylem creates a clone only if the object with that
+// name is the leaf of the recorded root, and is bound to the recorded volume.
 func TestSourceHere(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
@@ -62,26 +62,26 @@ func TestSourceHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"as recorded":                             {change: func(*scene) {}, proven: true},
-		"no data source":                          {change: func(s *scene) { s.root.Spec.DataSource = nil }},
-		"not recorded":                            {change: func(s *scene) { s.root.Annotations = nil }},
-		"recorded in another member":              {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"deleted in the host":                     {change: func(s *scene) { s.golden.Name = "gone" }},
-		"re-created in the host":                  {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
-		"being deleted in the host":               {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
-		"not bound in the host":                   {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},
-		"its host PV does not exist":              {change: func(s *scene) { s.host.Name = "gone" }},
-		"no leaf in the member":                   {change: func(s *scene) { s.leaf.Name = "gone" }},
-		"a foreign claim in the member":           {change: func(s *scene) { s.leaf.Labels = nil }},
-		"the leaf of the next root in the member": {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
-		"the stamp of another claim":              {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
-		"being deleted in the member":             {change: func(s *scene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
-		"not bound in the member":                 {change: func(s *scene) { s.leaf.Status.Phase = corev1.ClaimPending }},
-		"bound to another volume in the member":   {change: func(s *scene) { s.leaf.Spec.VolumeName = "pv-2" }},
-		"no leaf volume in the member":            {change: func(s *scene) { s.disk.Name = "gone" }},
-		"a replaced leaf volume in the member":    {change: func(s *scene) { s.disk.UID = "newer" }},
-		"the host does not respond":               {change: func(*scene) {}, host: down, err: down},
-		"the member does not respond":             {change: func(*scene) {}, leaf: down, err: down},
+		"the source matches the record":         {change: func(*scene) {}, proven: true},
+		"no data source":                        {change: func(s *scene) { s.root.Spec.DataSource = nil }},
+		"the source is not recorded":            {change: func(s *scene) { s.root.Annotations = nil }},
+		"recorded in another member":            {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"missing in the host":                   {change: func(s *scene) { s.golden.Name = "gone" }},
+		"re-created in the host":                {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
+		"being deleted in the host":             {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
+		"not bound in the host":                 {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},
+		"the host PV does not exist":            {change: func(s *scene) { s.host.Name = "gone" }},
+		"no leaf in the member":                 {change: func(s *scene) { s.leaf.Name = "gone" }},
+		"a foreign claim in the member":         {change: func(s *scene) { s.leaf.Labels = nil }},
+		"a newer root's leaf in the member":     {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"the leaf is stamped for another claim": {change: func(s *scene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
+		"being deleted in the member":           {change: func(s *scene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
+		"not bound in the member":               {change: func(s *scene) { s.leaf.Status.Phase = corev1.ClaimPending }},
+		"bound to another volume in the member": {change: func(s *scene) { s.leaf.Spec.VolumeName = "pv-2" }},
+		"no leaf volume in the member":          {change: func(s *scene) { s.disk.Name = "gone" }},
+		"a replaced leaf volume in the member":  {change: func(s *scene) { s.disk.UID = "newer" }},
+		"the host does not respond":             {change: func(*scene) {}, host: down, err: down},
+		"the member does not respond":           {change: func(*scene) {}, leaf: down, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sourceScene()

@@ -19,7 +19,7 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// List serves lists of a single name.
+// List returns the objects with a single name.
 func (c *cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if c.fails != nil {
 		return c.fails
@@ -42,8 +42,8 @@ func (c *cluster) List(_ context.Context, into client.ObjectList, options ...cli
 	return meta.SetList(into, found)
 }
 
-// restoreScene has a claim "copy", recorded as a restore of snapshot "golden", and the related
-// objects of both clusters.
+// restoreScene contains a claim "copy", recorded as a restore of snapshot "golden", and the related
+// objects in both clusters.
 type restoreScene struct {
 	root              *corev1.PersistentVolumeClaim
 	golden, leaf      *snapshotv1.VolumeSnapshot
@@ -60,33 +60,33 @@ func TestSnapshotHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"as recorded":                {change: func(*restoreScene) {}, proven: true},
-		"not recorded":               {change: func(s *restoreScene) { s.root.Annotations = nil }},
-		"recorded in another member": {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"placed in another member":   {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
-		"deleted in the host":        {change: func(s *restoreScene) { s.golden.Name = "gone" }},
-		"re-created in the host":     {change: func(s *restoreScene) { s.golden.UID = "newer" }},
-		"its deletion is announced": {change: func(s *restoreScene) {
+		"the source matches the record": {change: func(*restoreScene) {}, proven: true},
+		"the source is not recorded":    {change: func(s *restoreScene) { s.root.Annotations = nil }},
+		"recorded in another member":    {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"placed in another member":      {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
+		"missing in the host":           {change: func(s *restoreScene) { s.golden.Name = "gone" }},
+		"re-created in the host":        {change: func(s *restoreScene) { s.golden.UID = "newer" }},
+		"being deleted in the host, with its deletion announced": {change: func(s *restoreScene) {
 			s.golden.DeletionTimestamp = &metav1.Time{}
 			s.content.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes"
 		}},
-		"not ready in the host":                        {change: func(s *restoreScene) { s.content.Status.ReadyToUse = ptr.To(false) }},
-		"a content of another driver":                  {change: func(s *restoreScene) { s.content.Spec.Driver = "host.example.com" }},
-		"no leaf in the member":                        {change: func(s *restoreScene) { s.leaf.Name = "gone" }},
-		"a foreign snapshot in the member":             {change: func(s *restoreScene) { s.leaf.Labels = nil }},
-		"the leaf of the next root in the member":      {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
-		"the stamp of another snapshot":                {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
-		"replaced in the member":                       {change: func(s *restoreScene) { s.leaf.UID = "newer" }},
-		"being deleted in the member":                  {change: func(s *restoreScene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
-		"bound to another content in the member":       {change: func(s *restoreScene) { s.leaf.Status.BoundVolumeSnapshotContentName = ptr.To("imported") }},
-		"no leaf content in the member":                {change: func(s *restoreScene) { s.leafHeld.Name = "gone" }},
-		"a replaced leaf content in the member":        {change: func(s *restoreScene) { s.leafHeld.UID = "newer" }},
-		"the content of another snapshot":              {change: func(s *restoreScene) { s.leafHeld.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
-		"not ready in the member":                      {change: func(s *restoreScene) { s.leafHeld.Status.ReadyToUse = nil }},
-		"no handle in the member":                      {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = nil }},
-		"the handle of another snapshot in the member": {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = ptr.To("s-2") }},
-		"the host does not respond":                    {change: func(*restoreScene) {}, host: down, err: down},
-		"the member does not respond":                  {change: func(*restoreScene) {}, leaf: down, err: down},
+		"not ready in the host":                     {change: func(s *restoreScene) { s.content.Status.ReadyToUse = ptr.To(false) }},
+		"a content with another driver in the host": {change: func(s *restoreScene) { s.content.Spec.Driver = "host.example.com" }},
+		"no leaf in the member":                     {change: func(s *restoreScene) { s.leaf.Name = "gone" }},
+		"a foreign snapshot in the member":          {change: func(s *restoreScene) { s.leaf.Labels = nil }},
+		"a newer root's leaf in the member":         {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"the leaf is stamped for another snapshot":  {change: func(s *restoreScene) { s.leaf.Annotations[v1alpha1.AnnotationRoot] = "shop/other" }},
+		"replaced in the member":                    {change: func(s *restoreScene) { s.leaf.UID = "newer" }},
+		"being deleted in the member":               {change: func(s *restoreScene) { s.leaf.DeletionTimestamp = &metav1.Time{} }},
+		"bound to another content in the member":    {change: func(s *restoreScene) { s.leaf.Status.BoundVolumeSnapshotContentName = ptr.To("imported") }},
+		"no leaf content in the member":             {change: func(s *restoreScene) { s.leafHeld.Name = "gone" }},
+		"a replaced leaf content in the member":     {change: func(s *restoreScene) { s.leafHeld.UID = "newer" }},
+		"another snapshot's content in the member":  {change: func(s *restoreScene) { s.leafHeld.Annotations[v1alpha1.AnnotationRootUID] = "newer" }},
+		"not ready in the member":                   {change: func(s *restoreScene) { s.leafHeld.Status.ReadyToUse = nil }},
+		"no handle in the member":                   {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = nil }},
+		"another snapshot's handle in the member":   {change: func(s *restoreScene) { s.leafHeld.Status.SnapshotHandle = ptr.To("s-2") }},
+		"the host does not respond":                 {change: func(*restoreScene) {}, host: down, err: down},
+		"the member does not respond":               {change: func(*restoreScene) {}, leaf: down, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := restored()

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// SoleImport proves with a live list of the host's PVs that no PV other than the admin's
-// represents or requests the leaf PV, by its handle or by the record of a promise.
+// SoleImport proves by a live list of the host's PVs that only the admin's PV represents or
+// requests the leaf PV. Other PVs could do so by their handle, and promises by their record.
 func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, leaf string) (bool, error) {
 	sole := true
 	var list corev1.PersistentVolumeList
@@ -24,20 +24,20 @@ func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, l
 		}
 	})
 	if err != nil {
-		return false, fmt.Errorf("prove that no other volume of the host represents %s: %w", leaf, err)
+		return false, fmt.Errorf("prove that no other host PV represents %s: %w", leaf, err)
 	}
 	return sole, nil
 }
 
-// ClaimGone proves with a live read that the member has no claim with a name and UID, so its
-// former owner has released the volume. An empty name matches no claim.
+// ClaimGone proves by a live read that the member has no claim with the given name and UID, so the
+// volume's former owner has released it. An empty name matches no claim.
 func (p Prover) ClaimGone(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
 	if key.Name == "" {
 		return true, nil
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, key)
 	if err != nil {
-		return false, fmt.Errorf("prove that claim %s of the member is gone: %w", key, err)
+		return false, fmt.Errorf("prove that claim %s in the member is gone: %w", key, err)
 	}
 	return claim == nil || claim.UID != uid, nil
 }

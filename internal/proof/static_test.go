@@ -28,16 +28,16 @@ func TestSoleImport(t *testing.T) {
 		sole bool
 		err  error
 	}{
-		"alone":                               {pages{pages: [][]corev1.PersistentVolume{{first}, {asks("other", "id38/disk-8"), asks("there", "id39/disk-7")}}}, true, nil},
-		"a second import, on the second page": {pages{pages: [][]corev1.PersistentVolume{{first}, {asks("second", "id38/disk-7")}}}, false, nil},
-		"a promise records the leaf PV":       {pages{pages: [][]corev1.PersistentVolume{{first, fulfilled}}}, false, nil},
-		"the second page fails":               {pages{pages: [][]corev1.PersistentVolume{{first}, {}}, oneFails: down}, false, down},
+		"the only import":                    {pages{pages: [][]corev1.PersistentVolume{{first}, {asks("other", "id38/disk-8"), asks("there", "id39/disk-7")}}}, true, nil},
+		"a second import on the second page": {pages{pages: [][]corev1.PersistentVolume{{first}, {asks("second", "id38/disk-7")}}}, false, nil},
+		"a promise records the leaf PV":      {pages{pages: [][]corev1.PersistentVolume{{first, fulfilled}}}, false, nil},
+		"the second page fails":              {pages{pages: [][]corev1.PersistentVolume{{first}, {}}, oneFails: down}, false, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Prover{Member: mirror.Member{ClusterID: "id38"}, HostLive: tc.host, Clock: clock.RealClock{}}
 			sole, err := p.SoleImport(t.Context(), &first, "disk-7")
 			if sole != tc.sole || !errors.Is(err, tc.err) {
-				t.Errorf("sole import: %t, %v; want %t, %v", sole, err, tc.sole, tc.err)
+				t.Errorf("got %t, %v; want %t, %v", sole, err, tc.sole, tc.err)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Book has the classes of all members, by registration.
+// Book contains the classes of all members, by registration.
 type Book struct {
 	mu      sync.Mutex
 	members map[string]*noted
@@ -23,32 +23,32 @@ type Book struct {
 }
 
 // grace is how long an offered class must be missing in a connected member before it is no longer
-// offered. A class that is replaced is missing briefly, and deleting the host's class would lose
-// the labels and annotations of other writers. grace also limits the writes to the host that a
+// offered. A class that is being replaced is missing briefly, and deleting the host's class would
+// lose other writers' labels and annotations. grace also limits the writes to the host that a
 // member can cause by creating and deleting classes.
 const grace = 5 * time.Second
 
-// Seen has a member's classes, read from a synced cache.
+// Seen contains a member's classes, read from a synced cache.
 type Seen struct {
 	ClusterID string
-	// Classes by name.
+	// Classes are the member's classes, sorted by name.
 	Classes []Class
-	// Published are the classes that the member offers according to the host's classes, from
-	// before the manager started.
+	// Published are the names of the classes that the member already offered before the manager
+	// started, according to the host's classes.
 	Published []string
 	At        time.Time
 }
 
-// noted is a member's state when it was last seen.
+// noted is a member's last observed state.
 type noted struct {
 	clusterID string
 	// classes are the member's classes and those that are still offered during their grace period.
-	// missing has the times at which the latter disappeared.
+	// missing contains the times at which the latter disappeared.
 	classes []Class
 	missing map[string]time.Time
-	// offered are the names that were selected last.
+	// offered are the names of the classes that were last selected.
 	offered map[string]bool
-	// selected is the selection for the registration with this uid and generation.
+	// selected is the selection for the registration with the UID uid at the given generation.
 	selected   *selection
 	uid        types.UID
 	generation int64
@@ -57,8 +57,8 @@ type noted struct {
 // NewBook creates an empty Book.
 func NewBook() *Book { return &Book{members: map[string]*noted{}} }
 
-// Note records a member's classes. It reports whether they have changed, and after which time
-// the caller must call it again even without a change; 0 means never.
+// Note records a member's classes. It reports whether the classes have changed, and after which
+// time the caller must call Note again even without a change; 0 means never.
 func (b *Book) Note(registration string, seen Seen) (news bool, again time.Duration) {
 	if news, again = b.note(registration, seen); news {
 		// The enqueued controllers read the book.
@@ -88,7 +88,7 @@ func (b *Book) note(registration string, seen Seen) (news bool, again time.Durat
 	return true, again
 }
 
-// next returns the new state, and the time after which it must be computed again.
+// next returns the new state, and the time after which the state must be computed again.
 func (n *noted) next(seen Seen) (*noted, time.Duration) {
 	is := &noted{clusterID: seen.ClusterID, classes: slices.Clone(seen.Classes), missing: map[string]time.Time{}, offered: n.offered}
 	var again time.Duration
@@ -121,8 +121,8 @@ func (b *Book) Forget(registration string) {
 	delete(b.members, registration)
 }
 
-// selectionOf returns the selection for a registration, or false if its member was not seen
-// since the manager started. It computes the selection again when member or registration have
+// selectionOf returns the selection for a registration, or false if its member was not observed
+// since the manager started. It recomputes the selection when the member or the registration has
 // changed.
 func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
 	b.mu.Lock()
@@ -141,13 +141,12 @@ func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) 
 	return n.selected, true
 }
 
-// Offers enqueues the requests that represent a registration whenever the classes of its member
-// change.
+// Offers enqueues the requests for a registration whenever its member's classes change.
 func (b *Book) Offers(requests route.ByName) source.Source { return b.offers.SourceOf(requests) }
 
-// Changes enqueues a request with a registration's name whenever the classes of its member, or
-// the rulings on them, change.
+// Changes enqueues a request with a registration's name whenever its member's classes, or the
+// rulings on them, change.
 func (b *Book) Changes() source.Source { return b.changes.Source() }
 
-// Ruled enqueues the controllers that report the rulings on a registration's classes.
+// Ruled enqueues the controllers that report rulings on a registration's classes.
 func (b *Book) Ruled(registration string) { b.changes.Wake(registration) }

@@ -9,14 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Class is the part of a member's StorageClass that matters for its reflection.
+// Class contains the fields of a member's StorageClass that affect its reflection.
 type Class struct {
 	Name   string
 	Labels map[string]string
 	Terms
 }
 
-// Terms are the fields on which members must agree to offer one class together.
+// Terms are the fields on which members must agree to offer the same class.
 type Terms struct {
 	Policy  corev1.PersistentVolumeReclaimPolicy
 	Expands bool
@@ -26,8 +26,8 @@ func (t Terms) String() string {
 	return fmt.Sprintf("reclaimPolicy %s, allowVolumeExpansion %t", t.Policy, t.Expands)
 }
 
-// ClassOf converts a member's StorageClass. It returns false if the name or the policy is
-// invalid, which an API server does not allow.
+// ClassOf converts a member's StorageClass. It returns false if the name or the policy is invalid,
+// which a correct API server does not allow.
 func ClassOf(class *storagev1.StorageClass) (Class, bool) {
 	c := Class{Name: class.Name, Labels: class.Labels, Terms: termsOf(class)}
 	known := c.Policy == corev1.PersistentVolumeReclaimDelete || c.Policy == corev1.PersistentVolumeReclaimRetain

@@ -1,14 +1,14 @@
-// Package reflection decides which classes of members are published in the host under their own
-// names. Book has the members' classes as last read from a synced cache. A View compares them with
-// registrations and host classes, and decides for each class which registrations offer it and what
-// the host's class should be. The package writes nothing and does not block: the controller
-// reflected_class acts on its decisions, and cluster_registration reports which classes are not
+// Package reflection decides which member classes are published in the host under their own names.
+// Book contains the members' classes as last read from a synced cache. A View compares them with
+// registrations and host classes, and decides for each class which registrations offer it and how
+// the host class should look. The package writes nothing and does not block: the reflected_class
+// controller acts on its decisions, and cluster_registration reports which classes are not
 // published.
 //
-// For a member that was not connected since the manager started, the host's own class is the
-// evidence: its labels offered-by.xylem.io/<registration>, with the member's ID among its
-// topologies. So a member that is away keeps its offers, and a missing list removes no class. Xylem
-// records a member's classes at most every two seconds, however often they change (I7).
+// For a member that was not connected since the manager started, Xylem uses the host class instead:
+// its labels offered-by.xylem.io/<registration>, if the member's ID is among its topologies. So a
+// member that is away keeps its offers, and a missing list does not remove classes. Xylem records a
+// member's classes at most every two seconds, regardless of how often they change (I7).
 //
 //   - The oldest registration that offers a name decides on policy and expansion. A
 //     registration that differs has a conflict.

@@ -13,11 +13,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
-// label returns the label of a host class that a registration offers.
+// label returns the label that marks a host class as offered by a registration.
 func label(registration string) string { return v1alpha1.LabelOfferedByPrefix + registration }
 
-// Ours reports whether a host class was reflected, by its provisioner and both kinds of labels.
-// An admin who removes either kind takes the class over.
+// Ours reports whether Xylem reflected a host class, according to its provisioner and both kinds of
+// labels. An admin can take over the class by removing either kind.
 func Ours(class *storagev1.StorageClass) bool {
 	if !hostclass.Own(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return false
@@ -30,7 +30,7 @@ func Ours(class *storagev1.StorageClass) bool {
 	return false
 }
 
-// keptBy returns the terms that a registration offers according to the host's class alone.
+// keptBy returns the terms that a registration offers according to the host class alone.
 func keptBy(cr *v1alpha1.ClusterRegistration, host *storagev1.StorageClass) (Terms, bool) {
 	if host == nil || !Ours(host) || host.Labels[label(cr.Name)] == "" || !slices.Contains(clustersOf(host), cr.Status.ClusterID) {
 		return Terms{}, false
@@ -51,8 +51,8 @@ func clustersOf(class *storagev1.StorageClass) []string {
 	return ids
 }
 
-// HostClass returns the host's class for a ruling, based on the existing one, or new if that is
-// nil. It keeps the labels and annotations of other writers.
+// HostClass returns the host class for a ruling, based on the existing class, or a new one if that
+// is nil. It keeps other writers' labels and annotations.
 func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if has != nil {
@@ -84,8 +84,9 @@ func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storage
 	return class
 }
 
-// Changeable reports whether an update can change one class into the other. These fields are
-// immutable (k8s.io/kubernetes/pkg/apis/storage/validation, ValidateStorageClassUpdate).
+// Changeable reports whether an update can change one class into the other. The fields that it
+// compares are immutable (k8s.io/kubernetes/pkg/apis/storage/validation,
+// ValidateStorageClassUpdate).
 func Changeable(before, after *storagev1.StorageClass) bool {
 	return before.Provisioner == after.Provisioner && equality.Semantic.DeepEqual(before.Parameters, after.Parameters) &&
 		equality.Semantic.DeepEqual(before.ReclaimPolicy, after.ReclaimPolicy) &&

@@ -19,7 +19,7 @@ import (
 
 const retain, del = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
 
-// registration returns registration n, of cluster id-n. A lower number is older.
+// registration returns registration n for cluster id-n. A lower number is older.
 func registration(n int, change ...func(*v1alpha1.ClusterRegistration)) v1alpha1.ClusterRegistration {
 	cr := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
 		Name: fmt.Sprintf("m%d", n), UID: types.UID(fmt.Sprint(n)), Generation: 1, CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0)),
@@ -53,7 +53,7 @@ func class(name string, policy corev1.PersistentVolumeReclaimPolicy, expands boo
 	return Class{Name: name, Labels: map[string]string{"tier": name}, Terms: Terms{policy, expands}}
 }
 
-// published returns the host's class that these registrations offer.
+// published returns the host class that the given registrations offer.
 func published(name string, terms Terms, by ...int) *storagev1.StorageClass {
 	ruling := Ruling{Terms: terms}
 	for _, n := range by {
@@ -81,30 +81,30 @@ func TestRule(t *testing.T) {
 		host     *storagev1.StorageClass
 		by       []string
 		terms    Terms
-		problems map[string]string // by registration: a part of the message
+		problems map[string]string // parts of the messages, by registration
 	}{
-		"offered":                      {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
-		"not selected":                 {view: view(map[int][]Class{1: fast}, r(1, off))},
-		"leaving":                      {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
-		"no registration":              {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
-		"the member has no such class": {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
-		"no matching label":            {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
-		"selected":                     {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
-		"both registrations agree, the older one first":      {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"the policy of the older registration":               {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
-		"growth differs":                                     {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
-		"the third agrees":                                   {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"reflection disabled in the older registration":      {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
-		"the host's own class":                               {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
-		"away since the start, offered before":               {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
-		"away since the start, never offered":                {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
-		"away since the start, no class in the host":         {view: view(nil, r(1))},
-		"away since the start, reflection disabled":          {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
-		"away since the start, another registration agrees":  {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"away since the start, another registration differs": {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
-		"another cluster with that name":                     {view: view(map[int][]Class{1: fast}, r(1, otherCluster)), host: published("fast", Terms{del, true}, 1)},
-		"a rule that maps the name to another class":         {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
-		"a rule that maps the name to itself":                {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"offered":                                             {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
+		"reflection is disabled":                              {view: view(map[int][]Class{1: fast}, r(1, off))},
+		"the registration is being deleted":                   {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
+		"no registration":                                     {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
+		"the member has no such class":                        {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
+		"the selector does not match the class":               {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
+		"the selector matches the class":                      {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"both registrations agree: the older one is first":    {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"the policies differ: the older registration decides": {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
+		"allowVolumeExpansion differs":                        {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false in this member"}},
+		"the third registration agrees with the first":        {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"reflection is disabled in the older registration":    {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
+		"the host's own class has the name":                   {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
+		"away since the start: offered before":                {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
+		"away since the start: never offered":                 {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
+		"away since the start: no class in the host":          {view: view(nil, r(1))},
+		"away since the start: reflection is disabled":        {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
+		"away since the start: another registration agrees":   {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"away since the start: another registration differs":  {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
+		"the registration now has another cluster":            {view: view(map[int][]Class{1: fast}, r(1, otherCluster)), host: published("fast", Terms{del, true}, 1)},
+		"a rule that maps the name to another class":          {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
+		"a rule that maps the name to itself":                 {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.view.Rule("fast", c.host)
@@ -123,7 +123,7 @@ func TestRule(t *testing.T) {
 			}
 			for registration, part := range c.problems {
 				if !strings.Contains(got.Problems[registration].Message, part) {
-					t.Errorf("the problem of %s is %q, want a message with %q", registration, got.Problems[registration].Message, part)
+					t.Errorf("the problem for %s is %q, want a message with %q", registration, got.Problems[registration].Message, part)
 				}
 			}
 		})
@@ -149,12 +149,12 @@ func TestSummarize(t *testing.T) {
 		says      []string
 		published int
 	}{
-		"all":                    {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
-		"none":                   {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
-		"as many as the maximum": {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
+		"all classes are published":                   {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
+		"no classes":                                  {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
+		"as many as the maximum":                      {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
 		"one more than the maximum: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"omits 1 class,", "c003"}, 3},
-		"many more": {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
-		"a registration from before the maximum existed": {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
+		"many more than the maximum":                  {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
+		"a registration without the maximum field":    {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
 		"unselected classes do not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			selecting("tier", "c003")(cr)
@@ -162,11 +162,11 @@ func TestSummarize(t *testing.T) {
 		"mapped classes do not count": {many(2), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
-		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a class of that name in the host means class "x" here (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
-		"a name with the prefix":                 {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`means class "x" here (by prefix "virtual-disk-"`}, 0},
-		"an invalid selector":                    {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
-		"the host has its own class of the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
-		"more problems than a message can name":  {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
+		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a host class with that name maps to class "x" in the member (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
+		"a name with the prefix":                   {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by prefix "virtual-disk-"`}, 0},
+		"an invalid selector":                      {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
+		"the host has its own class with the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
+		"more problems than a message can name":    {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := registration(1)
@@ -189,17 +189,17 @@ func TestSummarize(t *testing.T) {
 				}
 			}
 			if len(message) > 32768 {
-				t.Errorf("a condition's message may have 32768 bytes, got %d", len(message))
+				t.Errorf("the message has %d bytes, but a condition's message may have at most 32768", len(message))
 			}
 		})
 	}
 	cr := registration(1)
 	if _, known := view(nil, cr).Summarize(&cr, nil); known {
-		t.Error("Summarize returned a summary of a member that was never seen")
+		t.Error("Summarize returned a summary for a member that was never observed")
 	}
 }
 
-// Xylem computes the selection again when the registration or the member changes.
+// The selection is recomputed when the registration or the member changes.
 func TestSelectionIsCurrent(t *testing.T) {
 	cr := registration(1)
 	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
@@ -220,16 +220,16 @@ func TestSelectionIsCurrent(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"at first", func() {}, []string{"a", "b"}},
+		{"first selection", func() {}, []string{"a", "b"}},
 		{"the selector changes", func() { selecting("tier", "b")(&cr); cr.Generation++ }, []string{"b"}},
 		{"the registration is re-created", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
 		{"the member changes", func() {
 			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
 		}, []string{"a", "b", "c"}},
-		{"some time has passed", func() {
+		{"the grace period has passed", func() {
 			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
 		}, []string{"c"}},
-		{"another cluster is recorded", func() { cr.Status.ClusterID = "later" }, nil},
+		{"the registration records another cluster", func() { cr.Status.ClusterID = "later" }, nil},
 		{"the member is removed", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
 	} {
 		step.do()
@@ -239,7 +239,7 @@ func TestSelectionIsCurrent(t *testing.T) {
 	}
 }
 
-// Note reports only changes, so that it enqueues no controller without need.
+// Note reports only changes, so that it does not enqueue controllers unnecessarily.
 func TestNoteReportsChanges(t *testing.T) {
 	book := NewBook()
 	for _, step := range []struct {
@@ -247,11 +247,11 @@ func TestNoteReportsChanges(t *testing.T) {
 		classes       []Class
 		want          bool
 	}{
-		{"first seen, without classes", "id", nil, true},
-		{"seen again, without classes", "id", nil, false},
+		{"first observation, without classes", "id", nil, true},
+		{"second observation, without classes", "id", nil, false},
 		{"a class", "id", []Class{class("a", del, true)}, true},
 		{"the same class", "id", []Class{class("a", del, true)}, false},
-		{"expansion no longer allowed", "id", []Class{class("a", del, false)}, true},
+		{"expansion is no longer allowed", "id", []Class{class("a", del, false)}, true},
 		{"another cluster", "later", []Class{class("a", del, false)}, true},
 	} {
 		if got, _ := book.Note("m1", Seen{ClusterID: step.cluster, Classes: step.classes}); got != step.want {
@@ -260,7 +260,7 @@ func TestNoteReportsChanges(t *testing.T) {
 	}
 }
 
-// A class that is missing briefly is still offered, and a new class displaces no other.
+// A class that is missing briefly is still offered, and a new class does not displace others.
 func TestOffersLast(t *testing.T) {
 	one := func(terms Terms) []Class { return []Class{{Name: "b", Terms: terms}} }
 	first, other := Terms{del, true}, Terms{retain, true}
@@ -291,18 +291,18 @@ func TestOffersLast(t *testing.T) {
 			{time.Second, nil, nil, false, grace - time.Second, offers{"b": first}},
 			{grace - time.Second, nil, nil, true, 0, offers{}},
 		},
-		"deleted twice: the grace period restarts": {
+		"deleted twice: a new grace period": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
 			{grace, nil, nil, false, grace, offers{"b": first}},
 		},
-		"deleted, other classes created": {
+		"deleted, and another class is created": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, []Class{{Name: "a", Terms: other}}, nil, true, grace, offers{"b": first}},
 			{grace, []Class{{Name: "a", Terms: other}}, nil, true, 0, offers{"a": other}},
 		},
-		"without an offer, removed immediately": {
+		"a class that is not offered is removed immediately": {
 			{0, []Class{{Name: "b", Terms: first}, {Name: "c", Terms: first}}, nil, true, 0, offers{"b": first}},
 			{time.Second, one(first), nil, true, 0, offers{"b": first}},
 		},
@@ -310,10 +310,10 @@ func TestOffersLast(t *testing.T) {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Second, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, nil, true, 0, offers{"b": first}},
 		},
-		"offered before the manager started": {
+		"offered before the manager started: it keeps its offer": {
 			{0, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, []string{"b"}, true, 0, offers{"b": first}},
 		},
-		"deleted before the manager starts": {
+		"deleted before the manager started: no grace period": {
 			{0, []Class{{Name: "a", Terms: other}}, []string{"b"}, true, 0, offers{"a": other}},
 		},
 	} {
@@ -356,7 +356,7 @@ func TestClassOf(t *testing.T) {
 		ok    bool
 	}{
 		"defaults": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Class{Name: "a", Terms: Terms{del, false}}, true},
-		"all set": {
+		"all fields set": {
 			storagev1.StorageClass{
 				ObjectMeta:    metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
 				ReclaimPolicy: ptr.To(retain), AllowVolumeExpansion: ptr.To(true),

@@ -19,20 +19,20 @@ type View struct {
 
 // Ruling is the decision on one class name.
 type Ruling struct {
-	// Offering are the registrations that offer the class together, the oldest first. Terms are the
-	// terms on which they agree. If no registration offers it, the class must not exist.
+	// Offering are the registrations that offer the class, the oldest first. Terms are the terms on
+	// which they agree. If no registration offers the class, it must not exist.
 	Offering []Offering
 	Terms    Terms
-	// Problems of registrations that do not offer a class that they selected.
+	// Problems explain why registrations do not offer a class that they select, by registration.
 	Problems map[string]Problem
 }
 
 // Offering is a registration that offers a class.
 type Offering struct{ Registration, ClusterID string }
 
-// Rule decides on a class name. host is the host's class of that name, or nil. The oldest
-// registration that offers the name decides on its terms, and those that agree offer it too. No
-// registration offers the name of a class that Xylem did not create.
+// Rule decides on a class name. host is the host class with that name, or nil. The oldest
+// registration that offers the name determines the terms, and registrations that agree offer it
+// too. If Xylem did not create the host class, no registration offers the name.
 func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	ruling := Ruling{Problems: map[string]Problem{}}
 	for _, cr := range v.byAge() {
@@ -41,10 +41,10 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 		case !offers:
 		case host != nil && !Ours(host):
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q: the host has a class of that name, which Xylem did not create and leaves alone", name)}
+				"class %q: the host has a class with that name, which Xylem did not create and does not change", name)}
 		case len(ruling.Offering) > 0 && terms != ruling.Terms:
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q: it has %s here, and %s in member %q, which was registered first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
+				"class %q: it has %s in this member, but %s in member %q, which was registered first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
 		default:
 			ruling.Terms = terms
 			ruling.Offering = append(ruling.Offering, Offering{cr.Name, cr.Status.ClusterID})
@@ -53,8 +53,8 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	return ruling
 }
 
-// offer returns the terms on which a registration offers a name, if it does. If its member was
-// not seen yet, the host's class decides.
+// offer returns the terms on which a registration offers a name, if it does. If its member was not
+// observed yet, the host class decides.
 func (v View) offer(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) (Terms, bool) {
 	if !Reflects(cr) {
 		return Terms{}, false
@@ -87,8 +87,8 @@ func Reflects(cr *v1alpha1.ClusterRegistration) bool {
 	return cr.Spec.Storage.Reflect.Enabled && cr.DeletionTimestamp == nil && cr.Status.ClusterID != ""
 }
 
-// Names returns the sorted names that a registration offers, or offers according to the host's
-// classes. A change of the registration may change their rulings.
+// Names returns the sorted names of classes that a registration offers, or that it offers according
+// to the host classes. A change of the registration may change the rulings on them.
 func (v View) Names(registration string, host []storagev1.StorageClass) []string {
 	names := PublishedFor(registration, host)
 	for i := range v.Registrations {
@@ -105,8 +105,8 @@ func (v View) Names(registration string, host []storagev1.StorageClass) []string
 	return slices.Compact(names)
 }
 
-// PublishedFor returns the names of the host's classes that, by their labels, a registration
-// offers.
+// PublishedFor returns the names of the host classes that a registration offers according to their
+// labels.
 func PublishedFor(registration string, host []storagev1.StorageClass) []string {
 	var names []string
 	for i := range host {
@@ -117,7 +117,7 @@ func PublishedFor(registration string, host []storagev1.StorageClass) []string {
 	return names
 }
 
-// Summary is the part of a registration's status about its classes.
+// Summary is the part of a registration's status that describes its classes.
 type Summary struct {
 	// Published are the names of the published classes, sorted.
 	Published []string
@@ -125,8 +125,8 @@ type Summary struct {
 	Problems []Problem
 }
 
-// Summarize summarizes the rulings on a registration's classes. It returns false until its
-// member was seen. host returns the host's class of a name, or nil.
+// Summarize summarizes the rulings on a registration's classes. It returns false until the member
+// was observed. host returns the host class with a name, or nil.
 func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
 	selected, known := v.Book.selectionOf(cr)
 	if !known {
@@ -148,8 +148,8 @@ func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string)
 	return s, true
 }
 
-// Condition returns the summary as a condition: whether all classes are published, reason and
-// message.
+// Condition returns the summary as a condition: whether all classes are published, the reason, and
+// the message.
 func (s Summary) Condition() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
 		message = "the member has no class that the selector matches"

@@ -16,21 +16,22 @@ import (
 
 // selection is the set of a member's classes that its registration selects.
 type selection struct {
-	// offers has the terms of each offered class. They match the selector, up to the maximum.
-	// Classes that were offered before come first, so that a new class displaces no other.
+	// offers contains the terms of each offered class. The classes match the selector, up to the
+	// maximum. Classes that were offered before come first, so that a new class does not displace
+	// others.
 	offers map[string]Terms
 	// problems are the reasons why other classes are not offered, the most important first.
 	problems []Problem
 }
 
-// Problem is why a selected class is not published for a registration.
+// Problem explains why a selected class is not published for a registration.
 type Problem struct {
 	// Reason is a reason of the ClassesReflected condition, and Message explains it.
 	Reason, Message string
 }
 
-// selectFrom selects from a member's classes for a registration. offered are the names that it
-// offers already.
+// selectFrom selects from a member's classes for a registration. offered are the names that the
+// registration already offers.
 func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRegistration) *selection {
 	s := &selection{offers: map[string]Terms{}}
 	selector := labels.Everything()
@@ -59,7 +60,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 		named := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class.Name}}
 		if means, rule := member.ClassFor(named); means != class.Name {
 			s.problems = append(s.problems, Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q: a class of that name in the host means class %q here (by %s)", class.Name, means, rule)})
+				"class %q: a host class with that name maps to class %q in the member (by %s)", class.Name, means, rule)})
 			continue
 		}
 		if len(s.offers) == limit(cr) {
@@ -71,7 +72,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"Xylem omits %s, because the member has more than spec.storage.reflect.max (%d): %s. Raise it, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), limit(cr), some(over))})
+			"Xylem omits %s, because the member has more than spec.storage.reflect.max (%d): %s. Raise the maximum, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), limit(cr), some(over))})
 	}
 	return s
 }
@@ -84,7 +85,7 @@ func limit(cr *v1alpha1.ClusterRegistration) int {
 	return int(cr.Spec.Storage.Reflect.Max)
 }
 
-// namedAtMost is the maximum number of classes in a message.
+// namedAtMost is the maximum number of class names in a message.
 const namedAtMost = 5
 
 func some(names []string) string {

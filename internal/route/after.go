@@ -9,13 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// After enqueues an object's requests after a pause, so that many changes cause one reconcile.
+// After enqueues an object's requests after a delay, so that many changes cause one reconcile.
 func After(pause time.Duration, requests handler.MapFunc) handler.EventHandler {
 	return Paced(func(_, _ client.Object) time.Duration { return pause }, requests)
 }
 
-// Paced enqueues the requests of a change after the pause that its states yield. A state is nil
-// before creation and after deletion. 0 means immediately.
+// Paced enqueues the requests for a change after a delay, which pause computes from the states
+// before and after the change. A state is nil before creation and after deletion. A delay of 0
+// means immediately.
 func Paced(pause func(before, after client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, before, after client.Object) {
 		wait := pause(before, after)

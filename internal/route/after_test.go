@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// noting is a queue that records what is added to it, and with which delay.
+// noting is a queue that records the requests that are added to it, and their delays.
 type noting struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	added []string
@@ -24,7 +24,9 @@ func (n *noting) AddAfter(request reconcile.Request, after time.Duration) {
 	n.added = append(n.added, request.Name+" "+after.String())
 }
 
-func (n *noting) Add(request reconcile.Request) { n.added = append(n.added, request.Name+" at once") }
+func (n *noting) Add(request reconcile.Request) {
+	n.added = append(n.added, request.Name+" immediately")
+}
 
 func named(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
@@ -45,7 +47,7 @@ func TestPaced(t *testing.T) {
 		tell func(queue)
 		want []string
 	}{
-		"made":    {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: a}, q) }, []string{"a 1m0s"}},
+		"created": {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: a}, q) }, []string{"a 1m0s"}},
 		"changed": {func(q queue) { paced.Update(t.Context(), event.UpdateEvent{ObjectOld: a, ObjectNew: b}, q) }, []string{"a 0s", "b 0s"}},
 		"deleted": {func(q queue) { paced.Delete(t.Context(), event.DeleteEvent{Object: b}, q) }, []string{"b 1s"}},
 	} {
@@ -63,9 +65,9 @@ func TestSinceStart(t *testing.T) {
 	p := SinceStart()
 	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	if p.Create(event.CreateEvent{Object: object, IsInInitialList: true}) {
-		t.Error("existing objects are not delayed")
+		t.Error("an existing object was enqueued")
 	}
 	if !p.Create(event.CreateEvent{Object: object}) || !p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}) || !p.Delete(event.DeleteEvent{Object: object}) {
-		t.Error("a later change is delayed")
+		t.Error("a later creation was not enqueued")
 	}
 }

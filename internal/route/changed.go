@@ -11,20 +11,21 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Changed rejects updates that change nothing. After an informer has lost its watch, it lists
-// again and reports each object as updated. Without Changed, a restart of an API server would
-// enqueue all volumes. A resync passes, because its old and new object are identical. It
-// reconciles all objects every few hours.
+// Changed rejects updates that change nothing. After an informer has lost its watch, it lists again
+// and reports each object as updated. Without Changed, a restart of an API server would enqueue all
+// volumes. The informer's periodic resync passes, because its old and new object are identical, so
+// that all objects are reconciled every few hours.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
 }
 
-// Concerns reports whether an update changes a part of an object that a controller reads. A
-// resync, and an update after which the object concerns another member, always count.
+// Concerns reports whether an update changes a part of an object that a controller reads. It is not
+// called for a resync, or for an update after which the object concerns another member: these
+// always enqueue.
 type Concerns func(before, after client.Object) bool
 
-// Of returns Concerns for a kind. look returns the part that the controller reads, compared by
-// ==.
+// Of returns Concerns for a kind. look returns the part that the controller reads, which is
+// compared by ==.
 func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	return func(before, after client.Object) bool {
 		was, known := before.(T)
@@ -33,7 +34,7 @@ func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	}
 }
 
-// Relabelled is Concerns for an object if only its labels matter.
+// Relabelled is Concerns for objects of which only the labels matter.
 func Relabelled(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }
@@ -45,7 +46,7 @@ func Concerning(concerns Concerns) predicate.Predicate {
 	}}
 }
 
-// OfVirtualNodes rejects the events of Nodes that do not represent members.
+// OfVirtualNodes rejects events of Nodes that do not represent members.
 func OfVirtualNodes() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool {
 		node, ok := obj.(*corev1.Node)
@@ -53,9 +54,9 @@ func OfVirtualNodes() predicate.Predicate {
 	})
 }
 
-// SinceStart rejects the create events of objects that exist when a controller starts. It is
-// for handlers that only enqueue objects that are reconciled at the start anyway. No worker
-// starts before each handler has received all of these events.
+// SinceStart rejects the create events of objects that exist when a controller starts. Use it for
+// handlers that enqueue only objects that are reconciled at the start anyway. No worker starts
+// before each handler has received all of these events.
 func SinceStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
 }

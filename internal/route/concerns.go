@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// These functions use reflect.DeepEqual, which is several times as fast as the semantic
-// comparison, and may report a change where that one would not.
+// These functions use reflect.DeepEqual, which is several times as fast as the semantic comparison.
+// It may report a change where the semantic comparison would not.
 
 // VolumeChanged is Concerns for host and member PVs. It ignores metadata that only Kubernetes
 // uses, and the time of the last phase transition.
@@ -26,22 +26,22 @@ func VolumeChanged(before, after client.Object) bool {
 	return !known || !ok || metadataChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
-// ClaimChanged is Concerns for root and leaf claims, by metadata and spec.
+// ClaimChanged is Concerns for root and leaf claims. It compares metadata and spec.
 func ClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || metadataChanged(was, is) || !reflect.DeepEqual(was.Spec, is.Spec)
 }
 
-// LeafClaimChanged is Concerns for leaf claims, by metadata, spec, phase and capacity.
+// LeafClaimChanged is Concerns for leaf claims. It compares metadata, spec, phase and capacity.
 func LeafClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || ClaimChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Status.Capacity, is.Status.Capacity)
 }
 
-// PodChanged is Concerns for root and leaf Pods. It ignores what a kubelet reports about a Pod
-// that has not finished.
+// PodChanged is Concerns for root and leaf Pods. It ignores the status that a kubelet reports for a
+// Pod that has not finished.
 func PodChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)
 	is, ok := after.(*corev1.Pod)
@@ -52,14 +52,15 @@ func PodChanged(before, after client.Object) bool {
 
 func same(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
 
-// ofOthers returns the conditions of a Pod that other writers than a kubelet set.
+// ofOthers returns the Pod conditions that are not set by a kubelet.
 func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodInitialized || c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers
 	})
 }
 
-// metadataChanged ignores finalizers of other writers, and annotations that only Kubernetes uses.
+// metadataChanged reports whether metadata has changed. It ignores other writers' finalizers, and
+// annotations that only Kubernetes uses.
 func metadataChanged(was, is metav1.Object) bool {
 	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
 		slices.Contains(was.GetFinalizers(), v1alpha1.FinalizerLeafVolume) != slices.Contains(is.GetFinalizers(), v1alpha1.FinalizerLeafVolume) ||
@@ -67,8 +68,8 @@ func metadataChanged(was, is metav1.Object) bool {
 		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(own(was.GetAnnotations()), own(is.GetAnnotations()))
 }
 
-// own drops the annotations of the PV controller and provisioners, and the one that accompanies
-// a condition.
+// own drops the annotations of the PV controller and of provisioners, and the annotation that
+// accompanies a condition.
 func own(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 	maps.DeleteFunc(kept, func(key, _ string) bool {

@@ -22,20 +22,20 @@ func annotate(key string) func(client.Object) {
 	return func(o client.Object) { o.SetAnnotations(map[string]string{key: "x"}) }
 }
 
-// metadata has edits that apply to objects of all kinds.
+// metadata contains edits that apply to objects of all kinds.
 var metadata = map[string]edit{
-	"a finalizer of Kubernetes":          {func(o client.Object) { o.SetFinalizers([]string{"kubernetes.io/pv-protection"}) }, false},
-	"our finalizer":                      {func(o client.Object) { o.SetFinalizers([]string{v1alpha1.FinalizerLeafVolume}) }, true},
-	"managed fields":                     {func(o client.Object) { o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}}) }, false},
-	"an annotation of the PV controller": {annotate("pv.kubernetes.io/bind-completed"), false},
-	"the provisioner":                    {annotate(volumehelpers.AnnStorageProvisioner), false},
-	"the selected node":                  {annotate(AnnSelectedNode), true},
-	"an annotation of Xylem":             {annotate(v1alpha1.AnnotationPlacedIn), true},
-	"an annotation of the user":          {annotate("example.com/note"), true},
-	"a label":                            {func(o client.Object) { o.SetLabels(map[string]string{"app": "x"}) }, true},
-	"an owner":                           {func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{{UID: "owner"}}) }, true},
-	"the deletion":                       {func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }, true},
-	"another object with the name":       {func(o client.Object) { o.SetUID("another") }, true},
+	"a Kubernetes finalizer":                 {func(o client.Object) { o.SetFinalizers([]string{"kubernetes.io/pv-protection"}) }, false},
+	"Xylem's finalizer":                      {func(o client.Object) { o.SetFinalizers([]string{v1alpha1.FinalizerLeafVolume}) }, true},
+	"managed fields":                         {func(o client.Object) { o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}}) }, false},
+	"one of the PV controller's annotations": {annotate("pv.kubernetes.io/bind-completed"), false},
+	"the provisioner annotation":             {annotate(volumehelpers.AnnStorageProvisioner), false},
+	"the selected-node annotation":           {annotate(AnnSelectedNode), true},
+	"one of Xylem's annotations":             {annotate(v1alpha1.AnnotationPlacedIn), true},
+	"a user's annotation":                    {annotate("example.com/note"), true},
+	"a label":                                {func(o client.Object) { o.SetLabels(map[string]string{"app": "x"}) }, true},
+	"an owner":                               {func(o client.Object) { o.SetOwnerReferences([]metav1.OwnerReference{{UID: "owner"}}) }, true},
+	"the deletion timestamp":                 {func(o client.Object) { o.SetDeletionTimestamp(&metav1.Time{}) }, true},
+	"another object with the same name":      {func(o client.Object) { o.SetUID("another") }, true},
 }
 
 func check(t *testing.T, concerns Concerns, object client.Object, edits ...map[string]edit) {
@@ -73,10 +73,10 @@ func onVolumeOf(change func(*corev1.PersistentVolume)) func(client.Object) {
 
 func TestVolumeChanged(t *testing.T) {
 	check(t, VolumeChanged, &corev1.PersistentVolume{}, metadata, map[string]edit{
-		"its phase":              {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }), true},
-		"the time of the change": {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.LastPhaseTransitionTime = &metav1.Time{} }), false},
-		"its claim":              {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "claim"} }), true},
-		"its version":            {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "2" }), false},
+		"the phase":                        {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }), true},
+		"the time of the phase transition": {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Status.LastPhaseTransitionTime = &metav1.Time{} }), false},
+		"the claimRef":                     {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "claim"} }), true},
+		"the resourceVersion":              {onVolumeOf(func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "2" }), false},
 	})
 }
 
@@ -98,10 +98,10 @@ func TestClaimsChanged(t *testing.T) {
 		c.Status.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
 	})
 	check(t, ClaimChanged, &corev1.PersistentVolumeClaim{}, metadata, map[string]edit{
-		"its volume": {volume, true}, "its phase": {phase, false}, "its capacity": {capacity, false}, "its access modes": {modes, false},
+		"the volume": {volume, true}, "the phase": {phase, false}, "the capacity": {capacity, false}, "the access modes": {modes, false},
 	})
 	check(t, LeafClaimChanged, &corev1.PersistentVolumeClaim{}, metadata, map[string]edit{
-		"its volume": {volume, true}, "its phase": {phase, true}, "its capacity": {capacity, true}, "its access modes": {modes, false},
+		"the volume": {volume, true}, "the phase": {phase, true}, "the capacity": {capacity, true}, "the access modes": {modes, false},
 	})
 }
 
@@ -119,12 +119,12 @@ func TestPodChanged(t *testing.T) {
 		})
 	}
 	check(t, PodChanged, &corev1.Pod{}, metadata, map[string]edit{
-		"its node":                   {on(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), true},
+		"the node":                   {on(func(p *corev1.Pod) { p.Spec.NodeName = "node" }), true},
 		"the nominated node":         {on(func(p *corev1.Pod) { p.Status.NominatedNodeName = "node" }), true},
-		"it runs":                    {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), false},
-		"the Pod failed":             {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), true},
-		"its addresses":              {on(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }), false},
-		"its containers":             {on(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}} }), false},
+		"the phase Running":          {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), false},
+		"the phase Failed":           {on(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), true},
+		"the addresses":              {on(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }), false},
+		"the container statuses":     {on(func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}} }), false},
 		"the Ready condition":        {condition(corev1.PodReady), false},
 		"the PodScheduled condition": {condition(corev1.PodScheduled), true},
 		"the Pushed condition":       {condition(v1alpha1.PodPushed), true},

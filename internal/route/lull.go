@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Lull is the maximum delay of an event that is not urgent. Binding a claim takes some twenty
+// Lull is the maximum delay for an event that is not urgent. Binding a claim takes about twenty
 // writes by six programs, most of them within this time.
 const Lull = 250 * time.Millisecond
 
-// Queue delays requests that are added with delay Lull. The next reconcile of the same request
-// drops them, because it reads the new state. So many events cause one reconcile.
+// Queue delays requests that are added with delay Lull. If the same request is reconciled earlier,
+// the delayed request is dropped, because that reconcile reads the new state. So many events cause
+// one reconcile.
 type Queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	clock clock.WithDelayedExecution
@@ -33,8 +34,8 @@ func NewQueue(inner workqueue.TypedRateLimitingInterface[reconcile.Request], c c
 	return &Queue{TypedRateLimitingInterface: inner, clock: c, held: map[reconcile.Request]struct{}{}}
 }
 
-// AddAfter adds a request after a delay. With delay Lull, it adds it together with all others
-// that are delayed.
+// AddAfter adds a request after a delay. With delay Lull, it adds the request together with all
+// other delayed requests.
 func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	if after != Lull {
 		q.TypedRateLimitingInterface.AddAfter(request, after)
@@ -48,8 +49,8 @@ func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
 	q.held[request] = struct{}{}
 }
 
-// Get returns the next request, and no longer delays it, because the cache has an object's new
-// state before its event is handled.
+// Get returns the next request, and drops the same request if it is delayed, because the cache
+// contains an object's new state before its event is handled.
 func (q *Queue) Get() (request reconcile.Request, shutdown bool) {
 	request, shutdown = q.TypedRateLimitingInterface.Get()
 	q.mu.Lock()
@@ -79,7 +80,8 @@ func CreatedOrDeleted(_ context.Context, before, after client.Object) bool {
 // Deleted is Urgent for deletions.
 func Deleted(_ context.Context, _, after client.Object) bool { return after == nil }
 
-// WhenChanged is Urgent for events that change a value. Without an object, the value is zero.
+// WhenChanged is Urgent for events that change the value that look returns. Without an object, the
+// value is zero.
 func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
 	value := func(obj client.Object) (v V) {
 		if o, ok := obj.(T); ok {
@@ -90,11 +92,11 @@ func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
 	return func(_ context.Context, before, after client.Object) bool { return value(before) != value(after) }
 }
 
-// Never is Urgent for no event.
+// Never is Urgent for no events.
 func Never(context.Context, client.Object, client.Object) bool { return false }
 
-// Unhurried delays the events of a source of this package by Lull, unless they are urgent. No
-// step of provisioning waits for a delayed event.
+// Unhurried delays the events of one of this package's sources by Lull, unless they are urgent. No
+// provisioning step waits for a delayed event.
 func Unhurried(urgent Urgent, from source.Source) source.Source { return unhurried{from, urgent} }
 
 type unhurried struct {
@@ -114,14 +116,14 @@ func (u unhurried) WaitForSync(ctx context.Context) error {
 	return nil
 }
 
-// held is the queue of an unhurried source.
+// held is the queue for an unhurried source.
 type held struct {
 	queue
 	urgent Urgent
 }
 
-// add adds the requests of an event: immediately, or after Lull if the queue belongs to an
-// unhurried source and the event is not urgent.
+// add adds an event's requests immediately, or after Lull if the queue belongs to an unhurried
+// source and the event is not urgent.
 func add(ctx context.Context, q queue, before, after client.Object, requests Requests) {
 	to := q.Add
 	if h, unhurried := q.(held); unhurried && !h.urgent(ctx, before, after) {
@@ -137,7 +139,7 @@ func add(ctx context.Context, q queue, before, after client.Object, requests Req
 	}
 }
 
-// Handler enqueues the requests of an object's states before and after an event.
+// Handler enqueues the requests for an object's states before and after an event.
 func Handler(requests Requests) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object, requests) },

@@ -31,14 +31,14 @@ func TestQueue(t *testing.T) {
 			q.AddAfter(request("b"), Lull)
 			q.AddAfter(request("a"), Lull)
 		}, []string{"a", "b"}},
-		"a reconcile in between drops the event": {func(t *testing.T, q *Queue) {
+		"a reconcile in the meantime drops the event": {func(t *testing.T, q *Queue) {
 			t.Helper()
 			q.AddAfter(request("a"), Lull)
 			q.AddAfter(request("b"), Lull)
 			q.Add(request("a"))
 			finish(t, q, "a")
 		}, []string{"b"}},
-		"an event after the start of that reconcile is delayed": {func(t *testing.T, q *Queue) {
+		"an event after the start of a reconcile is delayed": {func(t *testing.T, q *Queue) {
 			t.Helper()
 			q.AddAfter(request("a"), Lull)
 			q.Add(request("a"))
@@ -46,7 +46,7 @@ func TestQueue(t *testing.T) {
 			q.AddAfter(request("a"), Lull)
 			q.Done(got)
 		}, []string{"a"}},
-		"delayed once, then again": {func(t *testing.T, q *Queue) {
+		"a delay, an early reconcile, and another delay": {func(t *testing.T, q *Queue) {
 			t.Helper()
 			q.AddAfter(request("a"), Lull)
 			q.Add(request("a"))
@@ -75,7 +75,7 @@ func TestQueue(t *testing.T) {
 				}
 			}
 			if n := q.Len(); n > 0 {
-				t.Errorf("%d additional requests were released", n)
+				t.Errorf("%d unexpected requests were released", n)
 			}
 		})
 	}
@@ -90,7 +90,7 @@ func finish(t *testing.T, q *Queue, want string) {
 	q.Done(got)
 }
 
-// The inner queue handles every other delay.
+// The inner queue handles all other delays.
 func TestQueuePassesOtherDelays(t *testing.T) {
 	inner := &noting{}
 	q := NewQueue(inner, clocktesting.NewFakeClock(time.Unix(0, 0)))
@@ -109,23 +109,23 @@ func TestUnhurried(t *testing.T) {
 	}
 	before, same := version(pod("a", "", one.NodeName), "1"), version(pod("a", "", one.NodeName), "2")
 	bound := version(pod("a", one.NodeName, one.NodeName), "3")
-	later, atOnce := "a "+Lull.String(), "a at once"
+	later, atOnce := "a "+Lull.String(), "a immediately"
 	for name, tc := range map[string]struct {
 		urgent  Urgent
 		was, is client.Object
 		want    string
 	}{
-		"an update that is not urgent":           {nodes, before, same, later},
-		"an urgent update":                       {nodes, before, bound, atOnce},
-		"a creation without the value":           {nodes, nil, before, later},
-		"a creation with the value":              {nodes, nil, bound, atOnce},
-		"a deletion with the value":              {nodes, bound, nil, atOnce},
-		"a creation, with urgent creations":      {CreatedOrDeleted, nil, before, atOnce},
-		"a deletion, with urgent deletions":      {CreatedOrDeleted, before, nil, atOnce},
-		"an update, with urgent updates":         {CreatedOrDeleted, before, bound, later},
-		"a creation, with only deletions urgent": {Deleted, nil, before, later},
-		"a deletion, with only deletions urgent": {Deleted, before, nil, atOnce},
-		"a deletion, with no urgent events":      {Never, before, nil, later},
+		"an update that is not urgent":                     {nodes, before, same, later},
+		"an urgent update":                                 {nodes, before, bound, atOnce},
+		"a creation without the value":                     {nodes, nil, before, later},
+		"a creation with the value":                        {nodes, nil, bound, atOnce},
+		"a deletion with the value":                        {nodes, bound, nil, atOnce},
+		"a creation, if creations are urgent":              {CreatedOrDeleted, nil, before, atOnce},
+		"a deletion, if deletions are urgent":              {CreatedOrDeleted, before, nil, atOnce},
+		"an update, if creations and deletions are urgent": {CreatedOrDeleted, before, bound, later},
+		"a creation, if only deletions are urgent":         {Deleted, nil, before, later},
+		"a deletion, if only deletions are urgent":         {Deleted, before, nil, atOnce},
+		"a deletion, if no events are urgent":              {Never, before, nil, later},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Optional is a cache of kinds that a cluster may not serve, or not yet.
+// Optional is a cache of kinds that a cluster may not serve, or may not serve yet.
 type Optional struct {
 	mu     sync.Mutex
 	cache  cache.Cache
@@ -23,7 +23,7 @@ type Optional struct {
 // NewOptional returns an Optional that is not served yet.
 func NewOptional() *Optional { return &Optional{served: make(chan struct{})} }
 
-// Serve starts the sources, once the cache has been filled.
+// Serve starts the sources. Call it once the cache is synced.
 func (o *Optional) Serve(c cache.Cache) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -33,7 +33,7 @@ func (o *Optional) Serve(c cache.Cache) {
 	}
 }
 
-// Cache returns the cache of the kinds. It is nil if they are not served, or on a nil Optional.
+// Cache returns the kinds' cache. It returns nil if they are not served, or if the Optional is nil.
 func (o *Optional) Cache() cache.Cache {
 	if o == nil {
 		return nil
@@ -46,7 +46,7 @@ func (o *Optional) Cache() cache.Cache {
 // Served returns a channel that is closed when the kinds are served.
 func (o *Optional) Served() <-chan struct{} { return o.served }
 
-// Events returns a source of the events of a kind. Once the kind is served, it begins with the
+// Events returns a source of a kind's events. Once the kind is served, the source begins with the
 // existing objects.
 func (o *Optional) Events(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
@@ -65,7 +65,7 @@ func (o *Optional) Events(object client.Object, handled handler.EventHandler, on
 			case <-o.served:
 			}
 			if err := begin(); err != nil && ctx.Err() == nil {
-				ctrl.LoggerFrom(ctx).Error(err, "watch a kind that is served now")
+				ctrl.LoggerFrom(ctx).Error(err, "watch a kind that the host now serves")
 			}
 		}()
 		return nil

@@ -18,19 +18,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// AnnSelectedNode is the annotation in which kube-scheduler requests a claim's volume on a
-// node.
+// AnnSelectedNode is the annotation by which kube-scheduler requests a claim's volume on a node.
 const AnnSelectedNode = volumehelpers.AnnSelectedNode
 
-// Owner identifies a member in objects of the host.
+// Owner identifies a member in host objects.
 type Owner struct {
-	// NodeName is the name of its virtual node.
+	// NodeName is the name of the member's virtual node.
 	NodeName string
-	// ClusterID is its cluster ID.
+	// ClusterID is the member's cluster ID.
 	ClusterID string
 }
 
-// key is a name of a member: of its node, or of its cluster.
+// key identifies a member by its node's name or its cluster ID.
 type key struct {
 	kind  keyKind
 	value string
@@ -42,10 +41,10 @@ const (
 	byNode keyKind = iota
 	byCluster
 	byAll
-	byEnd // for subscriptions only: deletions, regardless of the member that the object names
+	byEnd // only for subscriptions: deletions, whichever member the object names
 )
 
-// String returns the key for the index by owner.
+// String returns the key as a value of the index by owner.
 func (k key) String() string {
 	switch k.kind {
 	case byNode:
@@ -57,7 +56,7 @@ func (k key) String() string {
 	return "all"
 }
 
-// ownerNames returns the keys of an object for the index by owner.
+// ownerNames returns an object's values in the index by owner.
 func ownerNames(item any) ([]string, error) {
 	obj, ok := item.(client.Object)
 	if !ok {
@@ -75,7 +74,7 @@ func (o Owner) keys() []key {
 	return []key{{byNode, o.NodeName}, {byCluster, o.ClusterID}, {kind: byAll}}
 }
 
-// ownersOf returns the names of the members that an object of the host concerns.
+// ownersOf returns the keys of the members that a host object concerns.
 func ownersOf(obj client.Object) []key {
 	keys := make([]key, 0, 3)
 	add := func(kind keyKind, value string) {
@@ -106,7 +105,7 @@ func ownersOf(obj client.Object) []key {
 			add(byCluster, cluster)
 		}
 		if hostpv.IsPromise(obj) {
-			// Pods in any member may wait for the promise, and what another member does with it may
+			// Pods in any member may wait for the promise, and another member's actions on it may
 			// unblock or fail them.
 			keys = append(keys, key{kind: byAll})
 		}
@@ -119,11 +118,11 @@ func ownersOf(obj client.Object) []key {
 		} else if found {
 			add(byCluster, cluster)
 		} else {
-			// The handle of a promise names no member; its volume does.
+			// A promise's handle does not name a member.
 			keys = append(keys, key{kind: byAll})
 		}
 	case *snapshotv1.VolumeSnapshot:
-		return nil // its content names its member
+		return nil // its content names the member
 	case *storagev1.StorageClass, *corev1.Namespace:
 		keys = append(keys, key{kind: byAll})
 	default:
@@ -133,7 +132,8 @@ func ownersOf(obj client.Object) []key {
 }
 
 // boundWithoutUs reports whether a claim that is not placed in a member is bound to an existing
-// volume. Most claims of the host's own classes are not, because they name another provisioner.
+// volume. It reports false for most claims of the host's own classes, because they name another
+// provisioner.
 func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return false
@@ -142,7 +142,7 @@ func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	return provisioner == "" || provisioner == v1alpha1.ProvisionerName
 }
 
-// concerns reports whether an object names a member by one of its names.
+// concerns reports whether an object concerns a member with one of the given keys.
 func concerns(names []key, obj client.Object) bool {
 	return slices.ContainsFunc(ownersOf(obj), func(owner key) bool { return slices.Contains(names, owner) })
 }

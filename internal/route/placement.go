@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// Placement is the state of a root or leaf claim that determines where its volume is or will
+// Placement contains the fields of a root or leaf claim that determine where its volume is or will
 // be.
 type Placement struct {
 	uid, owner                       types.UID

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// RequestsFor returns requests for those of the found objects that concerned accepts, or for
-// all if it is nil. It logs the error of the lookup, because a handler cannot return it.
+// RequestsFor returns requests for the found objects that concerned accepts, or for all of them if
+// concerned is nil. It logs the lookup's error, because a handler cannot return it.
 func RequestsFor[T any, P interface {
 	*T
 	client.Object

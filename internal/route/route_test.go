@@ -73,31 +73,31 @@ func TestOwnersOf(t *testing.T) {
 		object client.Object
 		want   []Owner
 	}{
-		"an unplaced Pod":                                                 {pod("a", "", ""), nil},
-		"a Pod on a member's node":                                        {pod("a", one.NodeName, ""), []Owner{one}},
-		"a Pod on a node of the host":                                     {pod("a", "worker-1", ""), nil},
-		"a Pod nominated to a member's node":                              {pod("a", "", one.NodeName), []Owner{one}},
-		"a Pod bound to a member, nominated to another before":            {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
-		"a Pod that runs early, no longer nominated":                      {pushedPod("a", "", ""), []Owner{one, two}},
-		"a Pod that runs early, nominated to another member":              {pushedPod("a", "", two.NodeName), []Owner{one, two}},
-		"a Pod that runs in the member to which it is bound":              {pushedPod("a", one.NodeName, ""), []Owner{one}},
-		"an unplaced claim":                                               {claim("a", "", ""), nil},
-		"a claim with a member's selected node":                           {claim("a", one.NodeName, ""), []Owner{one}},
-		"a claim placed in a member":                                      {claim("a", "", one.ClusterID), []Owner{one}},
-		"a claim placed in a member, another member's node selected":      {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
-		"a claim whose selected node is a cluster ID":                     {claim("a", one.ClusterID, one.NodeName), nil},
-		"an unplaced claim bound to an existing volume":                   {boundClaim("a", "", ""), []Owner{one, two}},
-		"an unplaced claim of Xylem's class, bound to an existing volume": {boundClaim("a", "", v1alpha1.ProvisionerName), []Owner{one, two}},
-		"a bound claim that is placed":                                    {boundClaim("a", one.ClusterID, v1alpha1.ProvisionerName), []Owner{one}},
-		"a bound claim of another provisioner":                            {boundClaim("a", "", "ebs.csi.aws.com"), nil},
-		"a volume of a member":                                            {volume("a", one.ClusterID), []Owner{one}},
-		"a volume of the host":                                            {volume("a", ""), nil},
-		"a volume of a cluster that is not registered":                    {volume("a", "id-three"), nil},
-		"a class":     {&storagev1.StorageClass{}, []Owner{one, two}},
-		"a namespace": {&corev1.Namespace{}, []Owner{one, two}},
-		"capacity of a member": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
+		"an unplaced Pod":                    {pod("a", "", ""), nil},
+		"a Pod on a member's node":           {pod("a", one.NodeName, ""), []Owner{one}},
+		"a Pod on a host node":               {pod("a", "worker-1", ""), nil},
+		"a Pod nominated to a member's node": {pod("a", "", one.NodeName), []Owner{one}},
+		"a Pod bound to a member's node, nominated to another member's before":   {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
+		"a Pod that runs before it is bound, no longer nominated":                {pushedPod("a", "", ""), []Owner{one, two}},
+		"a Pod that runs before it is bound, nominated to another member's node": {pushedPod("a", "", two.NodeName), []Owner{one, two}},
+		"a Pod that runs and is bound to the member's node":                      {pushedPod("a", one.NodeName, ""), []Owner{one}},
+		"an unplaced claim":                                                       {claim("a", "", ""), nil},
+		"a claim with a member's selected node":                                   {claim("a", one.NodeName, ""), []Owner{one}},
+		"a claim placed in a member":                                              {claim("a", "", one.ClusterID), []Owner{one}},
+		"a claim placed in a member, with another member's node selected":         {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
+		"a claim whose selected node is a cluster ID":                             {claim("a", one.ClusterID, one.NodeName), nil},
+		"an unplaced claim bound to an existing volume":                           {boundClaim("a", "", ""), []Owner{one, two}},
+		"an unplaced claim with Xylem's provisioner, bound to an existing volume": {boundClaim("a", "", v1alpha1.ProvisionerName), []Owner{one, two}},
+		"a bound claim that is placed":                                            {boundClaim("a", one.ClusterID, v1alpha1.ProvisionerName), []Owner{one}},
+		"an unplaced, bound claim with another provisioner":                       {boundClaim("a", "", "ebs.csi.aws.com"), nil},
+		"a member's volume":                                                       {volume("a", one.ClusterID), []Owner{one}},
+		"a host volume without a member":                                          {volume("a", ""), nil},
+		"a volume in an unregistered cluster":                                     {volume("a", "id-three"), nil},
+		"a class":                                                                 {&storagev1.StorageClass{}, []Owner{one, two}},
+		"a namespace":                                                             {&corev1.Namespace{}, []Owner{one, two}},
+		"a member's capacity": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{v1alpha1.LabelClusterID: two.ClusterID}}}, []Owner{two}},
-		"capacity of another driver": {&storagev1.CSIStorageCapacity{}, nil},
+		"another driver's capacity": {&storagev1.CSIStorageCapacity{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []Owner
@@ -106,7 +106,7 @@ func TestOwnersOf(t *testing.T) {
 				if owned {
 					got = append(got, o)
 				}
-				// A subscription is filled by the same names that route its events.
+				// A subscription is filled by the same keys that route its events.
 				names, err := ownerNames(tc.object)
 				if err != nil {
 					t.Fatal(err)
@@ -123,17 +123,18 @@ func TestOwnersOf(t *testing.T) {
 	}
 	for _, object := range []client.Object{pod("a", "", ""), claim("a", "", ""), volume("a", "")} {
 		if concerns(Owner{}.keys(), object) {
-			t.Errorf("a member without a name owns a %T without a member", object)
+			t.Errorf("an Owner without names owns a %T without a member", object)
 		}
 	}
 }
 
-// reads is a cache with the methods that the router uses: informers for existing objects.
+// reads is a cache that has only the method that the router uses. It returns informers for existing
+// objects.
 type reads struct {
 	cache.Cache
 	pods []*corev1.Pod
 	err  error
-	// listed is called when the router lists the objects, before it gets them.
+	// listed is called when the router lists the objects, before they are returned.
 	listed   func()
 	handlers []toolscache.ResourceEventHandler
 }
@@ -153,7 +154,7 @@ func (r *reads) GetInformer(_ context.Context, object client.Object, _ ...cache.
 	return informer{reads: r, there: there}, r.err
 }
 
-// routed returns a router with a cache.
+// routed returns a router for a cache.
 func routed(t *testing.T, r *reads) *Router {
 	t.Helper()
 	router := New(r)
@@ -180,8 +181,8 @@ func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache
 	return nil, nil
 }
 
-// namespaced is an informer without an indexer, like that of a kind that is watched in some
-// namespaces only.
+// namespaced is an informer without an indexer, like the informer of a kind that is watched only in
+// some namespaces.
 type namespaced struct {
 	cache.Informer
 	reads *reads
@@ -243,7 +244,7 @@ func TestDeliver(t *testing.T) {
 		"no owner":                            {pod("a", "", ""), nil, nil, nil},
 		"an old and a new owner":              {pod("a", "", one.NodeName), pod("a", "", two.NodeName), []string{"a"}, []string{"a"}},
 		"only an old owner":                   {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
-		"one owner by two names":              {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
+		"one owner by two fields":             {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
 		"one owner in both states":            {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
 		"a deletion that the informer missed": {toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}, nil, []string{"a"}, nil},
 		"a tombstone without an object":       {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
@@ -265,7 +266,8 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
-// A member may have a leaf of a claim that names another member, or none.
+// A member may have a leaf of a claim that names another member or none, so Ends reports deletions
+// in all members.
 func TestEnds(t *testing.T) {
 	withUID := func(uid types.UID) *corev1.PersistentVolumeClaim {
 		c := claim("a", "", one.ClusterID)
@@ -276,11 +278,11 @@ func TestEnds(t *testing.T) {
 		was, is client.Object
 		want    []string
 	}{
-		"made":                                  {nil, withUID("1"), nil},
-		"changed":                               {withUID("1"), withUID("1"), nil},
-		"gone":                                  {withUID("1"), nil, []string{"a"}},
-		"deleted, with a successor of its name": {withUID("1"), withUID("2"), []string{"a"}},
-		"another kind":                          {pod("a", one.NodeName, ""), nil, nil},
+		"created": {nil, withUID("1"), nil},
+		"changed": {withUID("1"), withUID("1"), nil},
+		"deleted": {withUID("1"), nil, []string{"a"}},
+		"replaced by another object with the same name": {withUID("1"), withUID("2"), []string{"a"}},
+		"another kind": {pod("a", one.NodeName, ""), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
@@ -295,14 +297,14 @@ func TestEnds(t *testing.T) {
 			}
 			r.deliver(tc.was, tc.is)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("asked for (-want +got):\n%s", diff)
+				t.Errorf("reported objects (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A subscription misses no object that is created while it is filled, because it exists before
-// the list.
+// A subscription does not miss an object that is created while it is filled, because the
+// subscription is created before the list.
 func TestSubscribesBeforeItLists(t *testing.T) {
 	host := &reads{pods: []*corev1.Pod{pod("there", one.NodeName, ""), pod("elsewhere", two.NodeName, ""), pushedPod("early", "", one.NodeName)}}
 	r := routed(t, host)
@@ -311,7 +313,7 @@ func TestSubscribesBeforeItLists(t *testing.T) {
 	got := s.take()
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"early", "meanwhile", "there"}, got); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
+		t.Errorf("reported objects (-want +got):\n%s", diff)
 	}
 	if s.queue.Len() != 3 {
 		t.Errorf("%d requests are queued", s.queue.Len())
@@ -342,7 +344,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 	r := routed(t, &reads{})
 	gone, stays := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, one, &corev1.Pod{})
 	ended := make(chan struct{})
-	// Functions that wait for the same context run in no order. So wait until the router has
+	// Functions that wait for the same context run in any order. So wait until the router has
 	// dropped the subscription.
 	gone.end()
 	go func() {
@@ -359,7 +361,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 	<-ended
 	r.deliver(nil, pod("a", one.NodeName, ""))
 	if got := gone.take(); got != nil {
-		t.Errorf("a subscription that has ended got %v", got)
+		t.Errorf("a subscription that has ended received %v", got)
 	}
 	if diff := cmp.Diff([]string{"a"}, stays.take()); diff != "" {
 		t.Errorf("requests of the other subscription (-want +got):\n%s", diff)
@@ -375,8 +377,8 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 	}
 }
 
-// What an event enqueues may depend on other objects of the host, even while a Link that waits for
-// the event begins. The router must not deadlock.
+// The requests for an event may depend on other host objects, and a new Link may subscribe while
+// the event is delivered. The router must not deadlock.
 func TestRequestsReadObjectsWhileALinkBegins(t *testing.T) {
 	r := routed(t, &reads{})
 	begun := make(chan struct{})
@@ -418,7 +420,7 @@ func TestSetupPassesOnEveryKindOfEvent(t *testing.T) {
 	host := &reads{}
 	r := routed(t, host)
 	if len(host.handlers) != len(kinds()) {
-		t.Fatalf("%d handlers for %d kinds", len(host.handlers), len(kinds()))
+		t.Fatalf("got %d handlers for %d kinds", len(host.handlers), len(kinds()))
 	}
 	s := subscribe(t, r, one, &corev1.Pod{})
 	host.handlers[0].OnAdd(pod("added", one.NodeName, ""), false)
@@ -432,7 +434,7 @@ func TestSetupPassesOnEveryKindOfEvent(t *testing.T) {
 	host.handlers[0].OnUpdate(resynced, resynced)
 	host.handlers[0].OnDelete(pod("deleted", one.NodeName, ""))
 	if diff := cmp.Diff([]string{"added", "there at the start", "left", "reconciled after hours", "reconciled after hours", "deleted"}, s.take()); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
+		t.Errorf("reported objects (-want +got):\n%s", diff)
 	}
 }
 
@@ -457,7 +459,7 @@ func TestKeepsObjectsOfInformersWithoutIndexer(t *testing.T) {
 	}
 	state.OnAdd(capacity("comes"), false)
 	if diff := cmp.Diff([]string{"comes"}, s.take()); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
+		t.Errorf("reported objects (-want +got):\n%s", diff)
 	}
 }
 
@@ -474,13 +476,13 @@ func TestConcerns(t *testing.T) {
 		before, after *corev1.Pod
 		want          []string
 	}{
-		"a relevant change":               {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
-		"an irrelevant change":            {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
-		"a relist":                        {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
-		"a resync":                        {same, same, []string{"a", "a"}},
-		"it begins to concern a member":   {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
-		"it ceases to concern the member": {version(pod("a", one.NodeName, ""), "1", "shop"), version(pod("a", two.NodeName, ""), "2", "shop"), []string{"a"}},
-		"it names the member again":       {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"a relevant change":    {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
+		"an irrelevant change": {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"a relist":             {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
+		"a resync":             {same, same, []string{"a", "a"}},
+		"the object begins to concern the member":      {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
+		"the object ceases to concern the member":      {version(pod("a", one.NodeName, ""), "1", "shop"), version(pod("a", two.NodeName, ""), "2", "shop"), []string{"a"}},
+		"the object names the member in another field": {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})

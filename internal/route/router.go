@@ -20,11 +20,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Requests maps an object of the host to the requests that it enqueues. It may read caches. It
-// must log its errors.
+// Requests maps a host object to the requests to enqueue. It may read caches, and must log its
+// errors.
 type Requests func(context.Context, client.Object) []reconcile.Request
 
-// kinds returns the routed kinds. Each has one handler for the life of the manager.
+// kinds returns the routed kinds. Each kind has one handler for the lifetime of the manager.
 func kinds() []client.Object {
 	return []client.Object{
 		&corev1.Pod{},
@@ -45,9 +45,9 @@ func optional() []client.Object {
 type Router struct {
 	cache cache.Cache
 
-	// objects has the cached objects of each kind, indexed by owner and not copied. It has its own
-	// lock: handlers read it while an event is delivered under mu, and a read lock must not be
-	// acquired twice while a subscription waits for the write lock.
+	// objects contains the cached objects of each kind, indexed by owner and not copied. It has its
+	// own lock, because handlers read it while an event is delivered under mu, and a read lock must
+	// not be acquired twice while a subscription waits for the write lock.
 	objectsMu sync.RWMutex
 	objects   map[reflect.Type]toolscache.Indexer
 
@@ -67,15 +67,15 @@ func New(hostCache cache.Cache) *Router {
 	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
 }
 
-// byOwner is the name of the index by the names of members.
+// byOwner is the name of the index by owner.
 const byOwner = "xylem.by-owner"
 
 // Setup adds the permanent handlers, and the index by owner, to the host's informers. Call it
 // before they start.
 func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
 
-// SetupOptional does the same for optional kinds, once the host serves them. Existing subscriptions
-// get the existing objects.
+// SetupOptional does the same for optional kinds. Call it once the host serves them. Existing
+// subscriptions receive the existing objects.
 func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
 
 func (r *Router) route(ctx context.Context, kinds []client.Object) error {
@@ -94,7 +94,7 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 			err = informer.AddIndexers(byOwners)
 			r.has(object, informer.GetIndexer())
 		} else {
-			// An informer of several namespaces has no indexer.
+			// An informer for several namespaces has no indexer.
 			state := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
 			r.has(object, state)
 			tell = keeping(state, tell)
@@ -115,7 +115,8 @@ func (r *Router) has(object client.Object, objects toolscache.Indexer) {
 	r.objects[reflect.TypeOf(object)] = objects
 }
 
-// keeping stores the objects that an informer reports before it calls another handler.
+// keeping returns handlers that store the objects that an informer reports, and then call another
+// handler.
 func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
 	// A store rejects only objects without a name, which an informer does not report.
 	return toolscache.ResourceEventHandlerFuncs{
@@ -133,7 +134,7 @@ func (r *Router) update(before, after any) {
 	}
 }
 
-// stateOf returns the object that an informer reports, or nil.
+// stateOf returns the object that an informer reported, or nil.
 func stateOf(state any) client.Object {
 	if tombstone, ok := state.(toolscache.DeletedFinalStateUnknown); ok {
 		state = tombstone.Obj
@@ -142,8 +143,8 @@ func stateOf(state any) client.Object {
 	return obj
 }
 
-// deliver enqueues the requests of all owners of both states of an object; a state may be nil.
-// For a member that only one state concerns, the object is created or deleted.
+// deliver enqueues the requests for all owners of an object's two states; a state may be nil. If
+// only one state concerns a member, the object counts as created or deleted for that member.
 func (r *Router) deliver(was, is client.Object) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -194,8 +195,8 @@ func (s *sink) concerned(was, is client.Object) bool {
 func (s *sink) wake(was, is client.Object) { add(s.ctx, s.queue, was, is, s.requests) }
 
 // Source returns a controller's source of the events of a host kind that concern one member. It
-// begins with the existing objects, and skips updates that do not concern the controller. It
-// ends with the controller's context.
+// begins with the existing objects, skips updates that do not concern the controller, and ends with
+// the controller's context.
 func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}
@@ -205,7 +206,7 @@ func (r *Router) Source(owner Owner, object client.Object, requests Requests, on
 }
 
 // Ends returns a controller's source of the deletions of a host kind, regardless of the member that
-// the object names. A member may have a leaf of a claim that names another member, or none.
+// the object names, because a member may have a leaf of a claim that names another member or none.
 func (r *Router) Ends(object client.Object, requests Requests) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		r.subscribe([]key{{kind: byEnd}}, reflect.TypeOf(object), &sink{ctx: ctx, requests: requests, queue: q})
@@ -228,15 +229,15 @@ func (r *Router) subscribe(keys []key, t reflect.Type, s *sink) {
 	context.AfterFunc(s.ctx, func() { r.unsubscribe(keys, t, s) })
 }
 
-// Each visits the objects of a host kind that concern a member, in one namespace, or in all if
-// it is empty. Do not modify them: they belong to the cache.
+// Each visits the objects of a host kind that concern a member, in one namespace, or in all
+// namespaces if it is empty. Do not modify the objects, because they belong to the cache.
 func (r *Router) Each(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
 	r.objectsMu.RLock()
 	objects := r.objects[reflect.TypeOf(object)]
 	r.objectsMu.RUnlock()
 	if objects == nil {
 		if slices.ContainsFunc(optional(), func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(object) }) {
-			return nil // the host does not serve it
+			return nil // the host does not serve the kind
 		}
 		return fmt.Errorf("%T is not a routed kind", object)
 	}
@@ -251,7 +252,7 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 			if !ok || namespace != metav1.NamespaceAll && obj.GetNamespace() != namespace {
 				continue
 			}
-			// Visit an object once if it is found by several names.
+			// Visit an object only once, even if it is found by several keys.
 			if i == 0 || !concerns(names[:i], obj) {
 				visit(obj)
 			}

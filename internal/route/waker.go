@@ -20,18 +20,18 @@ type Waker struct {
 	queues map[queue]func(name string) []reconcile.Request
 }
 
-// ByName maps a name to requests.
+// ByName maps a name to the requests to enqueue.
 type ByName func(ctx context.Context, name string) []reconcile.Request
 
-// Source returns a source that enqueues the given names in a controller's queue, until its
-// context ends.
+// Source returns a source that enqueues requests with the given names in a controller's queue,
+// until its context ends.
 func (w *Waker) Source() source.Source {
 	return w.SourceOf(func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
-// SourceOf returns a source that enqueues the requests of the given names.
+// SourceOf returns a source that enqueues the requests for the given names.
 func (w *Waker) SourceOf(requests ByName) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		w.mu.Lock()
@@ -49,7 +49,7 @@ func (w *Waker) SourceOf(requests ByName) source.Source {
 	})
 }
 
-// Wake adds a name to all queues.
+// Wake enqueues the requests for a name in all queues.
 func (w *Waker) Wake(name string) {
 	w.mu.Lock()
 	queues := maps.Clone(w.queues)

@@ -2,7 +2,7 @@ package share
 
 import "testing"
 
-// BenchmarkClaim measures the cost of each event of a cache.
+// BenchmarkClaim measures the transform's cost per cache event.
 func BenchmarkClaim(b *testing.B) {
 	template := claim()
 	b.ReportAllocs()

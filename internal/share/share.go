@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// kept is the maximum number of different maps and affinities that are remembered at a time. After
-// the oldest is dropped, later objects no longer share it.
+// kept is the maximum number of different maps and affinities that are remembered at a time. When a
+// value is dropped, later objects no longer share it.
 const kept = 4096
 
 var known = lru.New(kept)
@@ -29,11 +29,11 @@ func shared[T any](key string, value T) T {
 	return value
 }
 
-// Text returns a string that shares its memory with all equal ones in use.
+// Text returns an equal string that shares its memory with all other equal strings in use.
 func Text(s string) string { return unique.Make(s).Value() }
 
-// Transform is a transform of a cache (k8s.io/client-go/tools/cache: TransformFunc). It makes
-// claims and volumes share equal values, and removes their managed fields. It never fails.
+// Transform is a cache transform (k8s.io/client-go/tools/cache: TransformFunc). It makes claims and
+// volumes share equal values, and removes their managed fields. It never fails.
 func Transform(obj any) (any, error) {
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -82,7 +82,7 @@ func Volume(pv *corev1.PersistentVolume) {
 	}
 }
 
-// keyOf returns the key that equal values of a kind share.
+// keyOf returns a key that is the same for equal values of a kind.
 func keyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
 
 func texts[S ~string](values []S) []S {
@@ -96,7 +96,7 @@ func texts[S ~string](values []S) []S {
 	return shared(keyOf("texts", parts...), values)
 }
 
-// labels shares a label map. As a rule, all objects of one origin have the same labels.
+// labels shares a label map. Usually, all objects from one source have the same labels.
 func labels(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
@@ -108,11 +108,11 @@ func labels(of map[string]string) map[string]string {
 	return shared(keyOf("labels", parts...), of)
 }
 
-// own are the annotations whose values differ for each object.
+// own contains the annotations whose values differ for each object.
 var own = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRootUID: true, v1alpha1.AnnotationVolumeUID: true}
 
-// shortest is the length from which a value is assumed to be unique to its object. Names and
-// IDs that many objects share are shorter.
+// shortest is the length from which a value is assumed to be unique to its object. Names and IDs
+// that many objects share are usually shorter.
 const shortest = 128
 
 func annotations(of map[string]string) map[string]string {

@@ -52,13 +52,13 @@ func volume(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 
 func TestNothingChanges(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
-		"as most": func(*corev1.PersistentVolumeClaim) {},
+		"the usual values": func(*corev1.PersistentVolumeClaim) {},
 		"another size": func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		},
-		"another label":                       func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
-		"different labels with the same text": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "a": ""} },
-		"other modes": func(c *corev1.PersistentVolumeClaim) {
+		"another label": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
+		"different labels with the same concatenated text": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "a": ""} },
+		"other access modes": func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},
 		"empty": func(c *corev1.PersistentVolumeClaim) { *c = corev1.PersistentVolumeClaim{} },
@@ -73,7 +73,7 @@ func TestNothingChanges(t *testing.T) {
 		})
 	}
 	for name, change := range map[string]func(*corev1.PersistentVolume){
-		"as most": func(*corev1.PersistentVolume) {},
+		"the usual values": func(*corev1.PersistentVolume) {},
 		"another affinity": func(pv *corev1.PersistentVolume) {
 			pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "two"
 		},
@@ -102,10 +102,10 @@ func TestEqualValuesAreShared(t *testing.T) {
 		"affinity": {one.Spec.NodeAffinity, two.Spec.NodeAffinity}, "capacity": {one.Spec.Capacity, a.Status.Capacity},
 	} {
 		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
-			t.Errorf("%s: not shared", name)
+			t.Errorf("%s is not shared", name)
 		}
 	}
 	if reflect.ValueOf(a.Annotations).Pointer() == reflect.ValueOf(b.Annotations).Pointer() {
-		t.Error("objects share annotations that differ")
+		t.Error("objects share annotations although they differ")
 	}
 }

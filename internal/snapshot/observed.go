@@ -13,45 +13,46 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// Observed is one snapshot with all related objects of the host and one member. A nil object does
-// not exist.
+// Observed is one snapshot with all related objects in the host and one member. An object that does
+// not exist is nil.
 type Observed struct {
-	// Member has the snapshot, or will take it. Its Registration is empty if no registration has
-	// its cluster.
+	// Member has the snapshot, or will take it. Its Registration is empty if the cluster is not
+	// registered.
 	Member mirror.Member
 	// Linked is true for the member's controllers, and false for host_snapshot, which does not
 	// observe members.
 	Linked bool
-	// UID of the host's VolumeSnapshot.
+	// UID is the UID of the host's VolumeSnapshot.
 	UID types.UID
 
-	// Host is the host's content. Root is the VolumeSnapshot with UID.
+	// Host is the host content. Root is the host's VolumeSnapshot, if it has UID.
 	Host *snapshotv1.VolumeSnapshotContent
 	Root *snapshotv1.VolumeSnapshot
-	// Invalid is why Xylem can't take a snapshot of the source at present.
+	// Invalid explains why Xylem can't take a snapshot of the source at present.
 	Invalid *mirror.Refusal
-	// Away is why the member is unreachable. Only host_snapshot sets it.
+	// Away explains why the member is unreachable. Only host_snapshot sets it.
 	Away *mirror.Refusal
 
-	// Unavailable is why Xylem can't read the member's snapshots.
+	// Unavailable explains why Xylem can't read the member's snapshots.
 	Unavailable *mirror.Refusal
 	// Origin is the stamp of the snapshot's leaves.
 	Origin mirror.Origin
-	// Leaf is the member's VolumeSnapshot. OtherLeaf has the same origin, but not the UID that
-	// Host records.
+	// Leaf is the member's VolumeSnapshot. OtherLeaf has the same origin, but not the UID that is
+	// recorded on Host.
 	Leaf, OtherLeaf *snapshotv1.VolumeSnapshot
-	// Content is the content of Leaf. OtherContent has the same name, but is not the snapshot
-	// that Host records.
+	// Content is the content of Leaf. OtherContent has the same name, but is not the snapshot that
+	// is recorded on Host.
 	Content, OtherContent *snapshotv1.VolumeSnapshotContent
-	// NameTaken: another object has the name of Leaf. Earlier: it is the leaf of an earlier root.
+	// NameTaken means that a foreign object has the name of Leaf, and Earlier that the leaf of an
+	// earlier root has it.
 	NameTaken, Earlier bool
-	// Class is the member's class. Unmet is why there is no class, or no leaf claim to take a
-	// snapshot of.
+	// Class is the member's class. Unmet explains why the member cannot take the snapshot yet, for
+	// example because it lacks the class or the leaf claim.
 	Class string
 	Unmet *mirror.Refusal
 }
 
-// Record returns what the host's content records about the leaves.
+// Record returns the host content's record of the leaves.
 func (s *Observed) Record() mirrorsnapshot.Record {
 	if s.Host == nil {
 		return mirrorsnapshot.Record{}
@@ -59,8 +60,8 @@ func (s *Observed) Record() mirrorsnapshot.Record {
 	return mirrorsnapshot.RecordOf(s.Host)
 }
 
-// Replaced reports whether a leaf content is another snapshot than Host records: it was re-created
-// for another snapshot, or a user changed its handle.
+// Replaced reports whether a leaf content is a different snapshot than the one recorded on Host: it
+// was re-created for a different snapshot, or a user changed its handle.
 func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content)
@@ -68,8 +69,8 @@ func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
 
 // Recreated reports whether content is the recorded snapshot under a new UID. A member's
 // snapshot-controller re-creates a content that a user deleted, and a driver takes only one
-// snapshot for a name. If the driver took another one later, its data differ. The difference
-// matters while claims may be restored from it.
+// snapshot per name. If the driver took another one later, its data differs, which matters while
+// claims may be restored from it.
 func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
@@ -90,33 +91,34 @@ func (s *Observed) Stamped() bool {
 	return ours && origin == s.Origin && mirrorsnapshot.Policy(s.Content) != ""
 }
 
-// SecuredContent returns the leaf content with its stamp and policy Retain, or nil if it has
-// both.
+// SecuredContent returns the leaf content with the stamp and policy Retain added, or nil if the
+// content already has both.
 func (s *Observed) SecuredContent() *snapshotv1.VolumeSnapshotContent {
 	return mirrorsnapshot.Secured(s.Content, s.Origin)
 }
 
 // Destroys reports whether the snapshot must be destroyed: both policies are Delete, and the
-// snapshot-controller has announced that its VolumeSnapshot is being deleted. An unstamped
-// content must be stamped first.
+// snapshot-controller has announced that the VolumeSnapshot is being deleted. An unstamped content
+// must be stamped first.
 func (s *Observed) Destroys() bool {
 	return s.Host.DeletionTimestamp != nil && mirrorsnapshot.Announced(s.Host) && s.Host.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&
 		(s.Content == nil || !s.Stamped() || mirrorsnapshot.Policy(s.Content) == snapshotv1.VolumeSnapshotContentDelete)
 }
 
-// Recorded reports whether the host's content records the leaf content and its driver's handle.
+// Recorded reports whether the leaf content and its driver's handle are recorded on the host
+// content.
 func (s *Observed) Recorded() bool {
 	record := s.Record()
 	return record.Content == s.Content.UID && record.Handle == mirrorsnapshot.HandleOf(s.Content)
 }
 
-// Ready reports whether the host's content is ready to use.
+// Ready reports whether the host content is ready to use.
 func (s *Observed) Ready() bool {
 	return s.Host.Status != nil && ptr.Deref(s.Host.Status.ReadyToUse, false)
 }
 
-// Status returns the status for the host's content: the problem if there is one, else the
-// member's status.
+// Status returns the status for the host content: the problem if there is one, or else the member's
+// status.
 func (s *Observed) Status(problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	switch {
 	case problem != nil:
@@ -129,7 +131,7 @@ func (s *Observed) Status(problem *mirror.Refusal, now time.Time) *snapshotv1.Vo
 	return mirrorsnapshot.Waiting(s.Host)
 }
 
-// ClaimOf returns the name of the claim that is a VolumeSnapshot's source, or an empty name.
+// ClaimOf returns the name of a VolumeSnapshot's source claim, or an empty name.
 func ClaimOf(root *snapshotv1.VolumeSnapshot) types.NamespacedName {
 	if root == nil {
 		return types.NamespacedName{}
@@ -137,8 +139,8 @@ func ClaimOf(root *snapshotv1.VolumeSnapshot) types.NamespacedName {
 	return types.NamespacedName{Namespace: root.Namespace, Name: ptr.Deref(root.Spec.Source.PersistentVolumeClaimName, "")}
 }
 
-// Released reports whether Xylem does nothing more in the member: an admin abandons the snapshot,
-// or the member is no longer registered.
+// Released reports whether Xylem no longer acts on the snapshot in the member, because an admin
+// abandoned the snapshot or the member was deregistered.
 func (s *Observed) Released() bool {
 	return mirrorsnapshot.Abandoned(s.Host) || mirrorsnapshot.Gone(s.Host) && s.Member.Registration == ""
 }

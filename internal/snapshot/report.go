@@ -13,10 +13,10 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// Resolve returns the cluster that has the volume of a host content, or why Xylem can't take its
+// Resolve returns the cluster that has a host content's volume, or why Xylem can't take the
 // snapshot. The snapshot-controller copies the driver from the class and the handle from the
-// claim's volume, but compares neither with the other. So Resolve does not trust the content
-// alone: the VolumeSnapshot's claim must be bound to a member's volume with the content's handle.
+// claim's volume, but does not check that they match. So Resolve does not trust the content alone:
+// the VolumeSnapshot's claim must be bound to a member's volume with the content's handle.
 func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeSnapshot, source Source) (clusterID string, problem *mirror.Refusal) {
 	invalid := func(format string, args ...any) (string, *mirror.Refusal) {
 		return "", mirror.Refuse(v1alpha1.ReasonSnapshotSourceInvalid, format, args...)
@@ -25,16 +25,16 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 		return "", mirror.Refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
 	}
 	if content.Spec.Source.VolumeHandle == nil || content.Spec.VolumeSnapshotRef.UID == "" {
-		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName. To use a snapshot that a member retains, restore it in the member", content.Name)
+		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and does not import snapshots. Create a VolumeSnapshot with source.persistentVolumeClaimName. To use a snapshot that a member retains, restore it in the member", content.Name)
 	}
 	claimName := ClaimOf(root)
 	if root == nil {
-		return notReady("VolumeSnapshot %q, which VolumeSnapshotContent %q was created for, no longer exists. Delete the content", mirrorsnapshot.RootOf(content), content.Name)
+		return notReady("VolumeSnapshot %q, for which VolumeSnapshotContent %q was created, no longer exists. Delete the content", mirrorsnapshot.RootOf(content), content.Name)
 	}
 	claim, volume := source.Claim, source.Volume
 	switch {
 	case claimName.Name == "":
-		return invalid("VolumeSnapshot %q has no source.persistentVolumeClaimName. Create one of a claim", root.Name)
+		return invalid("VolumeSnapshot %q has no source.persistentVolumeClaimName. Create a VolumeSnapshot of a claim", root.Name)
 	case claim == nil:
 		return notReady("claim %q no longer exists. Delete the snapshot", claimName.Name)
 	case claim.Spec.VolumeName == "":
@@ -42,7 +42,7 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 	case volume == nil || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
 		return notReady("claim %q and PersistentVolume %q are not bound to each other. Check `kubectl describe pvc %s`", claimName.Name, claim.Spec.VolumeName, claimName.Name)
 	case volume.Spec.CSI == nil || volume.Spec.CSI.VolumeHandle != *content.Spec.Source.VolumeHandle:
-		return invalid("the source of VolumeSnapshotContent %q is not PersistentVolume %q, which claim %q is bound to. Delete the snapshot and create it again", content.Name, volume.Name, claimName.Name)
+		return invalid("the source of VolumeSnapshotContent %q is not PersistentVolume %q, to which claim %q is bound. Delete the snapshot and create it again", content.Name, volume.Name, claimName.Name)
 	}
 	cluster, _, _, ours := hostpv.LeafOf(volume)
 	switch {
@@ -51,7 +51,7 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 	case hostpv.IsUnfulfilled(volume):
 		return notReady("claim %q has no disk yet: PersistentVolume %q is a promise. Start a Pod that uses the claim", claimName.Name, volume.Name)
 	}
-	return invalid("PersistentVolume %q of claim %q is of driver %q, and VolumeSnapshotClass %q is of driver %q. Use a VolumeSnapshotClass of the volume's driver",
+	return invalid("PersistentVolume %q of claim %q has driver %q, but VolumeSnapshotClass %q has driver %q. Use a VolumeSnapshotClass with the volume's driver",
 		volume.Name, claimName.Name, driverOf(volume), ptr.Deref(content.Spec.VolumeSnapshotClassName, ""), content.Spec.Driver)
 }
 
@@ -83,7 +83,7 @@ func Away(registration string, since time.Time) *mirror.Refusal {
 		registration, since.UTC().Format(time.RFC3339))
 }
 
-// Unregistered reports that no registration has the cluster.
+// Unregistered reports that the cluster is not registered.
 func Unregistered(clusterID string) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost permanently, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
 }
@@ -91,7 +91,7 @@ func Unregistered(clusterID string) *mirror.Refusal {
 // ReportReleased reports that the member keeps the snapshot.
 func (s *Observed) ReportReleased() *mirror.Refusal {
 	if mirrorsnapshot.Abandoned(s.Host) {
-		return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem does not destroy its data, and does nothing else with it. Delete the snapshot, or remove the annotation",
+		return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem neither destroys nor uses its data. Delete the snapshot, or remove the annotation",
 			v1alpha1.AnnotationAbandon, s.Host.Name)
 	}
 	return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from it",
@@ -100,25 +100,25 @@ func (s *Observed) ReportReleased() *mirror.Refusal {
 
 // ReportTaken reports that a foreign object has the leaf's name.
 func (s *Observed) ReportTaken() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem leaves it alone. Use another name, or delete it there", s.Member.Registration, s.Origin.Root)
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem does not change it. Use another name, or delete it in the member", s.Member.Registration, s.Origin.Root)
 }
 
-// ReportReplaced reports that the member has another snapshot under this name.
+// ReportReplaced reports that the member has a different snapshot with this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
-	const what = "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. "
+	const what = "in member %q, the snapshot with the name %q is not the one that was taken. Xylem neither uses nor destroys either of them. "
 	if s.Host.DeletionTimestamp != nil {
-		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot there when nobody needs its data: the deletion then continues", s.Member.Registration, s.Origin.Root)
+		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot in the member when nobody needs its data: the deletion then continues", s.Member.Registration, s.Origin.Root)
 	}
-	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one", s.Member.Registration, s.Origin.Root)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another snapshot", s.Member.Registration, s.Origin.Root)
 }
 
 // ReportLost reports that the snapshot no longer exists in the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
 	record := s.Record()
 	if record.Content == "" {
-		return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete it here too, and take another one", s.Origin.Root, s.Member.Registration)
+		return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete it in the host too, and take another snapshot", s.Origin.Root, s.Member.Registration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. Its snapshot may still exist under handle %q of driver %q. Rescue the data there, then delete the VolumeSnapshot",
+	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. Its snapshot may still exist under handle %q of driver %q. Rescue the data in the member, then delete the VolumeSnapshot",
 		s.Member.Registration, mirrorsnapshot.LeafContent(s.Host), record.Handle, s.Host.Annotations[v1alpha1.AttributeDriver])
 }
 
@@ -128,9 +128,9 @@ func (s *Observed) ReportLeafLost() *mirror.Refusal {
 		s.Origin.Root, s.Member.Registration, s.Content.Name)
 }
 
-// ReportEnding reports that the host's content is being deleted, but its root is not.
+// ReportEnding reports that the host content is being deleted although its root is not.
 func (s *Observed) ReportEnding() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another one", s.Host.Name)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another snapshot", s.Host.Name)
 }
 
 // ReportTerminating reports that the snapshot is being deleted in the member.

@@ -11,7 +11,8 @@ type Fact[S any] struct {
 	is             func(*S) bool
 }
 
-// If returns a fact, with a description of it and of its negation, which is "" if no row has that.
+// If returns a fact, with descriptions of the fact and of its negation. The latter is "" if no row
+// uses the negation.
 func If[S any](text, opposite string, is func(*S) bool) Fact[S] { return Fact[S]{text, opposite, is} }
 
 // Not returns the negation of a fact.
@@ -19,12 +20,12 @@ func Not[S any](f Fact[S]) Fact[S] {
 	return Fact[S]{f.opposite, f.text, func(s *S) bool { return !f.is(s) }}
 }
 
-// All returns the fact that all of some facts are true.
+// All returns the fact that all given facts are true.
 func All[S any](facts ...Fact[S]) Fact[S] {
 	return Fact[S]{strings.Join(texts(facts), " and "), "", func(s *S) bool { return met(facts, s) }}
 }
 
-// Any returns the fact that one of some facts is true.
+// Any returns the fact that at least one of the given facts is true.
 func Any[S any](facts ...Fact[S]) Fact[S] {
 	return Fact[S]{strings.Join(texts(facts), ", or "), "", func(s *S) bool {
 		return slices.ContainsFunc(facts, func(f Fact[S]) bool { return f.is(s) })

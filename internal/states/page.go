@@ -37,7 +37,7 @@ func (p *Part[S]) write(b *strings.Builder) {
 	}
 }
 
-// section writes a section. If one controller owns all rows, it is named once.
+// section writes a section. If one controller owns all rows, it is named only once.
 func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
 	one := !slices.ContainsFunc(s.Rows, func(r Row[S]) bool { return r.Owner != s.Rows[0].Owner })
 	fmt.Fprintf(b, "\n%s %s\n\n", heading, s.Title)
@@ -48,7 +48,7 @@ func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
 	if len(all) > 0 {
 		fmt.Fprintf(b, "All rows: %s.\n\n", strings.Join(all, "; "))
 	}
-	columns := []string{"Phase", "If", "**Step**, or wait", "Controller", "The user reads"}
+	columns := []string{"Phase", "If", "**Step**, or wait", "Controller", "Reported reason"}
 	if one {
 		columns = slices.Delete(columns, 3, 4)
 	}
@@ -70,7 +70,7 @@ func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
 	}
 }
 
-// conditions describes facts, except for what the title of the part says.
+// conditions returns the texts of facts, except for the condition that the part's title implies.
 func (p *Part[S]) conditions(facts []Fact[S]) []string {
 	return slices.DeleteFunc(texts(facts), func(text string) bool { return text == p.Implied })
 }

@@ -16,10 +16,10 @@ type Owner string
 // Step is an action of a controller: one write, or a few that belong together.
 type Step string
 
-// None is no step.
+// None means that no step is needed.
 const None Step = ""
 
-// Plan is the phase of an object, and the next step.
+// Plan is the phase of an object and the next step.
 type Plan struct {
 	Phase Phase
 	// Step is what Owner must do, or None.
@@ -43,19 +43,20 @@ func (p Plan) By(o Owner) Step {
 type Needs struct {
 	// Evidence lists the types of package proof that guarded requires before it destroys data.
 	Evidence []string
-	// Proofs lists the functions of package proof, including those of the evidence.
+	// Proofs lists the functions of package proof, including those for the evidence.
 	Proofs []string
 }
 
-// Nothing is the needs of a step that destroys nothing, and that an old cache cannot mislead.
+// Nothing returns the needs of a step that does not destroy data and is safe even with a stale
+// cache.
 func Nothing() Needs { return Needs{} }
 
-// Evidence is the needs of a step that destroys data: a type of package proof, and its proofs.
+// Evidence returns the needs of a step that destroys data: a type of package proof, and its proofs.
 func Evidence(kind string, proofs ...string) Needs {
 	return Needs{Evidence: []string{kind}, Proofs: proofs}
 }
 
-// Proofs is the needs of a step that destroys nothing.
+// Proofs returns the needs of a step that does not destroy data.
 func Proofs(names ...string) Needs { return Needs{Proofs: names} }
 
 // Action describes a step.
@@ -71,37 +72,37 @@ func Act(step Step, does string, needs Needs) Action { return Action{step, does,
 // Table maps observations of type S to plans.
 type Table[S any] struct {
 	Parts []Part[S]
-	// Steps describes every step of the rows.
+	// Steps describes all steps in the rows.
 	Steps []Action
-	// Otherwise is the phase of an observation that no row describes. It has no owner.
+	// Otherwise is the phase of an observation that matches no row. It has no owner.
 	Otherwise Phase
 }
 
 // Part is a part of a table.
 type Part[S any] struct {
-	// Title and Intro are for the page. The only part of a table may have none.
+	// Title and Intro are for the page. They may be empty if the table has only one part.
 	Title, Intro string
 	Sections     []Section[S]
-	// Implied is the text of a condition that the title or the intro states for all rows.
+	// Implied is the text of a condition that the title or the intro already states for all rows.
 	Implied string
 }
 
-// Section is a part of a table whose rows have conditions in common.
+// Section is a part of a table whose rows share conditions.
 type Section[S any] struct {
 	Title string
 	When  []Fact[S]
 	Rows  []Row[S]
 }
 
-// Row is one row of a table. It has a step, or says what ends the wait.
+// Row is one row of a table. It has either a step or a description of what ends the wait.
 type Row[S any] struct {
 	Phase Phase
 	When  []Fact[S]
 	Step  Step
 	Owner Owner
-	// Until describes what ends a state that has no step.
+	// Until describes what ends a phase that has no step.
 	Until string
-	// Reasons are those of the messages that Report returns. If a controller adds more
+	// Reasons are the reasons of the messages that Report returns. If a controller adds more
 	// information, Report is nil.
 	Reasons string
 	Report  func(*S) *mirror.Refusal
@@ -154,8 +155,8 @@ func (t *Table[S]) StepsOf(owner Owner) []Step {
 	return all
 }
 
-// Problems returns what is wrong with the table: rows without an owner or a text, with both a step
-// and a wait or neither, and steps that no row has or that are not described.
+// Problems returns the table's mistakes: rows without an owner or a text, rows with both a step and
+// a wait or neither, and steps that no row has or that are not described.
 func (t *Table[S]) Problems() []string {
 	var wrong []string
 	used := map[Step]bool{None: true}
@@ -168,10 +169,10 @@ func (t *Table[S]) Problems() []string {
 			say("has a condition without a text")
 		}
 		if (r.Step == None) == (r.Until == "") {
-			say("has step %q, and waits until %q", r.Step, r.Until)
+			say("must have either a step or a wait, and has step %q and wait %q", r.Step, r.Until)
 		}
 		if r.Phase == "" || r.Owner == "" && r.Phase != t.Otherwise {
-			say("has phase %q, and owner %q", r.Phase, r.Owner)
+			say("must have a phase and an owner, and has phase %q and owner %q", r.Phase, r.Owner)
 		}
 		if r.Report != nil && r.Reasons == "" {
 			say("reports without a reason")

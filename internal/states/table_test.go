@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// lamp is what the test's table is about.
+// lamp is the observation in the test's table.
 type lamp struct{ plugged, on, broken bool }
 
 var (
@@ -56,7 +56,7 @@ func TestNext(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if got.By(got.Owner) != got.Step || got.By("nobody") != None {
-			t.Errorf("%s: step %s of %s, and %s of nobody", name, got.By(got.Owner), got.Owner, got.By("nobody"))
+			t.Errorf("%s: By returns step %s for owner %s, and %s for another controller", name, got.By(got.Owner), got.Owner, got.By("nobody"))
 		}
 	}
 	if got := table.StepsOf("switch"); !slices.Equal(got, []Step{"SwitchOn"}) {
@@ -78,21 +78,21 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestProblems: a table with any of these faults is found.
+// TestProblems checks that Problems finds each of these mistakes.
 func TestProblems(t *testing.T) {
 	whole := lamps()
 	if problems := whole.Problems(); len(problems) > 0 {
-		t.Errorf("a whole table has problems: %v", problems)
+		t.Errorf("a correct table has problems: %v", problems)
 	}
 	for want, spoil := range map[string]func(*Table[lamp]){
 		`row 0 of "It works" has a condition without a text`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].When = []Fact[lamp]{Not(Any(broken))} },
-		`row 1 of "It works" has step "", and waits until ""`: func(t *Table[lamp]) {
+		`row 1 of "It works" must have either a step or a wait, and has step "" and wait ""`: func(t *Table[lamp]) {
 			t.Parts[0].Sections[0].Rows[1].Step, t.Steps = None, t.Steps[1:]
 		},
-		`row 0 of "It works" has phase "Lit", and owner ""`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].Owner = "" },
-		`row 0 of "It is broken" reports without a reason`:  func(t *Table[lamp]) { t.Parts[0].Sections[1].Rows[0].Reasons = "" },
-		"no row has step Paint":                             func(t *Table[lamp]) { t.Steps = append(t.Steps, Act("Paint", "paints it", Nothing())) },
-		"step SwitchOn is not described":                    func(t *Table[lamp]) { t.Steps = t.Steps[1:] },
+		`row 0 of "It works" must have a phase and an owner, and has phase "Lit" and owner ""`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].Owner = "" },
+		`row 0 of "It is broken" reports without a reason`:                                     func(t *Table[lamp]) { t.Parts[0].Sections[1].Rows[0].Reasons = "" },
+		"no row has step Paint":          func(t *Table[lamp]) { t.Steps = append(t.Steps, Act("Paint", "paints it", Nothing())) },
+		"step SwitchOn is not described": func(t *Table[lamp]) { t.Steps = t.Steps[1:] },
 	} {
 		table := lamps()
 		spoil(&table)

@@ -2,10 +2,10 @@ package text
 
 import "strings"
 
-// Nearest returns the known word that is nearest to a misspelled one by edit distance, or "" if
-// none is near. It ignores case.
+// Nearest returns the known word that is closest to a misspelled word by edit distance, or "" if
+// none is close. It ignores case.
 func Nearest(word string, known []string) string {
-	// A third of the name may differ. The part before a slash is a common prefix and does not
+	// Up to a third of the name may differ. The part before a slash is a common prefix and does not
 	// count.
 	name := word[strings.LastIndex(word, "/")+1:]
 	best, nearest := len(name)/3+1, ""
@@ -17,7 +17,7 @@ func Nearest(word string, known []string) string {
 	return nearest
 }
 
-// edits is the Levenshtein distance in bytes.
+// edits returns the Levenshtein distance in bytes.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -12,28 +12,28 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Name of a step. Spans have these names, so they do not change.
+// Name is the name of a step. The names must not change, because spans have them too.
 type Name string
 
-// Steps, in order.
+// The steps, in order.
 const (
-	// Selected: from the creation of the claim until the scheduler selected a node for it, the last
-	// time if it did so repeatedly. Claims that do not wait for a Pod have no such step.
+	// Selected lasts from the claim's creation until the scheduler selected a node for it (the last
+	// time, if it did so repeatedly). Claims that do not wait for a Pod lack this step.
 	Selected Name = "selected"
-	// Placed: until Xylem recorded the member in the claim.
+	// Placed lasts until Xylem recorded the member on the claim.
 	Placed Name = "placed"
-	// LeafCreated: until Xylem created the leaf claim.
+	// LeafCreated lasts until Xylem created the leaf claim.
 	LeafCreated Name = "leaf-created"
-	// Provisioned: until the member's provisioner created the leaf PV.
+	// Provisioned lasts until the member's provisioner created the leaf PV.
 	Provisioned Name = "provisioned"
-	// Mirrored: until Xylem created the host PV.
+	// Mirrored lasts until Xylem created the host PV.
 	Mirrored Name = "mirrored"
-	// Bound: until the host's PV controller bound the claim to it.
+	// Bound lasts until the host's PV controller bound the claim to the host PV.
 	Bound Name = "bound"
-	// PodBound: from the binding of the claim, or the creation of the Pod if it is later, until the
-	// scheduler bound the Pod.
+	// PodBound lasts from when the claim was bound, or the Pod was created if that was later, until
+	// the scheduler bound the Pod.
 	PodBound Name = "pod-bound"
-	// PodRunning: until all containers of the Pod had started.
+	// PodRunning lasts until all of the Pod's containers had started.
 	PodRunning Name = "pod-running"
 )
 
@@ -46,19 +46,19 @@ const (
 	Member Side = "member"
 )
 
-// Objects are those of one claim. A nil field means that the object does not exist or was not
-// read.
+// Objects contains the objects for one claim. A nil field means that the object does not exist or
+// was not read.
 type Objects struct {
-	// Claim, its Volume and a Pod that uses it, in the host.
+	// Claim, Volume and Pod are the claim, its volume, and a Pod that uses it, in the host.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
 	Pod    *corev1.Pod
-	// LeafClaim and LeafVolume in the member.
+	// LeafClaim and LeafVolume are their counterparts in the member.
 	LeafClaim  *corev1.PersistentVolumeClaim
 	LeafVolume *corev1.PersistentVolume
 }
 
-// Step is one part of the time that a claim took.
+// Step is one step of a claim, with its start and end.
 type Step struct {
 	Name Name `json:"name"`
 	// Side is the cluster that the step waits for.
@@ -68,10 +68,10 @@ type Step struct {
 	End   metav1.Time `json:"end"`
 }
 
-// Took is the duration of the step.
+// Took returns the duration of the step.
 func (s Step) Took() time.Duration { return s.End.Sub(s.Start.Time) }
 
-// Of returns the known steps of a claim, in order.
+// Of returns a claim's known steps, in order.
 func Of(o Objects) []Step {
 	if o.Claim == nil {
 		return nil
@@ -117,7 +117,7 @@ func Of(o Objects) []Step {
 	return steps
 }
 
-// FirstPod returns the Pod whose steps belong to the claim: the oldest one.
+// FirstPod returns the Pod whose steps count for the claim: the oldest one.
 func FirstPod(pods []*corev1.Pod) *corev1.Pod {
 	var first *corev1.Pod
 	for _, pod := range pods {
@@ -138,8 +138,8 @@ func createdAt[T any, P interface {
 	return object.GetCreationTimestamp().Time
 }
 
-// notAfter drops a time of managedFields that is later than what must have followed: the same
-// manager wrote other fields since.
+// notAfter drops a time from managedFields that is later than a step that must have followed. In
+// that case, the same manager has written other fields since then.
 func notAfter(at time.Time, following ...time.Time) time.Time {
 	for _, next := range following {
 		if !next.IsZero() && at.After(next) {
@@ -149,8 +149,8 @@ func notAfter(at time.Time, following ...time.Time) time.Time {
 	return at
 }
 
-// writtenAt returns when an annotation was written, by the claim's managedFields. It is zero if
-// that is unknown.
+// writtenAt returns when an annotation was written, according to the claim's managedFields. It
+// returns zero if the time is unknown.
 func writtenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
 	var at time.Time
 	for _, entry := range claim.ManagedFields {
@@ -189,8 +189,8 @@ func scheduledAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// runningSince returns when the last container of the Pod started. It is zero if one has not, or
-// if one was restarted: then its first start is unknown.
+// runningSince returns when the Pod's last container started. It returns zero if a container has
+// not started, or has restarted, because its first start is then unknown.
 func runningSince(pod *corev1.Pod) time.Time {
 	var last time.Time
 	if len(pod.Status.ContainerStatuses) < len(pod.Spec.Containers) {

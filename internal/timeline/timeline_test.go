@@ -24,7 +24,7 @@ func wrote(manager, annotation string, seconds int) metav1.ManagedFieldsEntry {
 	}
 }
 
-// ran returns a claim that took one second more for each of its steps than for the one before.
+// ran returns a claim each of whose steps took one second longer than the previous one.
 func ran() *Objects {
 	o := &Objects{
 		Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
@@ -74,7 +74,7 @@ func TestOf(t *testing.T) {
 		"managedFields that cannot be read": {func(o *Objects) {
 			o.Claim.ManagedFields[1].FieldsV1, o.Claim.ManagedFields[2].FieldsV1 = nil, metav1.NewFieldsV1(`[]`)
 		}, all[3:]},
-		"a status does not count as the placement": {func(o *Objects) { o.Claim.ManagedFields[2].Subresource = "status" }, append([]Step{all[0]}, all[3:]...)},
+		"a status write does not count as the placement": {func(o *Objects) { o.Claim.ManagedFields[2].Subresource = "status" }, append([]Step{all[0]}, all[3:]...)},
 		"root_pvc wrote the claim again later": {func(o *Objects) {
 			o.Claim.ManagedFields[2] = wrote("xylem-root-pvc", v1alpha1.AnnotationPlacedIn, 60)
 		}, append([]Step{all[0]}, all[3:]...)},
@@ -91,19 +91,19 @@ func TestOf(t *testing.T) {
 			bound := at(2)
 			o.Volume.CreationTimestamp, o.Volume.Status.LastPhaseTransitionTime = at(1), &bound
 		}, []Step{all[0], all[1], {Bound, Host, at(1), at(2)}, {PodBound, Host, at(2), at(28)}, all[2], all[3], all[7]}},
-		"the volume was released":                {func(o *Objects) { o.Volume.Status.Phase = corev1.VolumeReleased }, append(append([]Step{}, all[:5]...), all[7])},
+		"a released volume":                      {func(o *Objects) { o.Volume.Status.Phase = corev1.VolumeReleased }, append(append([]Step{}, all[:5]...), all[7])},
 		"an API server without transition times": {func(o *Objects) { o.Volume.Status.LastPhaseTransitionTime = nil }, append(append([]Step{}, all[:5]...), all[7])},
-		"a Pod that came after the claim was bound": {func(o *Objects) { o.Pod.CreationTimestamp = at(25) },
+		"a Pod created after the claim was bound": {func(o *Objects) { o.Pod.CreationTimestamp = at(25) },
 			append(append([]Step{}, all[:6]...), Step{PodBound, Host, at(25), at(28)}, all[7])},
-		"a Pod that waits for a node": {func(o *Objects) {
+		"a Pod that is waiting for a node": {func(o *Objects) {
 			o.Pod.Status.Conditions[0].Status = corev1.ConditionFalse
 			o.Pod.Status.ContainerStatuses = nil
 		}, all[:6]},
-		"a Pod one of whose containers waits": {func(o *Objects) {
+		"a Pod with a waiting container": {func(o *Objects) {
 			o.Pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}
 		}, all[:7]},
-		"a restarted container":      {func(o *Objects) { o.Pod.Status.ContainerStatuses[1].RestartCount = 1 }, all[:7]},
-		"a member with a slow clock": {func(o *Objects) { o.LeafClaim.CreationTimestamp = at(2) }, []Step{all[0], {Provisioned, Member, at(2), at(10)}, all[4], all[5], all[6], all[7]}},
+		"a restarted container":          {func(o *Objects) { o.Pod.Status.ContainerStatuses[1].RestartCount = 1 }, all[:7]},
+		"a member whose clock is behind": {func(o *Objects) { o.LeafClaim.CreationTimestamp = at(2) }, []Step{all[0], {Provisioned, Member, at(2), at(10)}, all[4], all[5], all[6], all[7]}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := ran()
@@ -121,7 +121,7 @@ func TestFirstPod(t *testing.T) {
 		t.Errorf("FirstPod = %v, want the older one", got)
 	}
 	if got := FirstPod(nil); got != nil {
-		t.Errorf("FirstPod of none = %v", got)
+		t.Errorf("FirstPod without Pods = %v", got)
 	}
 }
 

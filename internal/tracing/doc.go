@@ -1,7 +1,7 @@
-// Package tracing exports the steps of claims as OpenTelemetry spans, by OTLP over gRPC.
+// Package tracing exports the steps of claims as OpenTelemetry spans, using OTLP over gRPC.
 //
-// A claim has one trace, whose IDs are derived from the claim's UID: another replica, or a restarted
-// one, that exports the same claim again makes the same trace. Spans are queued in memory. If the
-// collector does not take them, they are dropped, and the manager logs it once until it works again;
-// no controller waits for an export.
+// A claim has one trace, whose IDs are derived from the claim's UID. So a different or restarted
+// replica that exports the same claim again produces the same trace. Spans are queued in memory. If
+// the collector does not accept them, they are dropped. The manager logs this only once until an
+// export succeeds again. No controller waits for an export.
 package tracing

@@ -17,12 +17,13 @@ import (
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// flushTimeout bounds the export of the remaining spans when the manager ends.
+// flushTimeout bounds the export of the remaining spans when the manager stops.
 const flushTimeout = 5 * time.Second
 
-// Options of the exporter.
+// Options configures the exporter.
 type Options struct {
-	// Endpoint is the host and port of an OTLP receiver for gRPC. If it is empty, nothing is exported.
+	// Endpoint is the host and port of an OTLP receiver for gRPC. If it is empty, no traces are
+	// exported.
 	Endpoint string
 	// Insecure connects without TLS.
 	Insecure bool
@@ -38,7 +39,7 @@ type Tracer struct {
 }
 
 // New returns a Tracer for a manager of the host with the given ID. It does not connect before the
-// first export. Run must run to release it.
+// first export. Only Run releases its resources.
 func New(ctx context.Context, o Options, hostID string, log logr.Logger) (*Tracer, error) {
 	options := []otlptracegrpc.Option{otlptracegrpc.WithEndpoint(o.Endpoint)}
 	if o.Insecure {
@@ -46,7 +47,7 @@ func New(ctx context.Context, o Options, hostID string, log logr.Logger) (*Trace
 	}
 	exporter, err := otlptracegrpc.New(ctx, options...)
 	if err != nil {
-		return nil, fmt.Errorf("create the exporter of traces for %q: %w", o.Endpoint, err)
+		return nil, fmt.Errorf("create the trace exporter for %q: %w", o.Endpoint, err)
 	}
 	t := &Tracer{sampler: sdktrace.TraceIDRatioBased(o.Ratio)}
 	t.provider = sdktrace.NewTracerProvider(
@@ -68,7 +69,7 @@ func (t *Tracer) Run(ctx context.Context) error {
 	return nil
 }
 
-// Samples reports whether the claim with a UID is among those that are traced.
+// Samples reports whether the claim with the given UID is traced.
 func (t *Tracer) Samples(uid types.UID) bool {
 	return t.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: traceOf(uid)}).Decision == sdktrace.RecordAndSample
 }
@@ -77,13 +78,13 @@ func (t *Tracer) Samples(uid types.UID) bool {
 type Claim struct {
 	Namespace, Name string
 	UID             types.UID
-	// Member is the registration's name. Pod may be empty.
+	// Member is the registration's name. Pod is the Pod's name, and may be empty.
 	Member, Pod string
 	Created     time.Time
 	Steps       []timeline.Step
 }
 
-// Export queues the spans of a claim: one for the claim, and one below it for each step.
+// Export queues a claim's spans: one for the claim, and a child span for each step.
 func (t *Tracer) Export(ctx context.Context, c Claim) {
 	end := c.Created
 	for _, s := range c.Steps {
@@ -111,21 +112,21 @@ func with(ctx context.Context, uid types.UID, step string) context.Context {
 	return context.WithValue(ctx, identityKey{}, identity{uid, step})
 }
 
-// quiet logs the first of consecutive failed exports.
+// quiet is an exporter that logs only the first of several consecutive failures.
 type quiet struct {
 	sdktrace.SpanExporter
 	log    logr.Logger
 	failed atomic.Bool
 }
 
-// ExportSpans exports spans. A failure is only logged: the spans are lost.
+// ExportSpans exports spans. It only logs failures, and drops the spans.
 func (q *quiet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := q.SpanExporter.ExportSpans(ctx, spans)
 	switch was := q.failed.Swap(err != nil); {
 	case err != nil && !was:
-		q.log.Error(err, "traces are lost until the collector takes them: check --tracing-endpoint", "spans", len(spans))
+		q.log.Error(err, "the collector does not accept traces, and they are lost until it does: check --tracing-endpoint", "spans", len(spans))
 	case err == nil && was:
-		q.log.Info("the collector takes traces again")
+		q.log.Info("the collector accepts traces again")
 	}
 	return nil
 }

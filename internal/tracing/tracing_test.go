@@ -24,7 +24,7 @@ import (
 type sink struct {
 	collector.UnimplementedTraceServiceServer
 	spans chan *tracev1.Span
-	// refused is what the receiver answers to every export, if set.
+	// refused is the error with which the receiver responds to every export, if set.
 	refused error
 }
 
@@ -70,7 +70,7 @@ func claim(uid types.UID) tracing.Claim {
 	}
 }
 
-// exported exports a claim with a new Tracer, and returns its spans by name.
+// exported exports a claim by a new Tracer, and returns the spans by name.
 func exported(t *testing.T, uid types.UID) map[string]*tracev1.Span {
 	t.Helper()
 	s, address := serve(t, nil)
@@ -99,10 +99,10 @@ func TestExport(t *testing.T) {
 		t.Fatalf("spans %v", spans)
 	}
 	if len(root.GetParentSpanId()) != 0 || string(step.GetParentSpanId()) != string(root.GetSpanId()) || string(step.GetTraceId()) != string(root.GetTraceId()) {
-		t.Errorf("the step is not below the claim: %v, %v", root, step)
+		t.Errorf("the step's span is not a child of the claim's span: %v, %v", root, step)
 	}
 	if end := time.Unix(0, int64(root.GetEndTimeUnixNano())); root.GetStartTimeUnixNano() != uint64(start.UnixNano()) || !end.Equal(start.Add(5*time.Second)) {
-		t.Errorf("the claim's span ends at %s", end)
+		t.Errorf("wrong start or end of the claim's span, which ends at %s", end)
 	}
 	if took := step.GetEndTimeUnixNano() - step.GetStartTimeUnixNano(); took != uint64(4*time.Second) {
 		t.Errorf("the step took %d ns", took)
@@ -118,8 +118,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestSameTrace: two managers that export one claim make one trace with the same spans; another
-// claim has another.
+// TestSameTrace checks that two managers that export the same claim produce the same trace with the
+// same spans, and that a different claim has a different trace.
 func TestSameTrace(t *testing.T) {
 	first, again, other := exported(t, "uid")["claim"], exported(t, "uid")["claim"], exported(t, "other")["claim"]
 	if string(first.GetTraceId()) != string(again.GetTraceId()) || string(first.GetSpanId()) != string(again.GetSpanId()) {
@@ -143,12 +143,12 @@ func TestSamples(t *testing.T) {
 			}
 		}
 		if sampled < want[0] || sampled > want[1] {
-			t.Errorf("ratio %g: %d of 1000 claims, want %v", ratio, sampled, want)
+			t.Errorf("ratio %g: sampled %d of 1000 claims, want %v", ratio, sampled, want)
 		}
 	}
 }
 
-// TestRefused: of many exports that fail, only the first is logged.
+// TestRefused checks that only the first of many failed exports is logged.
 func TestRefused(t *testing.T) {
 	_, address := serve(t, status.Error(codes.PermissionDenied, "no"))
 	logged := make(chan string, 10)
@@ -166,6 +166,6 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(logged) != 1 {
-		t.Errorf("%d lines are logged, want one", len(logged))
+		t.Errorf("%d lines were logged, want 1", len(logged))
 	}
 }

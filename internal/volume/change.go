@@ -18,7 +18,7 @@ import (
 )
 
 // StampedLeaf returns the leaf PV with the stamp of its leaf claim's root, policy Retain, and
-// annotations with its original policy and its tenant, or nil if it has them already.
+// annotations with its original policy and its tenant, or nil if it already has them.
 func (s *Observed) StampedLeaf() *corev1.PersistentVolume {
 	origin := s.Origin
 	if s.Holder != nil {
@@ -38,16 +38,16 @@ func (s *Observed) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
 	retain(after)
 }
 
-// RetainedLeaf returns the leaf PV with policy Retain, or nil if it has it already.
+// RetainedLeaf returns the leaf PV with policy Retain, or nil if it already has that policy.
 func (s *Observed) RetainedLeaf() *corev1.PersistentVolume { return changed(s.Leaf, retain) }
 
 func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// KeptLeaf returns a leaf PV that no host PV represents with policy Retain, and with the stamp
-// if one of Xylem's leaf claims uses it. It returns nil if it has them already, or is not
-// Xylem's.
+// KeptLeaf returns the leaf PV, if no host PV represents it, with policy Retain, and with the stamp
+// if one of Xylem's leaf claims uses it. It returns nil if no change is needed, or if the leaf PV
+// does not belong to this host.
 func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
 	switch {
 	case s.Held():
@@ -58,8 +58,8 @@ func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
 	return nil
 }
 
-// RepointedLeaf returns the leaf PV with policy Retain and with its current leaf claim in
-// claimRef. One update changes both, so that it is never Available.
+// RepointedLeaf returns the leaf PV with policy Retain and with its current leaf claim in claimRef.
+// One update changes both, so that the leaf PV is never Available.
 func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
 		s.stamp(after, s.Origin)
@@ -70,14 +70,14 @@ func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
 	})
 }
 
-// Outdated reports whether the host PV must follow the leaf PV and differs from it.
+// Outdated reports whether the host PV must match the leaf PV and differs from it.
 func (s *Observed) Outdated() bool { return s.followed() && s.CurrentHost() != nil }
 
-// Unguarded reports whether the host PV lacks Xylem's finalizer, or Retain although the member
-// retains.
+// Unguarded reports whether the host PV lacks Xylem's finalizer, or lacks policy Retain although
+// the member retains the volume.
 func (s *Observed) Unguarded() bool { return s.followed() && (!s.HasFinalizer() || s.overrules()) }
 
-// followed reports whether the host PV must follow the leaf PV.
+// followed reports whether the host PV must match the leaf PV.
 func (s *Observed) followed() bool {
 	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)
 }
@@ -87,9 +87,9 @@ func (s *Observed) overrules() bool {
 	return s.Policy() != corev1.PersistentVolumeReclaimDelete && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
-// CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes
-// class, the registration's current name, Xylem's finalizer, and Retain if the member retains.
-// It returns nil if the host PV has them already.
+// CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes class,
+// the registration's current name, Xylem's finalizer, and policy Retain if the member retains the
+// volume. It returns nil if the host PV already has them.
 func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	return changed(s.Host, func(after *corev1.PersistentVolume) {
 		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
@@ -109,7 +109,7 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 }
 
 // attributesClass returns the host's name of the leaf PV's VolumeAttributesClass, or "" if it has
-// none or its leaf claim, which has the name, does not exist.
+// none, or if its leaf claim, which records that name, does not exist.
 func (s *Observed) attributesClass() string {
 	if !s.Held() {
 		return ""
@@ -117,14 +117,14 @@ func (s *Observed) attributesClass() string {
 	return pvc.HostAttributesClass(s.Claim, ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""))
 }
 
-// changed returns a copy of a PV with a change, or nil if the change has no effect, which is
-// usual. Of the fields that change may write to, it copies only labels, annotations and
+// changed returns a copy of a PV with a change, or nil if the change has no effect, which is the
+// usual case. Of the fields that change may write to, it copies only labels, annotations and
 // finalizers. change must replace anything else that the PV points to, and never modify it.
 func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	after := *pv
 	after.Labels, after.Annotations, after.Finalizers = maps.Clone(pv.Labels), maps.Clone(pv.Annotations), slices.Clone(pv.Finalizers)
 	change(&after)
-	// reflect.DeepEqual is fast because it skips pointers that both have in common.
+	// reflect.DeepEqual is fast because it skips equal pointers.
 	if reflect.DeepEqual(pv, &after) || equality.Semantic.DeepEqual(pv, &after) {
 		return nil
 	}

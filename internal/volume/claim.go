@@ -25,36 +25,38 @@ import (
 // Placement has the state that determines whether a claim gets, or keeps, a leaf claim in the
 // member. A nil field means that the object does not exist.
 type Placement struct {
-	// Node of the member in the host. Inside is the state of the member.
+	// Node is the member's node in the host. Inside is the state of the member.
 	Node   *corev1.Node
 	Inside placement.Inside
-	// Namespace of the root, with its labels.
+	// Namespace is the root's namespace, with its labels.
 	Namespace placement.Namespace
 	// LeafClass is the leaf claim's class in the member.
 	LeafClass *storagev1.StorageClass
-	// Provisioned is the PV that the leaf claim names or, if it names none, the one that was
+	// Provisioned is the PV that the leaf claim names or, if the claim names none, the PV that was
 	// provisioned for it.
 	Provisioned *corev1.PersistentVolume
-	// Mirror is the host PV of this member that was created for the root, and is not bound yet.
+	// Mirror is this member's host PV that was created for the root and is not bound yet.
 	Mirror *corev1.PersistentVolume
-	// BoundAway: the PV to which the root is bound was read, belongs to another member, and does
-	// not record the leaf claim's volume.
+	// BoundAway reports that the PV to which the root is bound was read, belongs to another member,
+	// and does not record the leaf claim's volume.
 	BoundAway bool
-	// Asked is the leaf PV that the root requests by name, and that was provisioned for an earlier
-	// claim of its name. No host PV represents it or has that name. Rivals are other members with
-	// such a volume.
+	// Asked is the leaf PV that the root requests by name and that was provisioned for an earlier
+	// claim with the root's name. No host PV represents it or has its name. Rivals are other
+	// members with such a volume.
 	Asked  *corev1.PersistentVolume
 	Rivals []string
-	// From is the root's data source. It is nil if the root has none, or has its volume.
+	// From is the root's data source. It is nil if the root has no data source, or already has its
+	// volume.
 	From *From
-	// Pods of a promise that are, or are about to be, bound to the member's node.
+	// Pods are a promise's Pods that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
-	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin
-	// has confirmed it yet.
+	// HostRestored is when the host was last restored. HostUnconfirmed reports that no admin has
+	// confirmed this restore yet.
 	HostRestored    time.Time
 	HostUnconfirmed bool
 	// Counterparts are the other members that have a leaf claim of the root, or could not be
-	// asked. root_pvc asks them only before it places a claim for which MayBeForgotten is true.
+	// queried. root_pvc queries them only before it places a claim for which MayBeForgotten is
+	// true.
 	Counterparts proof.Counterparts
 	// Attempt is the member's attempt to provision the volume.
 	Attempt Attempt
@@ -62,7 +64,7 @@ type Placement struct {
 
 // Attempt is the state of an unbound claim in the member that was selected for it.
 type Attempt struct {
-	// Provisioning is why the provisioner fails, according to the leaf claim's events.
+	// Provisioning is why the provisioner fails according to the leaf claim's events.
 	Provisioning *mirror.Refusal
 	// Consumers are the claim's Pods that have not ended.
 	Consumers []Consumer
@@ -71,9 +73,10 @@ type Attempt struct {
 // Consumer is a Pod that uses the claim.
 type Consumer struct {
 	Name string
-	// Problem is why its leaf does not run here.
+	// Problem is why the Pod's leaf does not run here.
 	Problem *mirror.Refusal
-	// Here: the scheduler is, or may be, about to bind it to this member's node.
+	// Here reports whether the scheduler is, or may be, about to bind the Pod to this member's
+	// node.
 	Here bool
 	// Bound is another claim of the Pod that has its volume here, so that neither the Pod nor this
 	// claim can use another member.
@@ -84,7 +87,7 @@ type Consumer struct {
 }
 
 // Apart reports whether a Pod that will be bound here has another claim that must not be created
-// here. This claim follows once the member with that claim's source is selected.
+// here. This claim is created once the member with the other claim's source is selected.
 func (s *Observed) Apart() bool {
 	apart := false
 	for _, c := range s.Placement.Attempt.Consumers {
@@ -96,30 +99,30 @@ func (s *Observed) Apart() bool {
 	return apart
 }
 
-// Agreed reports whether the scheduler has selected this member. If recovery reassigned the
-// claim to it, selected-node is not evidence.
+// Agreed reports whether the scheduler has selected this member. If recovery reassigned the claim
+// to this member, selected-node is not evidence of that.
 func (s *Observed) Agreed() bool {
 	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
 }
 
-// Alone reports whether the observation is of a claim without a volume in this member, and that its
-// leaf claim, if any, is its own.
+// Alone reports whether the observation is of a claim without a volume in this member. The leaf
+// claim, if any, belongs to that claim.
 func (s *Observed) Alone() bool { return s.Placement != nil && s.none() }
 
-// Unobserved reports whether the observation is of a claim without a volume, and lacks the
-// state of the member.
+// Unobserved reports whether the observation is of a claim without a volume and lacks the state of
+// the member.
 func (s *Observed) Unobserved() bool { return s.Placement == nil && s.none() }
 
 func (s *Observed) none() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
 
-// Selected reports whether the scheduler, or recovery, selected this member for the root.
+// Selected reports whether the scheduler or recovery selected this member for the root.
 func (s *Observed) Selected() bool {
 	return s.Root.Annotations[route.AnnSelectedNode] == s.Member.NodeName
 }
 
-// OwnPromise reports whether the root names the promise that is created for it, and no other PV
-// of that name exists.
+// OwnPromise reports whether the root names the promise that is created for it, and no other PV has
+// that name.
 func (s *Observed) OwnPromise() bool {
 	return s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID) && !s.Placement.BoundAway
 }
@@ -131,9 +134,9 @@ func (s *Observed) NamesMirror() bool {
 		s.Root.Spec.VolumeName == hostpv.Name(s.Claim.Spec.VolumeName, s.Member.ClusterID, true)
 }
 
-// Confirmed reports whether the root may be placed where its leaf claim is, although that is
-// not recorded. An admin allows it, or the host was restored from a state before it was
-// recorded.
+// Confirmed reports whether the root may be placed in the member that has its leaf claim, although
+// the placement is not recorded. Either an admin allows it, or the host was restored from a state
+// before the placement was recorded.
 func (s *Observed) Confirmed() bool {
 	return s.Claim.Spec.VolumeName != "" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
@@ -184,8 +187,9 @@ func (s *Observed) there() placement.Member {
 	return m
 }
 
-// Answer reports whether the leaf claim may be created in the member: with the root's class or, if
-// the root is bound to a volume, for that volume, regardless of its class.
+// Answer reports whether the leaf claim may be created in the member. If the root is bound to a
+// volume, the leaf claim is for that volume, regardless of the class. Otherwise, the root's class
+// must be available.
 func (s *Observed) Answer() placement.Answer {
 	q := placement.Request{Namespace: placement.Namespace{Name: s.Root.Namespace}}
 	if s.Placement != nil {
@@ -200,7 +204,7 @@ func (s *Observed) Answer() placement.Answer {
 	return s.there().Answer(q)
 }
 
-// LeafClaim returns the leaf claim of the root, or why the root cannot have one.
+// LeafClaim returns the root's leaf claim, or why the root cannot have one.
 func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
 	answer := s.Answer()
 	if answer.Refusal != nil {
@@ -220,19 +224,20 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 		return leaf, nil
 	}
 	leaf = pvc.WithVolume(leaf, s.Name)
-	// The member binds the two only if they name the same class; the root's class follows later.
+	// The member binds claim and PV only if they name the same class. The root's class is applied
+	// later.
 	if has := ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""); has != "" {
 		leaf = pvc.WithAttributesClass(leaf, has, s.hostAttributesClass(has))
 	}
-	// A volume that must still grow is bound with its current size, and grows afterwards.
+	// A volume that must still grow is bound with its current size, and is expanded afterwards.
 	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
 		leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
 	}
 	return leaf, nil
 }
 
-// created returns the root for the creation of its leaf claim: without a data source if its
-// volume exists.
+// created returns the root from which the leaf claim is created. If the volume exists, it omits a
+// data source in another namespace.
 func (s *Observed) created() *corev1.PersistentVolumeClaim {
 	if source, has := datasource.Of(s.Root); s.Name == "" || !has || source.Namespace == "" {
 		return s.Root
@@ -242,8 +247,8 @@ func (s *Observed) created() *corev1.PersistentVolumeClaim {
 	return root
 }
 
-// hostAttributesClass returns the host's name of the VolumeAttributesClass of a volume in use,
-// from the host PV.
+// hostAttributesClass returns the host's name for the VolumeAttributesClass of a volume in use, as
+// the host PV records it.
 func (s *Observed) hostAttributesClass(member string) string {
 	if s.Host == nil {
 		return member
@@ -251,8 +256,8 @@ func (s *Observed) hostAttributesClass(member string) string {
 	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)
 }
 
-// ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc has the state
-// for this.
+// ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc observes the
+// state that this needs.
 func (s *Observed) ReportRefused() *mirror.Refusal {
 	if s.Placement == nil {
 		return nil
@@ -261,8 +266,8 @@ func (s *Observed) ReportRefused() *mirror.Refusal {
 	return refusal
 }
 
-// Unmade reports whether no volume is known to be provisioned for the claim yet, in this or another
-// member.
+// Unmade reports that, as far as observed, neither this nor another member has begun to provision a
+// volume for the claim.
 func (s *Observed) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
 
 // Unrequested reports whether the scheduler has selected a node, but the host's PV controller
@@ -272,19 +277,19 @@ func (s *Observed) Unrequested() bool {
 	return s.Unmade() && s.Root.Annotations[route.AnnSelectedNode] != "" && !requested
 }
 
-// Outlasting reports whether a provisioner may be creating a volume that outlives the leaf
-// claim: its class retains, and its provisioner has been called.
+// Outlasting reports whether a provisioner may be creating a volume that outlives the leaf claim:
+// the class has policy Retain, and the provisioner may have been called.
 func (s *Observed) Outlasting() bool {
 	class := s.Placement.LeafClass
 	if class == nil {
-		return true // the class is unknown now
+		return true // the class is unknown
 	}
 	asked := s.Claim.Annotations[route.AnnSelectedNode] != "" ||
 		ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
 	return asked && ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
 }
 
-// Requested returns the leaf PV that the root, or its successor, requests by name.
+// Requested returns the leaf PV that the root or its successor requests by name.
 func (s *Observed) Requested() *corev1.PersistentVolume {
 	if s.Leaf != nil {
 		return s.Leaf

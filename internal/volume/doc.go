@@ -2,7 +2,7 @@
 // member (Observed). It is pure. Package observe reads observations from the caches, and package
 // lifecycle determines the next step.
 //
-// An observation also returns the desired objects (StampedLeaf, CurrentHost, LeafClaim and the
-// like). Package problem has the reports to the user if Xylem cannot proceed. The table in package
-// lifecycle determines when they apply.
+// An observation also computes the desired objects (StampedLeaf, CurrentHost, LeafClaim and
+// others). Package problem has the reports to the user for cases in which Xylem cannot proceed. The
+// table in package lifecycle determines when they apply.
 package volume

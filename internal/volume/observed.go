@@ -21,38 +21,38 @@ import (
 // means that the object does not exist.
 type Observed struct {
 	Member mirror.Member
-	// Name and UID of the leaf PV, from Host or Leaf. Without a name, the observation is of a leaf
-	// claim that names no volume.
+	// Name and UID are those of the leaf PV, from Host or Leaf. If Name is empty, the observation
+	// is of a claim without a volume in the member.
 	Name string
 	UID  types.UID
 
-	// Host is the host PV that represents the volume. Earlier, only without Host, are those that
-	// represent a leaf PV of the same name and another UID.
+	// Host is the host PV that represents the volume. Earlier is set only without Host. It has the
+	// host PVs that represent a leaf PV with the same name and another UID.
 	Host    *corev1.PersistentVolume
 	Earlier []corev1.PersistentVolume
-	// Twin is another host PV that represents the same volume, which Xylem did not create.
+	// Twin is another host PV, not created by Xylem, that represents the same volume.
 	Twin *corev1.PersistentVolume
 
-	// Imports are the admins' host PVs for the volume that Xylem has not recorded. Only leaf_pv's
-	// observations have them, and root_pvc's of a claim that is bound to one. The latter lack
-	// Host; Taken is the PV that represents the volume.
+	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded.
+	// Only leaf_pv's observations have them, and root_pvc's observations of a claim that is bound
+	// to one. The latter lack Host. Instead, Taken is the PV that represents the volume.
 	Imports []corev1.PersistentVolume
 	Taken   *corev1.PersistentVolume
 	// ImportClass is the host class of the first import.
 	ImportClass *storagev1.StorageClass
 
-	// Leaf is the PV of that name and UID in the member. Recreated, only without Leaf, has the
-	// name and another UID.
+	// Leaf is the member's PV with that name and UID. Recreated is set only without Leaf. It has
+	// the name and another UID.
 	Leaf, Recreated *corev1.PersistentVolume
-	// Stamp of Leaf, if Stamped.
+	// Stamp is Leaf's stamp, if Stamped is set.
 	Stamp   mirror.Origin
 	Stamped bool
 
-	// Root is the claim of the host that the volume is for: Host's claim or, without Host, the
-	// root of the leaf claim or the leaf PV. Successor, only without Root, has its namespace and
-	// name, and another UID.
+	// Root is the host's claim for which the volume was created: Host's claim or, without Host, the
+	// root of the leaf claim or the leaf PV. Successor is set only without Root. It has the same
+	// namespace and name, and another UID.
 	Root, Successor *corev1.PersistentVolumeClaim
-	// Claim is the leaf claim of that root. Origin is its stamp or, without it, that of Leaf.
+	// Claim is the root's leaf claim. Origin is Claim's stamp or, without Claim, Leaf's.
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
 	// Holder is the leaf claim of another root to which Leaf is bound, if an admin freed Host for
@@ -60,36 +60,36 @@ type Observed struct {
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
-	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and has no root
-	// anymore. Only the observation of that leaf claim has it.
+	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
+	// gone. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
-	// Namesake: the member's leaf claim with the name of the root's data source is not the one
-	// from which the leaf claim was created.
+	// Namesake reports that the member's object with the name of the root's data source is not the
+	// one from which the leaf claim was created.
 	Namesake bool
 
-	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
-	// the root is bound to a promise that the host does not have.
+	// Promise is the root's promise, fulfilled or not. It is set only without Host. PromiseLost
+	// reports that the root is bound to a promise that is missing in the host.
 	Promise     *corev1.PersistentVolume
 	PromiseLost bool
-	// NameTaken and SuffixTaken: another host PV has the name that Host would have, or that name
-	// with the suffix.
+	// NameTaken and SuffixTaken report that another host PV has the name that Host would have, or
+	// that name with the suffix.
 	NameTaken, SuffixTaken bool
 	// Users are the Pods that need the disk of a promise that is released with its last Pod.
 	// leaf_pv's observations lack them, because its steps do not depend on them.
 	Users []corev1.Pod
-	// Unused is the time since which a promise has no Users. Only root_pv's observations have it.
+	// Unused describes how long a promise has had no Users. Only root_pv's observations have it.
 	Unused Unused
 	// Restored is set if the leaf claim may come from a backup of the member.
 	Restored bool
 
-	// PlacedRegistration is the registration of the other member in which the root is placed, if
-	// any. Only root_pvc's observations have it.
+	// PlacedRegistration is the registration of the other member, if any, in which the root is
+	// placed. Only root_pvc's observations have it.
 	PlacedRegistration string
 
-	// Rules of the member's registration, the host's class, and the UID of the root's or its
-	// successor's namespace. Only observations of leaf_pv and root_pvc have them, because their
-	// steps need them.
+	// Rules are the placement rules of the member's registration. Class is the host's class. Tenant
+	// is the UID of the root's or its successor's namespace. Only leaf_pv's and root_pvc's
+	// observations have them, because their steps need them.
 	Rules  placement.Rules
 	Class  *storagev1.StorageClass
 	Tenant types.UID
@@ -101,7 +101,7 @@ type Observed struct {
 type Unused struct {
 	// Listed is set if this process has listed the Pods since the promise was marked.
 	Listed bool
-	// For is the time since the mark. Grace is the time after which Xylem releases the disk.
+	// For is the time since the mark. Grace is how long Xylem waits until it releases the disk.
 	For, Grace time.Duration
 }
 
@@ -120,7 +120,7 @@ func (s *Observed) Claimed() bool {
 	return s.Claim != nil && s.Name != "" && s.Claim.Spec.VolumeName == s.Name
 }
 
-// Held reports whether the leaf PV is bound to its leaf claim, by claimRef.
+// Held reports whether the leaf PV and its leaf claim refer to each other.
 func (s *Observed) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.Claim) }
 
 // Ours reports whether the leaf PV is related to this host.
@@ -147,7 +147,7 @@ func (s *Observed) Policy() corev1.PersistentVolumeReclaimPolicy {
 // PlacedIn returns the cluster ID of the member in which the root, or its successor, is placed.
 func (s *Observed) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
 
-// HostRoot returns the UID of the claim that the host PV is for, or "" if it is free.
+// HostRoot returns the UID of the claim in the host PV's claimRef, or "".
 func (s *Observed) HostRoot() types.UID {
 	if s.Host == nil || s.Host.Spec.ClaimRef == nil {
 		return ""
@@ -167,17 +167,17 @@ func (s *Observed) Own() bool {
 	return s.Root.Spec.VolumeName == s.Host.Name
 }
 
-// Bound reports whether the host has bound root and host PV.
+// Bound reports whether the root and the host PV are bound to each other.
 func (s *Observed) Bound() bool {
 	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
 }
 
 // Destroys reports whether the volume must be destroyed: the host PV's policy is Delete at this
-// moment, and so was the member's when the leaf PV was mirrored. A leaf PV without this host's
-// stamp is not the mirrored one. A leaf PV with the stamp of another root is the mirrored one if no
-// claim in the member has it: an admin freed the host PV, and its next claim was deleted before the
-// leaf PV referred to that claim's leaf. Xylem keeps an adopted volume that no claim of the host
-// has used in the member, because only the stamp connects it to this host.
+// moment, and the member's policy was Delete when the leaf PV was mirrored. A leaf PV without this
+// host's stamp is not the mirrored one. A leaf PV with the stamp of another root is the mirrored
+// one if no claim in the member has it: an admin freed the host PV, and the next claim was deleted
+// before the leaf PV referred to its leaf claim. Xylem keeps an adopted volume that no claim of the
+// host has used in the member, because only the stamp connects it to this host.
 func (s *Observed) Destroys() bool {
 	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
@@ -186,11 +186,11 @@ func (s *Observed) Destroys() bool {
 		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
 }
 
-// StampedForAnother reports whether the leaf PV has the stamp of a root other than the host
-// PV's.
+// StampedForAnother reports whether the leaf PV has the stamp of a root other than the host PV's
+// claim.
 func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
 
-// MayDelete reports whether the leaf claim may be deleted: its volume must be deleted, or
+// MayDelete reports whether the leaf claim may be deleted: its volume must be destroyed, or
 // outlives it.
 func (s *Observed) MayDelete() bool {
 	if s.Recreated != nil {
@@ -209,8 +209,8 @@ func (s *Observed) MayBeMirrored() bool {
 	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
 }
 
-// Freed reports whether an admin cleared the host PV's claimRef, so that another claim may have
-// the volume or has it already. root_pv may have set the leaf PV to Delete before.
+// Freed reports whether an admin cleared the host PV's claimRef, so that another claim may get the
+// volume or already has it. root_pv may have set the leaf PV's policy to Delete before.
 func (s *Observed) Freed() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
@@ -225,9 +225,9 @@ func (s *Observed) PromisedHere() bool {
 }
 
 // Promised reports whether the root is, or will be, bound to its promise, and no other volume
-// fulfills it. A promise that does not exist is not in the cache yet, or was lost and will be
-// created again. After a restore of the host, a root may not be bound to its promise yet, or
-// may not have one yet.
+// fulfills it. A promise that is missing is not in the cache yet, or was lost and will be
+// re-created. After a restore of the host, a root may not be bound to its promise yet, or may not
+// have one yet.
 func (s *Observed) Promised() bool {
 	unbound := s.Root.Spec.VolumeName == ""
 	if s.Promise == nil {
@@ -236,8 +236,9 @@ func (s *Observed) Promised() bool {
 	return (unbound || s.Promise.Name == s.Root.Spec.VolumeName) && hostpv.IsUnfulfilled(s.Promise)
 }
 
-// HostName returns the host PV's name for a claim. It prefers the name in the claim if that is
-// possible and free, so that a claim that lost its volume finds it again.
+// HostName returns the name that the host PV should have for a claim. If the claim names a volume,
+// only that name is possible, so that a claim that lost its volume finds it again. It returns "" if
+// that name is taken or does not fit the volume.
 func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	plain := hostpv.Name(s.Name, s.Member.ClusterID, false)
 	suffixed := hostpv.Name(s.Name, s.Member.ClusterID, true)
@@ -252,8 +253,8 @@ func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// Adoptable reports whether a released volume may become that of the claim that requests it.
-// root_pvc adopts one together with its leaf claim, if it has one.
+// Adoptable reports whether the claim that requests a released volume may adopt it. If the volume
+// still has a leaf claim, root_pvc adopts both together.
 func (s *Observed) Adoptable() bool {
 	claim := s.Successor
 	return claim != nil && s.Leaf != nil && hostpv.Requests(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&

@@ -9,7 +9,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Elsewhere explains why the volume is not the root's (I3).
+// Elsewhere explains why the volume does not belong to the root, or returns "" (I3).
 func (s *Observed) Elsewhere() string {
 	if s.Own() {
 		return ""
@@ -27,21 +27,21 @@ func (s *Observed) Elsewhere() string {
 	return ""
 }
 
-// AskedFor reports whether the claim that now has the root's name requests the volume that the
-// leaf claim still has, and both agree on its former owner.
+// AskedFor reports whether the claim that now has the root's name requests the volume that the leaf
+// claim still has, and the leaf claim and the volume have the same origin.
 func (s *Observed) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
 		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
 // Superseded reports whether a promise that no member has will never be used by its claim. If the
-// claim was deleted, the host's PV controller reports that instead.
+// claim was deleted, the host's PV controller releases the promise instead.
 func (s *Observed) Superseded() bool {
 	claim := s.Named()
 	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
 }
 
-// Named returns the claim to whose name the host PV refers, whether or not it is the root.
+// Named returns the claim with the name to which the host PV refers, whether or not it is the root.
 func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	if s.Root != nil {
 		return s.Root
@@ -49,11 +49,11 @@ func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	return s.Successor
 }
 
-// Wanted reports whether the claim to whose name a promise refers, or nil, has the promise or
-// should still get it. A claim may be bound to another volume while its promise is created: a
-// volume of the same class that an admin freed. The host's PV controller then releases the promise
-// or, with policy Retain, removes the UID from its claimRef. It would then be bound to the next
-// claim of that name.
+// Wanted reports whether the claim with the name to which a promise refers (nil if it does not
+// exist) has the promise or should still get it. While a promise is created, its claim may be bound
+// to another volume: one of the same class that an admin freed. The host's PV controller then
+// releases the promise or, with policy Retain, removes the UID from its claimRef. The promise would
+// then be bound to the next claim with that name.
 func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	uid := promise.Spec.ClaimRef.UID
 	switch {

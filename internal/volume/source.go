@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// From is the data source of a claim, with its objects in the member.
+// From is the data source of a claim, with the source's objects in the member.
 type From struct {
-	// Of is the source that the claim names. At is its location.
+	// Of is the source that the claim names. At is the source's location.
 	Of datasource.Source
 	At placement.Location
 	// Class is the leaf claim's class.
@@ -23,7 +23,7 @@ type From struct {
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
 	// Snapshot is the leaf VolumeSnapshot with the source's name, and Content its content. Unread
-	// is why Xylem can't read the member's snapshots.
+	// is why Xylem cannot read the member's snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
 	Content  *snapshotv1.VolumeSnapshotContent
 	Unread   *mirror.Refusal
@@ -31,7 +31,7 @@ type From struct {
 	Origin mirror.Origin
 }
 
-// Leaf returns the object with the source's name in the member, and false if there is none.
+// Leaf returns the member's object with the source's name, and false if it does not exist.
 func (f *From) Leaf() (metav1.Object, bool) {
 	if f.Of.IsSnapshot() {
 		return f.Snapshot, f.Snapshot != nil
@@ -39,7 +39,8 @@ func (f *From) Leaf() (metav1.Object, bool) {
 	return f.Claim, f.Claim != nil
 }
 
-// Pinned reports whether the root's data source is in one member, which must have the claim.
+// Pinned reports whether the root's data source is in one member, in which the claim must be
+// created.
 func (s *Observed) Pinned() bool {
 	source, has := datasource.Of(s.Root)
 	return has && source.Placed()
@@ -52,22 +53,22 @@ func (s *Observed) SourceUnrecorded() bool {
 	return s.Pinned() && !recorded
 }
 
-// SourceAway reports whether the root's data source is not in this member, or is not recorded as
-// being there. host_claim reports why, and the controller source selects the member.
+// SourceAway reports whether the root's data source is not ready in this member, or is not recorded
+// as being there. host_claim reports why, and the controller source selects the member.
 func (s *Observed) SourceAway() bool {
 	if !s.Pinned() {
 		return false
 	}
 	from := s.From()
 	if from == nil {
-		return true // not looked up
+		return true // not observed
 	}
 	record, recorded := datasource.RecordOf(s.Root)
 	return from.At.Refusal != nil || from.At.ClusterID != s.Member.ClusterID || !recorded || record != from.At.Record
 }
 
-// From returns the root's data source in the member. It is nil if the root has none, or has a
-// volume.
+// From returns the root's data source in the member. It returns nil if the root has no data source,
+// or already has a volume.
 func (s *Observed) From() *From {
 	if s.Placement == nil {
 		return nil
@@ -87,8 +88,9 @@ func (s *Observed) SourceLost() bool {
 	return was != "" && (!found || from.Origin.UID != was)
 }
 
-// Unlike reports whether the leaf claim is not created from the root's data source. Its volume
-// would be empty or have other data. A root that has a volume needs no source.
+// Unlike reports whether the leaf claim was not created from the root's data source, so that its
+// volume would be empty or have other data. A root that already has a volume does not need its
+// source.
 func (s *Observed) Unlike() bool {
 	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) || !datasource.Has(s.Root) {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Import returns the admin's host PV for the decision: the one to which the root is bound, or
-// else the first.
+// Import returns the admin's host PV on which the decision depends: the one to which the root is
+// bound, or else the first.
 func (s *Observed) Import() *corev1.PersistentVolume {
 	for i := range s.Imports {
 		if s.Root != nil && s.Root.Spec.VolumeName == s.Imports[i].Name {
@@ -27,33 +27,33 @@ func (s *Observed) BoundToImport() bool {
 	return asks != nil && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == asks.Name
 }
 
-// Untaken reports whether the leaf PV that an admin's host PV represents has neither a stamp of
-// that PV or of a claim, nor a leaf claim of this host.
+// Untaken reports whether the leaf PV that an admin's host PV represents lacks that PV's stamp, a
+// claim's stamp, and a leaf claim of this host.
 func (s *Observed) Untaken() bool {
 	return s.Host != nil && s.Leaf != nil && hostpv.Imported(s.Host) && !s.Claimed() && s.Holder == nil &&
 		(!s.Stamped || s.Stamp.Root.Namespace == "" && !s.StampedForHost())
 }
 
-// StampedForHost reports whether the leaf PV has the stamp of the host PV itself, because no
-// claim has had it yet.
+// StampedForHost reports whether the leaf PV has the stamp of the host PV itself, because no claim
+// has used it yet.
 func (s *Observed) StampedForHost() bool {
 	return s.Host != nil && s.Stamped && s.Stamp.Root.Namespace == "" && s.Stamp.UID == s.Host.UID
 }
 
-// NeverUsed reports whether the leaf PV was adopted, and no claim of the host has had it: its
-// stamp names a host PV.
+// NeverUsed reports whether the leaf PV was adopted and no claim of the host has used it, so that
+// its stamp names a host PV.
 func (s *Observed) NeverUsed() bool {
 	return s.Leaf != nil && s.Stamped && s.Stamp.Root.Namespace == ""
 }
 
-// KeptUnused reports whether such a volume is kept although both policies are Delete.
+// KeptUnused reports whether a never-used volume is kept although both policies are Delete.
 func (s *Observed) KeptUnused() bool {
 	return s.NeverUsed() && s.Host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && s.Policy() == corev1.PersistentVolumeReclaimDelete
 }
 
-// TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a
-// record of its policy in the member. The same patch reserves an Available one, so that no claim
-// of the member gets it. It is then Released, like any volume whose host PV is free.
+// TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a record
+// of its policy in the member. The same patch reserves an Available leaf PV, so that no claim of
+// the member gets it. The leaf PV is then Released, like any volume whose host PV is free.
 func (s *Observed) TakenLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
 		s.stamp(after, hostpv.OriginOfHost(s.Host, s.Member.HostID))

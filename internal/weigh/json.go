@@ -3,11 +3,11 @@ package weigh
 import "fmt"
 
 const (
-	// jsonObject is the memory, in bytes, of each object or null of a JSON document. It may be an
-	// element of a list of the largest type in Kubernetes' APIs.
+	// jsonObject is the memory in bytes for each object or null in a JSON document. The object may
+	// be an element in a list of the largest type in Kubernetes' APIs.
 	jsonObject = 4 << 10
-	// jsonValue is the memory of each list, string and number: a header, and its entry in a map or
-	// list.
+	// jsonValue is the memory in bytes for each list, string and number: a header, and its entry in
+	// a map or list.
 	jsonValue = 128
 	// jsonDepth is the maximum nesting of objects and lists. Kubernetes' own objects nest about
 	// twenty deep.
@@ -44,7 +44,7 @@ func (j *JSON) Weigh(data []byte) (taken int, ended bool, err error) {
 	return len(data), false, nil
 }
 
-// Weight returns the weight of the document so far, and its length, both in bytes.
+// Weight returns the weight and the length of the document so far, both in bytes.
 func (j *JSON) Weight() (weight, length int64) { return j.weight, j.length }
 
 func (j *JSON) character(c byte) {

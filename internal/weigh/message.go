@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// growth accounts for appending to a list one by one: the old and the new array, and the free
-	// space at the end.
+	// growth accounts for appending to a list element by element: the old and the new array, and
+	// the free space at the end.
 	growth = 3
-	// entry is the overhead, in bytes, of a map entry in addition to key and value.
+	// entry is the overhead of a map entry in bytes, in addition to its key and value.
 	entry = 64
-	// opaque is the weight of a byte of a message whose fields are unknown. An empty string of a
+	// opaque is the weight of each byte in a message whose fields are unknown. An empty string in a
 	// list takes two bytes on the wire.
 	opaque = growth * int64(16) / 2
 	// pointer is the weight of a pointer to a scalar.
@@ -31,11 +31,11 @@ type message struct {
 
 // field is the cost of each occurrence of a field, in addition to its content.
 type field struct {
-	// each is the cost of an occurrence, and byte the cost of each of its bytes.
+	// each is the cost of an occurrence of the field, and byte the cost of each of its bytes.
 	each, byte int64
 	// message returns the message that the field holds. It is nil for scalars.
 	message func() *message
-	// wrapped: it may hold a document of its own.
+	// wrapped means that the field may contain a document of its own.
 	wrapped bool
 }
 
@@ -46,7 +46,7 @@ func (m *message) field(number protowire.Number) *field {
 	return m.fields[number]
 }
 
-// messages has the compiled messages by type.
+// messages contains the compiled messages by type.
 var messages sync.Map
 
 func messageOf[T any]() *message { return compiled(reflect.TypeFor[T]()) }
@@ -61,8 +61,7 @@ func compiled(t reflect.Type) *message {
 	return m.(*message) //nolint:errcheck // nothing else is stored
 }
 
-// compile reads the field numbers of a type from its struct tags, which the generated decoders use
-// too.
+// compile reads a type's field numbers from its struct tags, which match the generated decoders.
 func compile(t reflect.Type) *message {
 	m := &message{size: int64(t.Size())} //nolint:gosec // of a type
 	for i := range t.NumField() {
@@ -103,7 +102,7 @@ func fieldOf(t reflect.Type, repeated bool) *field {
 		if t.Elem().Kind() == reflect.Uint8 && !repeated {
 			return &field{byte: 1}
 		}
-		if !repeated { // a list that is a message of its own
+		if !repeated { // a list type that is a message itself
 			return &field{each: size, byte: opaque}
 		}
 		f := valueOf(t.Elem())
@@ -122,7 +121,7 @@ func fieldOf(t reflect.Type, repeated bool) *field {
 	return valueOf(t)
 }
 
-// valueOf returns a field that holds a value of the type inline.
+// valueOf returns a field that contains a value of the type inline.
 func valueOf(t reflect.Type) *field {
 	switch t.Kind() { //nolint:exhaustive // the rest are scalars
 	case reflect.Struct:
@@ -142,7 +141,7 @@ func valueOf(t reflect.Type) *field {
 	return &field{}
 }
 
-// entryOf returns the message of one map entry: key and value.
+// entryOf returns the message for one map entry: key and value.
 func entryOf(t reflect.Type) *message {
 	if m, ok := messages.Load(t); ok {
 		return m.(*message) //nolint:errcheck // nothing else is stored

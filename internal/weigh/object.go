@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Object returns the approximate memory, in bytes, of an object and everything that it points
-// to. Values that it shares with other objects count in full.
+// Object returns the approximate memory in bytes of an object and everything to which it points.
+// Values that it shares with other objects count in full.
 func Object(object any) int64 {
 	v := reflect.ValueOf(object)
 	if v.Kind() == reflect.Pointer && !v.IsNil() {
@@ -18,8 +18,8 @@ func Object(object any) int64 {
 	return 0
 }
 
-// flat has the types that contain no pointers. time.Time and Quantity count as flat, because
-// what they point to is shared or negligible.
+// flat records which types contain no pointers. time.Time and Quantity count as flat, because the
+// memory to which they point is shared or negligible.
 var flat = func() *sync.Map {
 	known := &sync.Map{}
 	known.Store(reflect.TypeFor[time.Time](), true)
@@ -46,7 +46,7 @@ func isFlat(t reflect.Type) bool {
 	return is
 }
 
-// behind returns the memory that a value points to.
+// behind returns the memory to which a value points.
 func behind(v reflect.Value) int64 {
 	if isFlat(v.Type()) {
 		return 0

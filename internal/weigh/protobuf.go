@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// magic is the prefix of each protobuf document of Kubernetes
+// magic is the prefix of Kubernetes' protobuf documents
 // (k8s.io/apimachinery/pkg/runtime/serializer/protobuf).
 var magic = []byte("k8s\x00")
 
-// Field numbers of runtime.Unknown, which wraps each document, and of its TypeMeta.
+// These are field numbers of runtime.Unknown, which wraps each document, and of its TypeMeta.
 const (
 	unknownTypeMeta = protowire.Number(1)
 	unknownRaw      = protowire.Number(2)
@@ -30,24 +30,24 @@ var (
 	ErrTooLarge = errors.New("the response is too large")
 )
 
-// Kinds creates an empty object of a kind that the client decodes, as New of a runtime.Scheme
-// does. It returns an error for other kinds.
+// Kinds creates an empty object of a kind that the client decodes, like runtime.Scheme.New. It
+// returns an error for other kinds.
 type Kinds func(schema.GroupVersionKind) (runtime.Object, error)
 
-// scale weighs one document. left is the rest of the limit.
+// scale weighs one document. left is the remaining part of the limit.
 type scale struct {
 	kinds Kinds
 	left  int64
 }
 
-// Protobuf returns an upper bound of the memory, in bytes, that a document takes when a client
+// Protobuf returns an upper bound for the memory in bytes that a document takes when a client
 // decodes it. It returns ErrTooLarge above limit, and ErrMalformed if the data is not a document,
 // or has a kind that the client does not decode.
 func Protobuf(kinds Kinds, document []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error { return s.document(document) })
 }
 
-// Event is like Protobuf, for one frame of a watch: an unwrapped event with a wrapped object.
+// Event works like Protobuf, for one frame of a watch: an unwrapped event with a wrapped object.
 func Event(kinds Kinds, frame []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error {
 		if err := s.add(int64(len(frame))); err != nil {
@@ -70,7 +70,7 @@ func (s *scale) add(cost int64) error {
 	return nil
 }
 
-// document weighs a wrapped object, of the kind in its TypeMeta.
+// document weighs a wrapped object of the kind in its TypeMeta.
 func (s *scale) document(data []byte) error {
 	if !bytes.HasPrefix(data, magic) {
 		return fmt.Errorf("%w: not Kubernetes protobuf", ErrMalformed)

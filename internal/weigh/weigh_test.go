@@ -21,7 +21,7 @@ import (
 
 const plenty = 1 << 40
 
-// wrap wraps a raw object into a document, as API servers do.
+// wrap wraps a raw object in a document, as API servers do.
 func wrap(kind string, raw []byte) []byte {
 	typeMeta := protowire.AppendTag(nil, typeMetaVersion, protowire.BytesType)
 	typeMeta = protowire.AppendString(typeMeta, "v1")
@@ -33,7 +33,7 @@ func wrap(kind string, raw []byte) []byte {
 	return append(bytes.Clone(magic), message2(unknownTypeMeta, typeMeta, unknownRaw, raw)...)
 }
 
-// message2 returns a message of two length-delimited fields.
+// message2 returns a message with two length-delimited fields.
 func message2(first protowire.Number, a []byte, second protowire.Number, b []byte) []byte {
 	return append(nested(first, a), nested(second, b)...)
 }
@@ -44,7 +44,7 @@ func nested(number protowire.Number, value []byte) []byte {
 
 func repeat(what []byte, times int) []byte { return bytes.Repeat(what, times) }
 
-// pod returns a typical Pod of a member.
+// pod returns a typical Pod in a member.
 func pod(name string) *corev1.Pod {
 	quantity := resource.MustParse("100m")
 	list := corev1.ResourceList{corev1.ResourceCPU: quantity, corev1.ResourceMemory: resource.MustParse("128Mi")}
@@ -89,7 +89,7 @@ func decode(data []byte) (runtime.Object, error) {
 	return object, err
 }
 
-// documents returns responses, some of which take far more memory than bytes on the wire.
+// documents returns responses, some of which take far more bytes in memory than on the wire.
 func documents(t *testing.T) map[string][]byte {
 	pods := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
 	for i := range 500 {
@@ -106,28 +106,28 @@ func documents(t *testing.T) map[string][]byte {
 		return all
 	}
 	return map[string][]byte{
-		"a Pod":                           encoded(t, pod("web")),
-		"a list of Pods":                  encoded(t, pods),
-		"a Secret of a MiB":               encoded(t, secret),
-		"empty items":                     wrap("PersistentVolumeList", many(items)),
-		"empty Pods":                      wrap("PodList", many(items)),
-		"empty containers in a Pod":       wrap("Pod", nested(spec, many(2))),
-		"empty volumes in a Pod":          wrap("Pod", nested(spec, many(1))),
-		"empty ports of a container":      wrap("Pod", nested(spec, nested(2, many(6)))),
-		"empty conditions":                wrap("Pod", nested(status, many(2))),
-		"empty container statuses":        wrap("Pod", nested(status, many(8))),
-		"empty addresses":                 wrap("Pod", nested(status, many(12))),
-		"empty owners":                    wrap("Pod", nested(metadata, many(13))),
-		"empty finalizers":                wrap("Pod", nested(metadata, many(14))),
-		"empty managed fields":            wrap("Pod", nested(metadata, many(17))),
-		"many labels":                     wrap("Pod", nested(metadata, keys(11))),
-		"many annotations":                wrap("Pod", nested(metadata, keys(12))),
-		"many resources":                  wrap("Node", nested(status, keys(1))),
-		"many keys of a Secret":           wrap("Secret", keys(2)),
-		"empty images of a node":          wrap("Node", nested(status, many(8))),
-		"empty names of an image":         wrap("Node", nested(status, nested(8, many(1)))),
-		"empty specs in items":            wrap("PodList", repeat(nested(items, nested(spec, nil)), 10_000)),
-		"security contexts of containers": wrap("Pod", nested(spec, repeat(nested(2, nested(15, nil)), 10_000))),
+		"a Pod":                                 encoded(t, pod("web")),
+		"a list of Pods":                        encoded(t, pods),
+		"a Secret of 1 MiB":                     encoded(t, secret),
+		"empty items":                           wrap("PersistentVolumeList", many(items)),
+		"empty Pods":                            wrap("PodList", many(items)),
+		"empty containers in a Pod":             wrap("Pod", nested(spec, many(2))),
+		"empty volumes in a Pod":                wrap("Pod", nested(spec, many(1))),
+		"empty ports in a container":            wrap("Pod", nested(spec, nested(2, many(6)))),
+		"empty conditions":                      wrap("Pod", nested(status, many(2))),
+		"empty container statuses":              wrap("Pod", nested(status, many(8))),
+		"empty addresses":                       wrap("Pod", nested(status, many(12))),
+		"empty owners":                          wrap("Pod", nested(metadata, many(13))),
+		"empty finalizers":                      wrap("Pod", nested(metadata, many(14))),
+		"empty managed fields":                  wrap("Pod", nested(metadata, many(17))),
+		"many labels":                           wrap("Pod", nested(metadata, keys(11))),
+		"many annotations":                      wrap("Pod", nested(metadata, keys(12))),
+		"many resources":                        wrap("Node", nested(status, keys(1))),
+		"many keys in a Secret":                 wrap("Secret", keys(2)),
+		"empty images in a node":                wrap("Node", nested(status, many(8))),
+		"empty names in an image":               wrap("Node", nested(status, nested(8, many(1)))),
+		"empty specs in items":                  wrap("PodList", repeat(nested(items, nested(spec, nil)), 10_000)),
+		"empty security contexts in containers": wrap("Pod", nested(spec, repeat(nested(2, nested(15, nil)), 10_000))),
 	}
 }
 
@@ -146,18 +146,18 @@ func TestProtobuf(t *testing.T) {
 			}
 			takes := Object(object)
 			if takes > weight {
-				t.Errorf("%d bytes have weight %d and take %d", len(document), weight, takes)
+				t.Errorf("the document of %d bytes has weight %d, but takes %d bytes in memory", len(document), weight, takes)
 			}
 			if weight > 8*takes+1<<10 {
-				t.Errorf("%d bytes have weight %d and take only %d", len(document), weight, takes)
+				t.Errorf("the document of %d bytes has weight %d, but takes only %d bytes in memory", len(document), weight, takes)
 			}
 			if _, err := Protobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
-				t.Errorf("with a limit below its weight: %v", err)
+				t.Errorf("with a limit below the weight, error is %v", err)
 			}
-			// The same document, as the object of an event.
+			// Weigh the same document as the object of an event.
 			frame := message2(1, []byte("ADDED"), 2, nested(1, document))
 			if within, err := Event(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
-				t.Errorf("in an event, the weight is %d, error %v", within, err)
+				t.Errorf("in an event, the weight is %d, error is %v", within, err)
 			}
 		})
 	}
@@ -166,23 +166,23 @@ func TestProtobuf(t *testing.T) {
 // A document that cannot be weighed is rejected.
 func TestMalformed(t *testing.T) {
 	for name, document := range map[string][]byte{
-		"nothing":                   {},
-		"no protobuf":               []byte("{}"),
-		"a document without a kind": wrap("", []byte{0x12, 0}),
-		"an unknown kind":           wrap("Surprise", nil),
-		"a length past its end":     append(bytes.Clone(magic), 0x12, 0x7f),
-		"an incomplete field":       wrap("Pod", []byte{0x0a, 0x7f}),
-		"an unterminated group":     wrap("Pod", []byte{0x0b}),
+		"nothing":                          {},
+		"not protobuf":                     []byte("{}"),
+		"a document without a kind":        wrap("", []byte{0x12, 0}),
+		"an unknown kind":                  wrap("Surprise", nil),
+		"a length past the document's end": append(bytes.Clone(magic), 0x12, 0x7f),
+		"an incomplete field":              wrap("Pod", []byte{0x0a, 0x7f}),
+		"an unterminated group":            wrap("Pod", []byte{0x0b}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {
-				t.Errorf("weighed %d, error %v", weight, err)
+				t.Errorf("weight is %d, error is %v", weight, err)
 			}
 		})
 	}
 }
 
-// The same for JSON: objects, lists, nulls and strings.
+// A decoded JSON document never takes more memory than its weight either.
 func TestJSON(t *testing.T) {
 	marshalled, err := json.Marshal(pod("web"))
 	if err != nil {
@@ -217,21 +217,21 @@ func TestJSON(t *testing.T) {
 				t.Fatal(err)
 			}
 			if weight, length := j.Weight(); Object(object) > weight || length != int64(len(document)) {
-				t.Errorf("%d bytes (%d read) were weighed at %d and take %d", len(document), length, weight, Object(object))
+				t.Errorf("the document of %d bytes (%d of them read) has weight %d, but takes %d bytes in memory", len(document), length, weight, Object(object))
 			}
 		})
 	}
 	var deep JSON
 	if _, _, err := deep.Weigh(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
-		t.Errorf("endless nesting: %v", err)
+		t.Errorf("nesting that is too deep: error is %v", err)
 	}
 	var closed JSON
 	if _, _, err := closed.Weigh([]byte("]")); !errors.Is(err, ErrMalformed) {
-		t.Errorf("an unmatched closing bracket: %v", err)
+		t.Errorf("an unmatched closing bracket: error is %v", err)
 	}
 }
 
-// The weight of an empty JSON object covers the largest type in any list.
+// The weight of an empty JSON object covers the largest type that a list can contain.
 func TestJSONObjectCoversAllTypes(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var visit func(reflect.Type)
@@ -245,7 +245,7 @@ func TestJSONObjectCoversAllTypes(t *testing.T) {
 			visit(t2.Elem())
 		case reflect.Struct:
 			if t2.Size() > jsonObject {
-				t.Errorf("%s has %d bytes", t2, t2.Size())
+				t.Errorf("%s takes %d bytes, more than jsonObject", t2, t2.Size())
 			}
 			for i := range t2.NumField() {
 				visit(t2.Field(i).Type)

@@ -13,8 +13,8 @@ import (
 var code = regexp.MustCompile(`code = ([A-Za-z]+)`)
 
 // Code returns the gRPC code of a CSI driver's response from an event's message, such as
-// ResourceExhausted. It returns "" if there is none, because the provisioner did not call the
-// driver.
+// ResourceExhausted. It returns "" if the message contains no code because the provisioner did not
+// call the driver.
 func Code(message string) string {
 	if found := code.FindStringSubmatch(message); found != nil {
 		return found[1]

@@ -74,7 +74,7 @@ func TestDeniedByPolicy(t *testing.T) {
 		"denied by a policy with a longer name":   {denied("ValidatingAdmissionPolicy 'ours-too' with binding 'ours' denied request: no"), false},
 		"denied by a policy that quotes the name": {denied("ValidatingAdmissionPolicy 'theirs' with binding 'theirs' denied request: ValidatingAdmissionPolicy 'ours' "), false},
 		"denied by the authorizer":                {apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "ours", nil), false},
-		"no answer":                               {errors.New("ValidatingAdmissionPolicy 'ours' "), false},
+		"not an API error":                        {errors.New("ValidatingAdmissionPolicy 'ours' "), false},
 		"no error":                                {nil, false},
 	} {
 		if got := DeniedByPolicy(tt.err, "ours"); got != tt.want {
@@ -91,10 +91,10 @@ func TestDeniedByAuthorizer(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"no right":                     {forbidden(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "shop"`), true},
-		"an RBAC escalation":           {forbidden(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`), true},
-		"a quota":                      {forbidden("exceeded quota: few"), false},
-		"another error than Forbidden": {errors.New(`: User "viewer" cannot get`), false},
+		"a missing permission":  {forbidden(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "shop"`), true},
+		"an RBAC escalation":    {forbidden(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`), true},
+		"a quota":               {forbidden("exceeded quota: few"), false},
+		"not a Forbidden error": {errors.New(`: User "viewer" cannot get`), false},
 	} {
 		if got := DeniedByAuthorizer(tt.err); got != tt.want {
 			t.Errorf("%s: %t, want %t", name, got, tt.want)

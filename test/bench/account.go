@@ -10,15 +10,15 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// account has the manager's requests to each cluster, and its resource usage, at the time when
-// it was opened.
+// account records the position in each cluster's audit log, and the manager's resource usage, at
+// the time when it was opened.
 type account struct {
 	r     *rig
 	marks map[string]controlplane.Mark
 	metrics
 }
 
-// clustersOf returns the clusters that Xylem uses, without the native one.
+// clustersOf returns the clusters that Xylem uses: the host and the members, not the native one.
 func (r *rig) clustersOf() []*controlplane.Cluster {
 	all := []*controlplane.Cluster{r.x.Fleet.Host}
 	for i := range r.members {
@@ -44,12 +44,13 @@ func (r *rig) open(ctx context.Context) (account, error) {
 
 // Count is the number of requests of one kind.
 type Count struct {
-	// Side is host or members.
+	// Side is "host" or "members".
 	Side string `json:"side"`
 	Verb string `json:"verb"`
-	// DryRun requests change nothing.
+	// DryRun reports whether the requests were dry runs, which change nothing.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Resource, with the subresource. Events include the kind that they are about.
+	// Resource is the plural, with the subresource. For events, it includes the kind of the
+	// object that they are about.
 	Resource string  `json:"resource"`
 	Number   int     `json:"number"`
 	Refused  int     `json:"refused,omitempty"`
@@ -60,7 +61,7 @@ func (c Count) write() bool {
 	return controlplane.Request{Verb: c.Verb, DryRun: c.DryRun}.Write()
 }
 
-// ofPod reports whether the requests are for the Pod rather than the volume.
+// ofPod reports whether the requests are about Pods rather than volumes.
 func (c Count) ofPod() bool {
 	return strings.HasPrefix(c.Resource, "pods") || c.Resource == "events (pod)"
 }
@@ -74,7 +75,7 @@ func (c Count) shared() bool {
 	return false
 }
 
-// close adds the manager's requests and usage since the account was opened to a run.
+// close adds to a run what the manager has requested and used since the account was opened.
 func (a account) close(ctx context.Context, run *Run) error {
 	m, err := a.r.metrics(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	// creators is the number of workers that create objects at maximum speed.
 	creators = 16
-	// late is how many objects may still be in creation when the next one is due.
+	// late is the maximum number of creations in flight at a steady rate.
 	late = 256
 )
 
@@ -32,9 +32,9 @@ var (
 type batch struct {
 	namespace, class string
 	claims           int
-	// rate per second; 0 means all at once.
+	// rate is the number of claims per second; 0 means that all are created at once.
 	rate float64
-	// nodes, if any, that the Pods select with the hostname label.
+	// nodes are the nodes that the Pods select with the hostname label; empty means any node.
 	nodes []string
 }
 
@@ -51,7 +51,8 @@ func (b batch) pod(i int) *corev1.Pod {
 	return pod
 }
 
-// apply creates all claims and Pods in a cluster, and returns when each claim was requested.
+// apply creates all claims and Pods in a cluster, and returns the time at which each claim was
+// requested.
 func (b batch) apply(ctx context.Context, client kubernetes.Interface) (asked map[string]time.Time, err error) {
 	asked = make(map[string]time.Time, b.claims)
 	var mu sync.Mutex
@@ -70,7 +71,7 @@ func (b batch) apply(ctx context.Context, client kubernetes.Interface) (asked ma
 	return asked, err
 }
 
-// atOnce calls do n times, with a few workers, as fast as possible.
+// atOnce calls do n times as fast as possible, with a fixed number of workers.
 func atOnce(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
@@ -80,7 +81,7 @@ func atOnce(ctx context.Context, n int, do func(context.Context, int) error) err
 	return group.Wait()
 }
 
-// pace calls do for each element of the batch: at the batch's rate, or all at once.
+// pace calls do for each claim of the batch, at the batch's rate or for all at once.
 func (b batch) pace(ctx context.Context, do func(context.Context, int) error) error {
 	if b.rate == 0 {
 		return atOnce(ctx, b.claims, do)

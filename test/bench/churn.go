@@ -15,8 +15,8 @@ import (
 
 const (
 	partChurn = "churn"
-	partRest  = "idle after it"
-	// samplesOfChurn is the number of times that memory is sampled during churn.
+	partRest  = "idle after churn"
+	// samplesOfChurn is how often memory is sampled during churn.
 	samplesOfChurn = 40
 )
 
@@ -72,7 +72,7 @@ func (b *bench) churn(ctx context.Context) error {
 	run.Values[heapGrowth] = mean(series[len(series)*2/3:]) / mean(series[len(series)/3:len(series)*2/3])
 	run.finish(r, asked, r.host.times(bound, c.namespace))
 	r.forget(c.namespace)
-	if err := r.counted(ctx, r.members); err != nil { // the claims that keep the namespace
+	if err := r.counted(ctx, r.members); err != nil { // only the claims that keep the namespace remain
 		return err
 	}
 	return r.atRest(ctx, part{scenario: churnName, repeat: 1}, partRest)
@@ -86,7 +86,7 @@ func mean(points [][2]float64) float64 {
 	return sum / float64(max(1, len(points)))
 }
 
-// sample samples the heap until it is stopped.
+// sample records the heap size at intervals until stop is closed.
 func (r *rig) sample(ctx context.Context, run *Run, begin time.Time, stop <-chan struct{}) error {
 	ticker := time.NewTicker(max(time.Second, r.b.churnFor/samplesOfChurn))
 	defer ticker.Stop()
@@ -137,11 +137,11 @@ func (b batch) lives(ctx context.Context, r *rig) (map[string]time.Time, error) 
 	return asked, group.Wait()
 }
 
-// each calls do for each claim of a batch once ready returns it.
+// each calls do once for each claim of a batch, as soon as ready returns the claim.
 func (r *rig) each(ctx context.Context, b batch, ready func() map[string]time.Time, do func(context.Context, int) error) error {
 	done := make([]bool, b.claims)
 	count := 0
-	var failed error // the last error; it is retried
+	var failed error // the error of the last call; failed calls are retried
 	err := r.await(ctx, "created and deleted", b.claims, func() int {
 		there := ready()
 		for i := range b.claims {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// Goal is one of the goals, with its result.
+// Goal is a performance goal and the figure measured for it.
 type Goal struct {
 	Name     string  `json:"name"`
 	Limit    string  `json:"limit"`
@@ -25,18 +25,18 @@ func (g Goal) verdict() string {
 	}
 }
 
-// Limits of the goals.
+// The limits of the goals.
 const (
 	maxAddedP50    = 150.0 // ms
 	maxAddedP99    = 1000.0
 	maxLeafToRoot  = 150.0
 	minOfFloor     = 0.35
 	maxOfDriver    = 1.3
-	maxCreate      = 6.0 // writes for each volume
+	maxCreate      = 6.0 // writes per volume
 	maxDelete      = 4.0
-	maxProbes      = 1.05 // for each member in 10 s: one, plus one at the edge of the interval
-	maxHeapEach    = 10.0 // KiB for each volume
-	maxHeapMember  = 8.0  // MiB for each idle member
+	maxProbes      = 1.05 // per member in 10 s: one, and a margin for one more at the edge
+	maxHeapEach    = 10.0 // KiB per volume
+	maxHeapMember  = 8.0  // MiB per idle member
 	maxRestart     = 20.0 // s
 	maxIsolation   = 1.10
 	maxHeapGrowth  = 1.10
@@ -71,8 +71,8 @@ func value(name string) func(*Run) (float64, bool) {
 	return func(run *Run) (float64, bool) { v, ok := run.Values[name]; return v, ok }
 }
 
-// beside computes a figure from each run and the run of another part in the same repeat with
-// the same size.
+// beside computes a figure from each run and its counterpart: the run of another part with the
+// same repeat and size.
 func (r *report) beside(scenario, part, other string, of func(run, other *Run) float64) func(*Run) (float64, bool) {
 	return func(run *Run) (float64, bool) {
 		for _, o := range r.find(scenario, other) {
@@ -112,29 +112,29 @@ func (r *report) judge() []Goal {
 			burst = append(burst, run)
 		}
 	}
-	atLeast("burst of 1,000: rate of Bound over the floor's", minOfFloor, burst, r.beside(burstName, partMirror, partFloor, func(run, floor *Run) float64 { return run.Rate / floor.Rate }))
-	atMost("burst of 1,000: time over the driver's", maxOfDriver, "times", burst, r.beside(burstName, partMirror, partDriver, func(run, driver *Run) float64 { return run.Seconds / driver.Seconds }))
+	atLeast("burst of 1,000: binding rate relative to the floor's", minOfFloor, burst, r.beside(burstName, partMirror, partFloor, func(run, floor *Run) float64 { return run.Rate / floor.Rate }))
+	atMost("burst of 1,000: time relative to the driver's", maxOfDriver, "times", burst, r.beside(burstName, partMirror, partDriver, func(run, driver *Run) float64 { return run.Seconds / driver.Seconds }))
 	ofVolume := func(c Count) bool { return !c.ofPod() }
 	perVolume := func(pick func(Count) bool) func(*Run) (float64, bool) {
 		return func(run *Run) (float64, bool) { return run.writes(pick), len(run.Requests) > 0 }
 	}
-	atMost("writes for each volume, to create", maxCreate, "", mirror, perVolume(ofVolume))
-	atMost("writes for each volume, to delete", maxDelete, "", deleted, perVolume(ofVolume))
+	atMost("writes to create a volume", maxCreate, "", mirror, perVolume(ofVolume))
+	atMost("writes to delete a volume", maxDelete, "", deleted, perVolume(ofVolume))
 	full := r.find(scaleName, partFull)
 	if len(full) == 0 {
 		full = r.find(scaleName, partRestart)
 	}
 	atRest := func(scenario string, runs []*Run) {
 		atMost("idle ("+scenario+"): writes", 0, "", runs, value(restWrites))
-		atMost("idle ("+scenario+"): probes for each member in 10 s", maxProbes, "", runs, value(restProbes))
+		atMost("idle ("+scenario+"): probes per member in 10 s", maxProbes, "", runs, value(restProbes))
 	}
 	atRest(churnName, r.find(churnName, partRest))
 	atRest(scaleName, full)
-	atMost("churn: live heap, last third over middle third", maxHeapGrowth, "times", r.find(churnName, partChurn), value(heapGrowth))
-	atMost("live heap for each mirrored volume", maxHeapEach, "KiB", full, value(heapEach))
-	atMost("live heap for each idle member", maxHeapMember, "MiB", r.find(scaleName, partIdle), value(heapMember))
+	atMost("churn: live heap in the last third, relative to the middle third", maxHeapGrowth, "times", r.find(churnName, partChurn), value(heapGrowth))
+	atMost("live heap per mirrored volume", maxHeapEach, "KiB", full, value(heapEach))
+	atMost("live heap per idle member", maxHeapMember, "MiB", r.find(scaleName, partIdle), value(heapMember))
 	atMost("restart to settled, 1,000 volumes in each of 24 members", maxRestart, "s", r.find(scaleName, partRestart), value(restartSeconds))
-	atMost("one black-holed: p99 of the others, over without", maxIsolation, "times", r.find(isolationName, partBlackhole), r.beside(isolationName, partBlackhole, partAllWell, func(run, well *Run) float64 {
+	atMost("one member black-holed: p99 of the others, relative to all healthy", maxIsolation, "times", r.find(isolationName, partBlackhole), r.beside(isolationName, partBlackhole, partAllWell, func(run, well *Run) float64 {
 		return run.Times[askedBound].P99 / well.Times[askedBound].P99
 	}))
 	return goals

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// scenario is a measurement, with its name on the command line.
+// scenario is a measurement and its name on the command line.
 type scenario struct {
 	name string
 	run  func(*bench, context.Context) error
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	b := &bench{settings: s, begun: time.Now()}
 	if s.quick {
-		b.proxied = memberName(s.apart - 1) // so that isolation needs no other clusters
+		b.proxied = memberName(s.apart - 1) // so that isolation can use the same clusters
 	}
 	b.report = newReport(ctx, s)
 	b.say("%s", b.report.headline())
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string) error {
 		if !slices.Contains(s.scenarios, part.name) || failed != nil {
 			continue
 		}
-		b.say("== %s (load of the machine %s)", part.name, loadAverage())
+		b.say("== %s (load average: %s)", part.name, loadAverage())
 		if err := part.run(b, ctx); err != nil {
 			failed = fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -79,11 +79,11 @@ type bench struct {
 	begun  time.Time
 	report *report
 	now    *rig // the current clusters
-	// proxied is the member, if any, that the manager reaches through a proxy.
+	// proxied is the name of the member that the manager reaches through a proxy, if any.
 	proxied string
 }
 
-// say prints a line of progress.
+// say prints progress, with the time since the start on each line.
 func (b *bench) say(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	for line := range strings.Lines(text) {

@@ -23,13 +23,13 @@ const (
 	partDriver  = "driver"
 	partMirror  = "mirror"
 	partPromise = "promise"
-	partDelete  = " delete" // appended to a mode
+	partDelete  = " delete" // appended to the name of the mode
 )
 
-// restarts counts how often the manager was restarted after it had exited.
+// restarts is the name of the value that counts restarts of the manager after it had exited.
 const restarts = "restarts of the manager"
 
-// Names of measured times, by their start and end.
+// Names of the measured times. Each names the start and the end.
 const (
 	askedBound     = "claim created to Bound"
 	askedLeafRuns  = "created to leaf Pod running"
@@ -45,7 +45,7 @@ type part struct {
 	repeat   int
 	claims   int
 	rate     float64
-	nodes    []string // in the host; nil means any
+	nodes    []string // host nodes that the Pods select; nil means any
 	// meanwhile, if not nil, starts and stops a disturbance during the measurement.
 	meanwhile func(on bool) error
 }
@@ -64,8 +64,8 @@ func (p part) disturb(on bool) error {
 	return p.meanwhile(on)
 }
 
-// finish computes the duration of a run: from the request of each claim to its binding, in the
-// same cluster.
+// finish records how long each claim took from its request to its binding in the same cluster,
+// and adds the run to the report.
 func (run *Run) finish(r *rig, asked, boundAt map[string]time.Time) {
 	first, seconds := span(asked, boundAt)
 	run.Seconds, run.Rate = seconds, float64(len(boundAt))/seconds
@@ -76,13 +76,13 @@ func (run *Run) finish(r *rig, asked, boundAt map[string]time.Time) {
 	r.b.report.add(run)
 }
 
-// mirrored measures Xylem: the creation of the claims and Pods, and then their deletion.
+// mirrored measures Xylem: how it creates the claims and Pods, and then how it deletes them.
 func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 	b := batch{namespace: sharedSpace, class: classMirror, claims: p.claims, rate: p.rate, nodes: p.nodes}
 	if mode == partPromise {
 		b.class = classPromise
 		for i := range r.members {
-			b.nodes = append(b.nodes, nodeName(i)) // otherwise, the scheduler may choose a node of the host
+			b.nodes = append(b.nodes, nodeName(i)) // otherwise, the scheduler may choose one of the host's own nodes
 		}
 	}
 	run := p.run(r, mode)
@@ -122,7 +122,7 @@ func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 	return r.unmirrored(ctx, p, mode, b)
 }
 
-// unmirrored measures the deletion of Xylem's claims and Pods.
+// unmirrored measures how Xylem deletes the claims and Pods.
 func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) error {
 	run := p.run(r, mode+partDelete)
 	books, err := r.open(ctx)
@@ -159,7 +159,7 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 	return nil
 }
 
-// yardNative measures the yardstick native: the claims and Pods in one cluster without Xylem.
+// yardNative measures the native yardstick: the same claims and Pods in one cluster without Xylem.
 func (r *rig) yardNative(ctx context.Context, p part) error {
 	b := batch{class: classMember, claims: p.claims, rate: p.rate}
 	var err error
@@ -182,15 +182,15 @@ func (r *rig) yardNative(ctx context.Context, p part) error {
 	if err := b.remove(ctx, r.native.client); err != nil {
 		return err
 	}
-	if err := r.await(ctx, "clearing up", b.claims, func() int { return r.native.count(volumeGone, b.namespace) }); err != nil {
+	if err := r.await(ctx, "cleaning up", b.claims, func() int { return r.native.count(volumeGone, b.namespace) }); err != nil {
 		return err
 	}
 	r.forget(b.namespace)
 	return nil
 }
 
-// yardFloor measures the yardstick floor: claims whose volumes exist, so that only the PV
-// controller has to bind them.
+// yardFloor measures the floor yardstick: claims whose volumes already exist, so that the PV
+// controller only has to bind them.
 func (r *rig) yardFloor(ctx context.Context, p part) error {
 	b := batch{class: "", claims: p.claims, rate: p.rate}
 	var err error
@@ -220,7 +220,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 	return r.clear(ctx, b, views{r.native})
 }
 
-// due returns when a batch's claim is created, relative to the beginning.
+// due returns the time between the start of the batch and the creation of a claim.
 func (r *rig) due(b batch, i int) time.Duration {
 	if b.rate == 0 {
 		return 0
@@ -228,7 +228,7 @@ func (r *rig) due(b batch, i int) time.Duration {
 	return time.Duration(float64(i) / b.rate * float64(time.Second))
 }
 
-// volume creates a PV for a claim that no provisioner creates or deletes.
+// volume creates a claim's PV. No provisioner creates or deletes such a PV.
 func (r *rig) volume(ctx context.Context, v *view, claim *corev1.PersistentVolumeClaim, kind string) error {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -256,7 +256,7 @@ func (r *rig) clear(ctx context.Context, b batch, in views) error {
 	if err := b.remove(ctx, in[0].client); err != nil {
 		return err
 	}
-	if err := r.await(ctx, "clearing up", b.claims, func() int { return in[0].count(claimGone, b.namespace) }); err != nil {
+	if err := r.await(ctx, "cleaning up", b.claims, func() int { return in[0].count(claimGone, b.namespace) }); err != nil {
 		return err
 	}
 	for _, v := range in {
@@ -278,8 +278,8 @@ func (r *rig) clear(ctx context.Context, b batch, in views) error {
 	return nil
 }
 
-// yardDriver measures the yardstick driver: a script creates the same objects in host and members.
-// Pods run in both, because nothing mirrors their status. The manager does not run.
+// yardDriver measures the driver yardstick: a script creates the same objects in host and members.
+// The Pods run in both, because nothing mirrors their status. The manager does not run.
 func (r *rig) yardDriver(ctx context.Context, p part) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
@@ -317,7 +317,7 @@ func (r *rig) yardDriver(ctx context.Context, p part) error {
 			return err
 		}
 	}
-	if err := r.await(ctx, "clearing up", b.claims, func() int { return r.leaves.count(volumeGone, b.namespace) }); err != nil {
+	if err := r.await(ctx, "cleaning up", b.claims, func() int { return r.leaves.count(volumeGone, b.namespace) }); err != nil {
 		return err
 	}
 	if err := r.clear(ctx, b, views{r.host}); err != nil {
@@ -352,8 +352,8 @@ func (r *rig) drive(ctx context.Context, b, leaf batch, i int) error {
 	return group.Wait()
 }
 
-// restart starts the manager unless it is running, and waits until it is idle and members accept
-// Pods.
+// restart starts the manager if it is not running, and waits until it is idle and all virtual
+// nodes accept Pods.
 func (r *rig) restart(ctx context.Context) error {
 	if err := r.x.Manager.Start(ctx); err != nil {
 		return err
@@ -364,9 +364,9 @@ func (r *rig) restart(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			// The node controller adds them while the node's Lease is not renewed.
+			// The node controller adds taints while nobody renews the node's Lease.
 			if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != v1alpha1.DefaultTaintKey }) {
-				return fmt.Errorf("it has the taints %v", node.Spec.Taints)
+				return fmt.Errorf("the node has the taints %v", node.Spec.Taints)
 			}
 			return nil
 		})
@@ -377,7 +377,7 @@ func (r *rig) restart(ctx context.Context) error {
 	return err
 }
 
-// kept calls do, and restarts the manager whenever it exits in the meantime, as its Deployment
+// kept calls do and, until do returns, restarts the manager whenever it exits, as its Deployment
 // would.
 func (r *rig) kept(ctx context.Context, run *Run, do func() error) error {
 	keeping, stop := context.WithCancel(ctx)
@@ -391,9 +391,9 @@ func (r *rig) kept(ctx context.Context, run *Run, do func() error) error {
 			case <-r.x.Manager.Done():
 			}
 			run.Values[restarts]++
-			r.b.say("      the manager has exited, and is being restarted")
+			r.b.say("      the manager exited; restarting it")
 			if err := r.x.Manager.Start(keeping); err != nil && keeping.Err() == nil {
-				r.b.say("      it does not start: %v", err)
+				r.b.say("      the manager does not start: %v", err)
 			}
 		}
 	}()

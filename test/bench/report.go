@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// report has all results, and the machine on which they were measured.
+// report contains all results and describes the machine on which they were measured.
 type report struct {
 	Date     time.Time         `json:"date"`
 	Commit   string            `json:"commit"`
@@ -38,16 +38,16 @@ func newReport(ctx context.Context, s settings) *report {
 		},
 		Limits: map[string]string{
 			"kube-controller-manager, kube-scheduler, csi-provisioner, csi-resizer": fmt.Sprintf("%d requests per second", s.qps),
-			"manager, and this program":    "no limits",
+			"manager and this program":     "no limits",
 			"workers of csi-provisioner":   "its default, 100",
 			"fence and probe of a member":  fmt.Sprintf("%s, %s, as shipped", harness.ShippedFence, harness.ShippedProbe),
 			"kube-apiserver":               "its defaults (priority and fairness on)",
 			"audit log of each API server": "on, metadata of every request",
 		},
 		Settings: map[string]string{
-			"rest": fmt.Sprintf("%s; queues are empty for %s before", s.rest, s.quiet), "isolation": fmt.Sprintf("%d members", s.apart),
+			"rest": fmt.Sprintf("%s, after queues were empty for %s", s.rest, s.quiet), "isolation": fmt.Sprintf("%d members", s.apart),
 			"repeats": fmt.Sprint(s.repeats), "rate": fmt.Sprintf("%g/s for %s", s.rate, s.rateFor), "bursts": s.sizes.String(),
-			"churn": fmt.Sprintf("%g/s for %s", s.churn, s.churnFor), "scale": fmt.Sprintf("%d members, %d volumes each, %d in all at the end", s.members, s.each, s.volumes),
+			"churn": fmt.Sprintf("%g/s for %s", s.churn, s.churnFor), "scale": fmt.Sprintf("%d members with %d volumes each; %d volumes in total at the end", s.members, s.each, s.volumes),
 			"quick": fmt.Sprint(s.quick),
 		},
 	}
@@ -66,7 +66,7 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// ofFile returns the first value of a key in a kernel file.
+// ofFile returns the first value of a key in a file under /proc.
 func ofFile(path, key string) string {
 	content, err := os.ReadFile(path) //nolint:gosec // named above
 	if err != nil {
@@ -113,7 +113,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// text returns the report as text.
+// text formats the report for people.
 func (r *report) text() string {
 	r.Goals = r.judge()
 	var out bytes.Buffer
@@ -131,15 +131,15 @@ func (r *report) text() string {
 	}
 	section("Throughput, and resource usage of the manager", r.throughput())
 	section("Times in ms", r.times())
-	section("Requests of the manager for each claim", r.requests())
-	section("Reconciles for each claim", r.reconciles())
+	section("Requests of the manager per claim", r.requests())
+	section("Reconciles per claim", r.reconciles())
 	section("Other values", r.values())
 	section("Goals", r.goals())
 	return out.String()
 }
 
 func (r *report) throughput() [][]string {
-	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "MEMBERS", "REPEAT", "LOAD", "BUSY", "SECONDS", "PER SECOND", "CPU S", "PEAK MIB", "READS", "WRITES OF VOLUME", "OF POD"}}
+	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "MEMBERS", "REPEAT", "LOAD", "BUSY", "SECONDS", "PER SECOND", "CPU S", "PEAK MIB", "READS", "VOLUME WRITES", "POD WRITES"}}
 	for _, run := range r.Runs {
 		if run.Seconds == 0 {
 			continue
@@ -170,8 +170,8 @@ func (r *report) times() [][]string {
 	return rows
 }
 
-// requests returns a table of the first repeat of each part. The JSON has the others, which have
-// the same cost.
+// requests returns a table of the requests in the first repeat of each part. The other repeats,
+// which cost the same, are in the JSON.
 func (r *report) requests() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "SIDE", "VERB", "RESOURCE", "EACH", "REFUSED"}}
 	for _, run := range r.Runs {
@@ -188,7 +188,7 @@ func (r *report) requests() [][]string {
 	return rows
 }
 
-// reconciles returns a table of the first repeat of each part, by controller.
+// reconciles returns a table of the reconciles in the first repeat of each part, by controller.
 func (r *report) reconciles() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "CONTROLLER", "EACH"}}
 	for _, run := range r.Runs {

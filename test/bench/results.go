@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Run is one part of a scenario, measured once.
+// Run is one measurement of one part of a scenario.
 type Run struct {
 	Scenario string `json:"scenario"`
 	Part     string `json:"part"`
@@ -20,23 +20,24 @@ type Run struct {
 	// the number of CPUs, the machine is the bottleneck.
 	Busy float64 `json:"busy,omitempty"`
 	busy *busy
-	// Seconds from the first claim to the last one bound, and Rate derived from it.
+	// Seconds is the time from the first claim's request to the last claim's binding. Rate is the
+	// number of bindings per second in that time.
 	Seconds float64 `json:"seconds,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
-	// Times by their start and end, in milliseconds.
+	// Times are the measured times, in milliseconds. Each key names the start and the end.
 	Times map[string]Distribution `json:"times,omitempty"`
-	// Requests of the manager.
+	// Requests are the manager's requests.
 	Requests []Count `json:"requests,omitempty"`
-	// Reconciles for each claim, by controller.
+	// Reconciles is the number of reconciles per claim, by controller.
 	Reconciles map[string]float64 `json:"reconciles,omitempty"`
 	CPUSeconds float64            `json:"cpuSeconds,omitempty"`
 	PeakMiB    float64            `json:"peakMiB,omitempty"`
-	// Values that only this scenario has, and Series of values over time in seconds.
+	// Values are figures that only this scenario has. Series are values over time in seconds.
 	Values map[string]float64      `json:"values,omitempty"`
 	Series map[string][][2]float64 `json:"series,omitempty"`
 }
 
-// writes returns the number of selected writes for each claim.
+// writes returns the number of selected writes per claim.
 func (r *Run) writes(pick func(Count) bool) (each float64) {
 	for _, c := range r.Requests {
 		if c.write() && !c.shared() && pick(c) {
@@ -55,14 +56,14 @@ func (r *Run) reads() (each float64) {
 	return each
 }
 
-// Distribution of a time, in milliseconds.
+// Distribution describes the distribution of a time, in milliseconds.
 type Distribution struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50"`
 	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
-	// Percentiles from 0 to 100, for plots.
+	// Percentiles are the percentiles from 0 to 100, for plots.
 	Percentiles []float64 `json:"percentiles,omitempty"`
 }
 
@@ -82,8 +83,8 @@ func distribution(samples []time.Duration) Distribution {
 	return d
 }
 
-// between returns the time between two stages of the same objects, if both were observed. It counts
-// stages that different watches observed in reverse order as zero.
+// between returns the distribution of the time between two stages of the same objects, if both
+// were observed. The time is zero if two watches observed the stages in reverse order.
 func between(from, to map[string]time.Time) Distribution {
 	var samples []time.Duration
 	for name, end := range to {
@@ -94,7 +95,7 @@ func between(from, to map[string]time.Time) Distribution {
 	return distribution(samples)
 }
 
-// span returns the first of some times, and the seconds until the last of others.
+// span returns the first of the start times, and the seconds from it to the last of the end times.
 func span(from, to map[string]time.Time) (first time.Time, seconds float64) {
 	var last time.Time
 	for _, at := range from {
@@ -110,7 +111,7 @@ func span(from, to map[string]time.Time) (first time.Time, seconds float64) {
 	return first, last.Sub(first).Seconds()
 }
 
-// progress returns the count over time in seconds, with at most 200 points.
+// progress returns the count over the time in seconds, as at most 200 points.
 func progress(first time.Time, times map[string]time.Time) [][2]float64 {
 	all := make([]time.Time, 0, len(times))
 	for _, at := range times {

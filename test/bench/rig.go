@@ -31,23 +31,24 @@ const (
 	// classDriver is the class, in the host, of the yardstick driver's claims.
 	classDriver = "bench-driver"
 	classMember = controlplane.ClassHostpath
-	// driverName is the provisioner of that class, and of volumes without a real provisioner.
+	// driverName is the provisioner of classDriver, and of volumes without a real provisioner.
 	driverName = "bench.invalid"
-	// stall is the maximum time that a wait may make no progress.
+	// stall is how long a wait may make no progress before it fails.
 	stall = 2 * time.Minute
-	// look is the interval for checking a condition, and tell the interval for printing progress.
+	// look is the interval between checks of a condition, and tell the interval between progress
+	// messages.
 	look = 50 * time.Millisecond
 	tell = 5 * time.Second
 	// sharedSpace is the namespace of all claims and Pods that Xylem pushes.
 	sharedSpace = "bench"
-	// heldMark is part of the names of the objects that keep the namespace. Their times are not
-	// measured.
+	// heldMark is part of the names of the objects that keep the namespace alive. Their times are
+	// not measured.
 	heldMark = "-held-"
 	// hostNodes is the number of nodes for the Pods of the yardstick driver.
 	hostNodes = 2
 )
 
-// managerArgs are the arguments of the Deployment in config/manager.
+// managerArgs are the manager's arguments in the Deployment in config/manager.
 var managerArgs = []string{"--leader-elect"}
 
 // rig has a host, its members, a cluster without Xylem, and watches on all of them.
@@ -57,7 +58,7 @@ type rig struct {
 	members int
 	host    *view
 	leaves  views
-	native  *view // nil without that cluster
+	native  *view // nil if the rig lacks that cluster
 	spaces  int
 }
 
@@ -72,7 +73,7 @@ func roomy() corev1.ResourceList {
 func memberName(i int) string { return fmt.Sprintf("member-%02d", i+1) }
 func nodeName(i int) string   { return v1alpha1.DefaultNodeNamePrefix + memberName(i) }
 
-// clusters returns a rig with the given number of members: the current one if it fits.
+// clusters returns a rig with the given number of members. It reuses the current rig if possible.
 func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 	if b.now != nil && b.now.members == members {
 		return b.now, b.now.restart(ctx)
@@ -99,8 +100,8 @@ func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 	return r, r.prepare(ctx)
 }
 
-// harness returns the options that all rigs share. The manager reaches members directly, except
-// the one that is black-holed: its proxy runs in this program and costs CPU time.
+// harness returns the options that all rigs share. The manager reaches members directly, because
+// a proxy runs in this program and costs CPU time. Only the member to black-hole has a proxy.
 func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
 	return harness.Options{
 		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
@@ -143,8 +144,8 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 	return r.settle(ctx)
 }
 
-// classes creates the host's classes: one that mirrors, one that promises, and one for
-// yardsticks.
+// classes creates the host's StorageClasses: one for mirror mode, one for promise mode, and one
+// for the yardsticks.
 func (r *rig) classes(ctx context.Context) error {
 	// Like Xylem's own driver, it does not attach volumes.
 	driver := &storagev1.CSIDriver{
@@ -206,8 +207,8 @@ func (r *rig) makeSpace(ctx context.Context, name string, in ...*view) error {
 	return nil
 }
 
-// hold creates a claim with a Pod in each member, and waits until they run. Otherwise, Xylem
-// would delete the members' namespaces half a minute after their last object.
+// hold creates a claim with a Pod in each member, and waits until the Pods run. Otherwise, Xylem
+// would delete the members' namespaces half a minute after their last object is gone.
 func (r *rig) hold(ctx context.Context) error {
 	core := r.host.client.CoreV1()
 	return r.inMembers(ctx, func(ctx context.Context, i int, member *controlplane.Cluster) error {
@@ -215,18 +216,18 @@ func (r *rig) hold(ctx context.Context) error {
 		claim, pod := b.claim(i), b.pod(i)
 		claim.Name, pod.Name = "claim"+heldMark+member.Name(), "pod"+heldMark+member.Name()
 		pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim.Name
-		// The Pod must tolerate a node that is not Ready while the manager does not run.
+		// While the manager does not run, the node is not Ready. The Pod must tolerate that.
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		if _, err := core.PersistentVolumeClaims(b.namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create the claim that holds the namespace of %s: %w", member.Name(), err)
+			return fmt.Errorf("create the claim that keeps the namespace in %s: %w", member.Name(), err)
 		}
 		if _, err := core.Pods(b.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create the Pod that holds the namespace of %s: %w", member.Name(), err)
+			return fmt.Errorf("create the Pod that keeps the namespace in %s: %w", member.Name(), err)
 		}
 		if err := harness.Await(ctx, "Pod "+pod.Name, func(ctx context.Context) error {
 			pod, err := core.Pods(b.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			if err == nil && pod.Status.Phase != corev1.PodRunning {
-				err = fmt.Errorf("it is %s", pod.Status.Phase)
+				err = fmt.Errorf("the Pod is %s", pod.Status.Phase)
 			}
 			return err
 		}); err != nil {
@@ -236,14 +237,14 @@ func (r *rig) hold(ctx context.Context) error {
 	})
 }
 
-// counted waits until all members are accounted for and the registrations report the given number
-// of bound volumes and no problems. This proves that the manager recognizes the volumes as its own.
-// The registrations are updated at intervals.
+// counted waits until the manager has checked all members for orphans, and the registrations
+// report the given number of bound volumes and no problems. This proves that the manager
+// recognizes the volumes as its own. The registrations are updated at intervals.
 func (r *rig) counted(ctx context.Context, volumes int) error {
 	var looked time.Time
 	var lacking error
 	done := 0
-	err := r.await(ctx, "members accounted for", r.members+1, func() int {
+	err := r.await(ctx, "members checked for orphans", r.members+1, func() int {
 		if time.Since(looked) < r.b.tick() {
 			return done
 		}
@@ -256,8 +257,8 @@ func (r *rig) counted(ctx context.Context, volumes int) error {
 	return errors.Join(err, lacking)
 }
 
-// accounted returns how many members are accounted for, and what is lacking until all are and
-// the registrations report the given number of volumes.
+// accounted returns how many members the manager has checked for orphans. The error describes what
+// is missing until it has checked all and the registrations report the given number of volumes.
 func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	m, err := r.metrics(ctx)
 	if err != nil {
@@ -265,17 +266,17 @@ func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	}
 	members := int(m[seriesOf+"xylem_orphaned_volumes"])
 	if members < r.members {
-		return members, fmt.Errorf("%d of %d members are accounted for", members, r.members)
+		return members, fmt.Errorf("%d of %d members are checked for orphans", members, r.members)
 	}
 	counts, err := r.x.Counts(ctx)
 	if err == nil && (int(counts.Bound) != volumes || counts.Pending+counts.Deleting+counts.Orphaned > 0) {
-		err = fmt.Errorf("the registrations count %+v, not %d bound", counts, volumes)
+		err = fmt.Errorf("the registrations report %+v, want %d bound", counts, volumes)
 	}
 	return members, err
 }
 
-// gone returns how many claims of the shared namespace are deleted in all clusters, with their Pods
-// and volumes.
+// gone returns how many claims of the shared namespace, with their Pods and volumes, have been
+// deleted in all clusters.
 func (r *rig) gone() int {
 	n := math.MaxInt
 	for _, s := range []stage{podGone, claimGone, volumeGone} {
@@ -291,7 +292,7 @@ func (r *rig) forget(namespace string) {
 }
 
 // errStalled reports that a wait made no progress for too long.
-var errStalled = errors.New("no progress for  " + stall.String())
+var errStalled = errors.New("no progress for " + stall.String())
 
 // await waits until count returns all, and prints progress.
 func (r *rig) await(ctx context.Context, what string, all int, count func() int) error {

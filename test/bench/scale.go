@@ -17,15 +17,15 @@ const (
 	partNone       = "no members"
 	partIdle       = "idle members"
 	partRestart    = "restart"
-	partFull       = "all volumes, idle" // none if all exist at the restart
-	heapEach       = "heap KiB for each volume"
-	heapMember     = "heap MiB for each idle member"
+	partFull       = "all volumes, idle" // skipped if the restart already has all volumes
+	heapEach       = "heap KiB per volume"
+	heapMember     = "heap MiB per idle member"
 	restartSeconds = "restart to settled, s"
 	residentMiB    = "resident MiB, peak"
 )
 
-// scale measures many members, and many idle volumes. The clusters have only API servers and etcd.
-// The volumes are created directly in their final state.
+// scale measures the manager with many members and many idle volumes. The clusters consist only of
+// API servers and etcd. The volumes are created directly in their final state.
 func (b *bench) scale(ctx context.Context) error {
 	if err := b.close(ctx); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (r *rig) last(part string) *Run {
 	return runs[len(runs)-1]
 }
 
-// filled creates volumes while the manager does not run, starts it, and measures it when it is
-// idle.
+// filled creates volumes while the manager does not run, starts the manager, and measures it when
+// it is idle.
 func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) error {
 	if err := r.x.Manager.Stop(); err != nil {
 		return err
@@ -111,12 +111,12 @@ func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) er
 	run.Values[restartSeconds] = settled.Sub(begin).Seconds()
 	run.Values[residentMiB] = peak
 	run.Values[heapEach] = (run.Values[heapKiB] - r.last(partIdle).Values[heapKiB]) / float64(volumes)
-	r.b.say("      settled after %.1f s; heap %.1f KiB for each volume", run.Values[restartSeconds], run.Values[heapEach])
+	r.b.say("      settled after %.1f s; heap %.1f KiB per volume", run.Values[restartSeconds], run.Values[heapEach])
 	return nil
 }
 
-// ready creates a Node in a cluster without kubelets. Otherwise, its virtual node has no
-// capacity and is not Ready.
+// ready creates a Ready Node in a cluster without kubelets. Without it, the member's virtual node
+// would have no capacity and would not be Ready.
 func ready(ctx context.Context, c *controlplane.Cluster) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name() + "-node"}}
 	node, err := c.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})

@@ -66,11 +66,11 @@ const (
 	partBlackhole = "one black-holed"
 )
 
-// isolation measures claims and Pods at a steady rate in all members except one. That one is
-// first healthy and then accepts connections without responding.
+// isolation measures claims and Pods at a steady rate in all members except one. That member is
+// healthy first. In the second part, it accepts connections but does not respond.
 func (b *bench) isolation(ctx context.Context) error {
 	victimName := memberName(b.apart - 1)
-	if b.proxied != victimName { // its proxy can make it a black hole
+	if b.proxied != victimName { // only a member with a proxy can become a black hole
 		if err := b.close(ctx); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (b *bench) isolation(ctx context.Context) error {
 		if err := r.mirrored(ctx, black, partBlackhole); err != nil {
 			return err
 		}
-		if err := r.restart(ctx); err != nil { // it is connected again
+		if err := r.restart(ctx); err != nil { // until the member is connected again
 			return err
 		}
 	}

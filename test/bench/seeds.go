@@ -28,7 +28,7 @@ const (
 	sowers = 48
 )
 
-// seeds creates mirrored volumes in host and members in their final state.
+// seeds creates mirrored volumes in host and members, directly in their final state.
 type seeds struct {
 	r       *rig
 	host    kubernetes.Interface
@@ -43,8 +43,8 @@ type seeded struct {
 	client kubernetes.Interface
 }
 
-// newSeeds prepares the clusters: namespaces, classes, and a Node each. It disables the
-// admission policies, because only the manager may create these objects.
+// newSeeds creates the namespaces, the StorageClasses and a Node in each cluster. It disables the
+// admission policies, because they allow only the manager to create these objects.
 func newSeeds(ctx context.Context, r *rig) (*seeds, error) {
 	s := &seeds{r: r, members: make([]seeded, r.members)}
 	var err error
@@ -97,7 +97,7 @@ func unlimited(c *controlplane.Cluster) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// lawless disables a cluster's admission policies, and waits until its API server no longer
+// lawless disables a cluster's admission policies, and waits until the API server no longer
 // enforces them.
 func lawless(ctx context.Context, c *controlplane.Cluster) error {
 	err := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
@@ -111,7 +111,7 @@ func lawless(ctx context.Context, c *controlplane.Cluster) error {
 			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
 		},
 	}
-	return harness.Await(ctx, "disabled policies in  "+c.Name(), func(ctx context.Context) error {
+	return harness.Await(ctx, "disabled policies in "+c.Name(), func(ctx context.Context) error {
 		_, err := c.Client().CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault).Create(ctx, reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
 	})
@@ -133,7 +133,7 @@ func (m seeded) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	return nil
 }
 
-// fill creates volumes in all members in turn until there are the given number.
+// fill creates volumes in all members in turn until the given number exists.
 func (s *seeds) fill(ctx context.Context, volumes int) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(sowers)
@@ -186,7 +186,7 @@ func (s *seeds) volume(ctx context.Context, i int) error {
 	return err
 }
 
-// leafVolume returns a PV as csi-provisioner creates it, stamped and with policy Retain.
+// leafVolume returns a PV such as csi-provisioner creates, but stamped and with policy Retain.
 func (s *seeds) leafVolume(m seeded, name string, root, leaf *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{
@@ -210,7 +210,7 @@ func (s *seeds) leafVolume(m seeded, name string, root, leaf *corev1.PersistentV
 	return pv
 }
 
-// withBinding adds the PV controller's annotations of a bound claim.
+// withBinding adds the annotations that the PV controller adds to a bound claim.
 func withBinding(annotations map[string]string) map[string]string {
 	all := maps.Clone(annotations)
 	all["pv.kubernetes.io/bind-completed"], all["pv.kubernetes.io/bound-by-controller"] = "yes", "yes"

@@ -16,9 +16,9 @@ type settings struct {
 	scenarios []string
 	quick     bool
 	out       string
-	// repeats of each part. The report shows their spread.
+	// repeats is the number of repeats of each part. The report shows their spread.
 	repeats int
-	// qps of the control planes' clients. Xylem's clients have no limit.
+	// qps is the request limit of the control planes' clients. Xylem's clients have no limit.
 	qps int
 
 	rate     float64
@@ -26,22 +26,22 @@ type settings struct {
 	sizes    sizes
 	churn    float64
 	churnFor time.Duration
-	members  int // of scale
+	members  int // for scale
 	each     int
 	volumes  int
 	rest     time.Duration
 	// quiet is how long queues must be empty for the manager to count as idle.
 	quiet   time.Duration
-	apart   int // members of isolation
+	apart   int // number of members for isolation
 	profile bool
 }
 
-// size of a burst.
+// size is the size of a burst.
 type size struct{ claims, members int }
 
 func (s size) String() string { return fmt.Sprintf("%d:%d", s.claims, s.members) }
 
-// sizes is a flag: claims:members, separated by commas.
+// sizes is the value of a flag: a comma-separated list of claims:members.
 type sizes []size
 
 func (s *sizes) String() string {
@@ -59,7 +59,7 @@ func (s *sizes) Set(text string) error {
 		c, err := strconv.Atoi(claims)
 		m, err2 := strconv.Atoi(members)
 		if !ok || err != nil || err2 != nil || c < 1 || m < 1 {
-			return fmt.Errorf("%q: want claims:members, such as 1000:2", part)
+			return fmt.Errorf("%q: want claims:members, for example 1000:2", part)
 		}
 		*s = append(*s, size{c, m})
 	}
@@ -69,7 +69,7 @@ func (s *sizes) Set(text string) error {
 func parse(args []string) (settings, error) {
 	s := settings{sizes: sizes{{1000, 2}, {5000, 4}}}
 	quick := slices.Contains(args, "--quick") || slices.Contains(args, "-quick")
-	// value returns the default of a full run, or of a quick one.
+	// value returns the default for a full run or for a quick one.
 	value := func(whole, short int) int {
 		if quick {
 			return short
@@ -89,14 +89,14 @@ func parse(args []string) (settings, error) {
 		flags.PrintDefaults()
 	}
 	seconds := func(whole, short int) time.Duration { return time.Duration(value(whole, short)) * time.Second }
-	flags.BoolVar(&s.quick, "quick", false, "Run all scenarios with small sizes, in less than three minutes. The figures are not meaningful.")
-	flags.StringVar(&s.out, "out", filepath.Join("dist", "bench"), "Directory of results.")
-	flags.IntVar(&s.repeats, "repeats", value(3, 1), "Number of repeats of latency and burst.")
-	flags.IntVar(&s.qps, "qps", 2000, "Requests per second of the clients of control planes and sidecars.")
+	flags.BoolVar(&s.quick, "quick", false, "Run all scenarios at small sizes, in less than three minutes. The figures are not meaningful.")
+	flags.StringVar(&s.out, "out", filepath.Join("dist", "bench"), "Directory for the results.")
+	flags.IntVar(&s.repeats, "repeats", value(3, 1), "Number of repeats of each part of latency, burst and isolation.")
+	flags.IntVar(&s.qps, "qps", 2000, "Maximum requests per second of each control plane component and CSI sidecar.")
 	flags.Float64Var(&s.rate, "rate", 10, "latency, isolation: claims per second, each with a Pod.")
 	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 2), "latency, isolation: duration.")
-	flags.Var(&s.sizes, "bursts", "burst: number of claims that are created together, and of members.")
-	flags.Float64Var(&s.churn, "churn-rate", 5, "churn: claims that are created, expanded and deleted per second.")
+	flags.Var(&s.sizes, "bursts", "burst: comma-separated list of claims:members, the number of claims created at once and of members.")
+	flags.Float64Var(&s.churn, "churn-rate", 5, "churn: number of claims that are created, expanded and deleted per second.")
 	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 4), "churn: duration.")
 	flags.IntVar(&s.members, "scale-members", value(24, 2), "scale: number of members, with only an API server and etcd.")
 	flags.IntVar(&s.each, "scale-each", value(1000, 50), "scale: volumes in each member when the restart is measured.")

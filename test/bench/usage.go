@@ -19,7 +19,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// restless is how many requests per second controllers complete while there is work.
+// restless is the rate of completed reconcile requests, per second, above which the manager counts
+// as busy.
 const restless = 100
 
 // get reads an endpoint of the manager.
@@ -46,7 +47,8 @@ type metrics map[string]float64
 const (
 	seriesOf   = "series "
 	reconciles = "reconciles "
-	// ofLink and ofHost count the reconciles of members' and host controllers.
+	// ofLink and ofHost are the metrics that count the reconciles of the controllers for members
+	// and for the host.
 	ofLink = "xylem_reconcile_seconds"
 	ofHost = "workqueue_work_duration_seconds"
 )
@@ -89,7 +91,7 @@ func valueOf(m *dto.Metric) float64 {
 
 func (m metrics) queued() float64 { return m["xylem_queue_depth"] + m["workqueue_depth"] }
 
-// worked returns the number of requests that controllers have completed.
+// worked returns the number of requests that the controllers have reconciled.
 func (m metrics) worked() float64 {
 	return m[ofLink] + m[ofHost]
 }
@@ -100,14 +102,14 @@ func (m metrics) cpu() float64 { return m["process_cpu_seconds_total"] }
 // parsing them is expensive.
 func (b *bench) tick() time.Duration { return b.quiet / 2 }
 
-// settle waits until the manager's queues have been empty for a while.
+// settle waits until the manager's queues have been empty for the time of --quiet.
 func (r *rig) settle(ctx context.Context) error {
 	_, err := r.settled(ctx, 0)
 	return err
 }
 
 // settled waits until the given number of members are connected and the queues have been empty
-// for a while. It returns when they became empty, with the precision of a tick.
+// for the time of --quiet. It returns the time at which they became empty, to the nearest tick.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 	tick := r.b.tick()
 	ticker := time.NewTicker(tick)
@@ -181,8 +183,8 @@ func (r *rig) keepHeap(ctx context.Context, name string) error {
 	return r.b.save(name+".heap.pprof", content)
 }
 
-// resetPeak resets the kernel's record of a process's peak memory. If it cannot, the peak is
-// that of the process's lifetime.
+// resetPeak resets the kernel's record of the manager's peak memory. If it fails, peak covers the
+// process's lifetime.
 func (r *rig) resetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", r.x.Manager.PID()), []byte("5"), 0o200)
 }
@@ -203,7 +205,7 @@ func (r *rig) peak() float64 {
 	return 0
 }
 
-// profiled calls do, with a CPU profile of the manager if one is requested.
+// profiled calls do, and meanwhile records a CPU profile of the manager if profiles are requested.
 func (r *rig) profiled(ctx context.Context, name string, do func() error) error {
 	if !r.b.profile {
 		return do()
@@ -226,10 +228,10 @@ func (r *rig) profiled(ctx context.Context, name string, do func() error) error 
 // busy measures how many of the machine's CPUs are busy.
 type busy struct {
 	begin time.Time
-	idle  float64 // seconds of all CPUs, until then
+	idle  float64 // idle seconds of all CPUs at that time
 }
 
-// userHertz is the unit of /proc/stat (proc(5)), on all platforms of Go.
+// userHertz is the number of /proc/stat ticks per second (proc(5)) on all platforms of Go.
 const userHertz = 100
 
 func newBusy() *busy { return &busy{time.Now(), idleSeconds()} }
@@ -238,7 +240,7 @@ func (b *busy) processors() float64 {
 	return float64(runtime.NumCPU()) - (idleSeconds()-b.idle)/time.Since(b.begin).Seconds()
 }
 
-// idleSeconds returns the idle time of all CPUs together, including waits for disks.
+// idleSeconds returns the total idle time of all CPUs, including waits for disks.
 func idleSeconds() float64 {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -34,7 +34,7 @@ type place struct {
 	namespace string
 }
 
-// view watches one cluster, and records when it first observed each stage.
+// view watches one cluster and records when each object was first observed in each stage.
 type view struct {
 	name   string
 	client kubernetes.Interface
@@ -116,7 +116,7 @@ func (v *view) miss(obj any) {
 	}
 }
 
-// note records only the first time.
+// note records when an object reached a stage, unless an earlier time is known.
 func (v *view) note(s stage, namespace, name string) {
 	if strings.Contains(name, heldMark) {
 		return
@@ -133,7 +133,7 @@ func (v *view) note(s stage, namespace, name string) {
 	}
 }
 
-// times returns the times of a stage by name.
+// times returns when each object reached a stage, by the object's name.
 func (v *view) times(s stage, namespace string) map[string]time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,7 +150,7 @@ func (v *view) count(s stage, namespace string) int {
 	return len(v.seen[place{s, namespace}])
 }
 
-// forget drops the times of a namespace once it contains only the held objects.
+// forget drops the times of a namespace. By then, it contains only the held objects.
 func (v *view) forget(namespace string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,7 +161,7 @@ func (v *view) forget(namespace string) {
 	}
 }
 
-// views are views of several clusters. Each object is in only one of them.
+// views are the views of several clusters. Each object exists in only one of the clusters.
 type views []*view
 
 func (all views) count(s stage, namespace string) (n int) {

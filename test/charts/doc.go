@@ -1,8 +1,11 @@
-// Package charts tests the Helm charts with Helm and a real API server. The API server accepts
-// the rendered objects, strictly and with Pod Security level "restricted". The objects are
-// those of config/. Wrong values are rejected by name. Releases can be installed, upgraded and
-// removed. The alert rules fire.
+// Package charts tests the Helm charts with Helm and a real API server. It checks that:
 //
-// HELM and PROMTOOL name the programs, which the Makefile builds. Without them, `go tool`
-// builds and runs them.
+//   - the API server accepts the rendered objects, with strict validation and Pod Security level
+//     "restricted", and the objects are the same as those of config/;
+//   - the charts reject wrong values with a message that names them;
+//   - releases can be installed, upgraded and removed;
+//   - the alert rules fire.
+//
+// The environment variables HELM and PROMTOOL contain the paths of the programs, which the
+// Makefile builds. If they are not set, `go tool` builds the programs.
 package charts

@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// makeAs runs a target of the Makefile against the host, as users do. It skips generating
-// files, which `make verify` checks.
+// makeAs runs a Makefile target against the host, as users do, with the given kubectl command. It
+// does not generate files, because `make verify` checks them.
 func makeAs(ctx context.Context, kubectl, target string) (string, error) {
 	return run(ctx, "", "make", "--silent", "-C", root, "--assume-old=manifests", target,
 		"IMG=registry.example:5000/xylem:v9", "KUBECTL="+kubectl)
@@ -25,7 +25,7 @@ func versions(ctx context.Context) string {
 }
 
 var _ = Describe("make", Ordered, func() {
-	// Create it again, because undeploy deletes it.
+	// Re-create the namespace, because undeploy deletes it.
 	AfterAll(func(ctx SpecContext) { makeNamespace(ctx) }, NodeTimeout(settle))
 
 	It("build-installer writes objects that the API server accepts", func(ctx SpecContext) {
@@ -55,7 +55,7 @@ var _ = Describe("make", Ordered, func() {
 		_, err := makeAs(ctx, fleet.Kubectl(), target)
 		Expect(err).To(MatchError(ContainSubstring("cluster38")))
 
-		By("if the API server lists only the CRD")
+		By("if the user cannot list the registrations")
 		_, err = makeAs(ctx, fleet.Kubectl()+" --as nobody-in-particular", target)
 		Expect(err).To(MatchError(ContainSubstring("cannot get resource")))
 
@@ -71,11 +71,11 @@ var _ = Describe("make", Ordered, func() {
 		forgetWaiting(ctx)
 		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployments", "--output", "name")).To(ContainSubstring("xylem-controller-manager"))
 	},
-		Entry("the one", SpecTimeout(2*settle), "undeploy"),
-		Entry("the other target", SpecTimeout(2*settle), "uninstall"),
+		Entry("undeploy", SpecTimeout(2*settle), "undeploy"),
+		Entry("uninstall", SpecTimeout(2*settle), "uninstall"),
 	)
 
-	It("hands over to Helm, as the chart's README says", func(ctx SpecContext) {
+	It("deploy can be followed by helm upgrade, as the chart's README describes", func(ctx SpecContext) {
 		_, err := helm(ctx, "upgrade", "--install", "xylem", path("charts", "xylem"), "--namespace", restricted, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "60s")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployment", "xylem-controller-manager", "--output", `jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by}`)).To(Equal("Helm"))

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// KWOK runs the Pods here, and ends those of the hooks according to these annotations.
+// KWOK simulates the Pods, and ends the Pods of the hooks according to these annotations.
 const (
 	hooksComplete = `--set-string=hooks.podAnnotations.controlplane\.xylem\.io/complete=yes`
 	hooksFail     = `--set-string=hooks.podAnnotations.controlplane\.xylem\.io/fail=yes`
@@ -38,7 +38,7 @@ metadata: {name: cluster38}
 spec: {kubeconfigSecretRef: {name: cluster38-kubeconfig}}
 `
 
-// waiting is a volume with Xylem's finalizer.
+// waiting is a host PV with Xylem's finalizer.
 const waiting = `
 apiVersion: v1
 kind: PersistentVolume
@@ -54,7 +54,7 @@ func forgetWaiting(ctx context.Context) {
 	kubectl(ctx, "", "delete", "pv", "waiting")
 }
 
-// as returns a checker that uses the account of a hook, with only the permissions that the
+// as returns a checker that uses a hook's service account, with only the permissions that the
 // chart grants.
 func as(account string, out *bytes.Buffer) *check.Checker {
 	GinkgoHelper()
@@ -69,7 +69,8 @@ func as(account string, out *bytes.Buffer) *check.Checker {
 	return checker
 }
 
-// applyHooks creates the objects that the hooks need, except their Pods, as Helm does first.
+// applyHooks creates the objects that the hooks need, except their Pods, as Helm does before it
+// runs the hooks.
 func applyHooks(ctx context.Context, file string) {
 	GinkgoHelper()
 	stream, err := run(ctx, "", helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--show-only", "templates/hooks/"+file)
@@ -98,7 +99,7 @@ func marshal(all map[string]*unstructured.Unstructured) string {
 	return out.String()
 }
 
-// renew renews a Lease like a leader, until the spec ends.
+// renew renews a Lease, as a leader does, until the spec ends or the caller calls stop.
 func renew(ctx context.Context, name string) (stop func()) {
 	GinkgoHelper()
 	config, err := fleet.Host.RESTConfig(controlplane.Direct)
@@ -173,7 +174,7 @@ var _ = Describe("A release", Ordered, func() {
 		Expect(err).To(MatchError(ContainSubstring("cannot be imported into the current release")))
 	}, SpecTimeout(settle))
 
-	Describe("whose installation is checked", func() {
+	Describe("that the test hook checks", func() {
 		var (
 			out          *bytes.Buffer
 			checker      *check.Checker
@@ -192,13 +193,13 @@ var _ = Describe("A release", Ordered, func() {
 			Expect(len(installation.Rights)).To(BeNumerically(">=", 4))
 		}, NodeTimeout(settle))
 
-		It("passes its checks, with the permissions of the test's own account", func(ctx SpecContext) {
+		It("passes the checks, with only the permissions of the test's service account", func(ctx SpecContext) {
 			renew(ctx, installation.Lease)
 			Expect(held(ctx, settle, func(ctx context.Context) error { return checker.Installed(ctx, installation) })).To(Succeed(), out.String)
 			Expect(strings.Count(out.String(), "ok ")).To(Equal(7), out.String())
 		}, SpecTimeout(2*settle))
 
-		DescribeTable("reports what does not work", func(ctx SpecContext, complaint string, leads bool, breaking ...string) {
+		DescribeTable("fails the checks, with a message that names the problem", func(ctx SpecContext, complaint string, leads bool, breaking ...string) {
 			stop := renew(ctx, installation.Lease)
 			if !leads {
 				stop()
@@ -209,7 +210,7 @@ var _ = Describe("A release", Ordered, func() {
 				return held(ctx, 2*time.Second, func(ctx context.Context) error { return checker.Installed(ctx, installation) })
 			}).Should(MatchError(ContainSubstring(complaint)))
 		},
-			Entry("nobody leads", SpecTimeout(3*settle), "and not since", false, "version"),
+			Entry("no manager renews the leader Lease", SpecTimeout(3*settle), "has not been renewed since", false, "version"),
 			Entry("the policy was deleted", SpecTimeout(3*settle), "accepted a claim", true, "delete", "validatingadmissionpolicybinding", "xylem-reserved-keys"),
 			Entry("a permission is missing", SpecTimeout(3*settle), "may not create leases.coordination.k8s.io in kube-node-lease", true,
 				"delete", "rolebinding", "xylem-manager-rolebinding", "--namespace", "kube-node-lease"),
@@ -226,10 +227,10 @@ var _ = Describe("A release", Ordered, func() {
 		}, SpecTimeout(2*settle))
 	})
 
-	Describe("whose removal is checked", func() {
+	Describe("that the uninstall hook checks", func() {
 		BeforeEach(func(ctx SpecContext) { applyHooks(ctx, "uninstall.yaml") }, NodeTimeout(settle))
 
-		It("names the registrations and the volumes that block the removal", func(ctx SpecContext) {
+		It("cannot be removed while registrations or volumes exist, which the message names", func(ctx SpecContext) {
 			var out bytes.Buffer
 			checker := as("xylem-uninstall", &out)
 			removable := func() error { return held(ctx, 2*time.Second, checker.Removable) }
@@ -249,7 +250,7 @@ var _ = Describe("A release", Ordered, func() {
 		}, SpecTimeout(2*settle))
 	})
 
-	It("stays installed if its hook fails, and continues to work", func(ctx SpecContext) {
+	It("stays installed and continues to work if its uninstall hook fails", func(ctx SpecContext) {
 		kubectl(ctx, registration, "apply", "-f", "-")
 		install(ctx, path("charts", "xylem"), hooksFail)
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
@@ -276,7 +277,7 @@ var _ = Describe("A release", Ordered, func() {
 		install(ctx, path("charts", "xylem"), hooksComplete)
 	}, SpecTimeout(3*settle))
 
-	It("can be removed without its hook if the hook's Pod cannot end", func(ctx SpecContext) {
+	It("can be removed with --no-hooks if the hook's Pod does not end", func(ctx SpecContext) {
 		const seconds = 3
 		install(ctx, path("charts", "xylem"), "--set", "uninstall.timeoutSeconds="+strconv.Itoa(seconds))
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
@@ -294,7 +295,7 @@ var _ = Describe("A release", Ordered, func() {
 		kinds := "clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,services,deployments,jobs,poddisruptionbudgets,csidrivers,validatingadmissionpolicies,validatingadmissionpolicybindings,configmaps,secrets"
 		Expect(kubectl(ctx, "", "get", kinds, "--all-namespaces", "--selector", "app.kubernetes.io/name=xylem", "--output", "name")).To(BeEmpty())
 		Expect(kubectl(ctx, "", "get", "clusterregistrations", "--output", "name")).To(ContainSubstring("cluster38"))
-		By("coming back")
+		By("installing the chart again")
 		install(ctx, path("charts", "xylem"), hooksComplete)
 		kubectl(ctx, "", "delete", "clusterregistration", "cluster38")
 		_, err = helm(ctx, "uninstall", "xylem", "--namespace", restricted, "--wait", "--timeout", "60s")

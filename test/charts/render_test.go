@@ -92,7 +92,7 @@ networkPolicy: {enabled: false}
 uninstall: {guard: false}
 `
 
-// objects parses rendered objects, by kind, namespace and name.
+// objects parses rendered objects and returns them by kind, namespace and name.
 func objects(stream string) map[string]*unstructured.Unstructured {
 	GinkgoHelper()
 	out := map[string]*unstructured.Unstructured{}
@@ -109,22 +109,22 @@ func objects(stream string) map[string]*unstructured.Unstructured {
 	return out
 }
 
-// installed returns the objects without hooks.
+// installed returns all objects except hooks.
 func installed(all map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(_ string, u *unstructured.Unstructured) bool { return u.GetAnnotations()["helm.sh/hook"] != "" })
 	return out
 }
 
-// without omits a kind.
+// without returns all objects except those of a kind.
 func without(all map[string]*unstructured.Unstructured, kind string) map[string]*unstructured.Unstructured {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(_ string, u *unstructured.Unstructured) bool { return u.GetKind() == kind })
 	return out
 }
 
-// podsOf returns the Pods that controllers would create for the rendered objects, because the
-// API server enforces Pod Security only on Pods.
+// podsOf returns the Pods that controllers would create for the rendered objects. The tests need
+// them because the API server enforces Pod Security only on Pods.
 func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructured {
 	GinkgoHelper()
 	var out []*unstructured.Unstructured
@@ -141,7 +141,7 @@ func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructu
 		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
 		pod.SetNamespace(u.GetNamespace())
 		pod.SetName(strings.ToLower(u.GetKind()) + "-" + u.GetName())
-		// Admission requires the account, which a dry run does not create.
+		// Admission requires an existing service account, and a dry run does not create the chart's.
 		Expect(unstructured.SetNestedField(pod.Object, "default", "spec", "serviceAccountName")).To(Succeed())
 		out = append(out, pod)
 	}
@@ -153,7 +153,8 @@ var _ = Describe("What the charts render", func() {
 		stream, err := render(ctx, chart, restricted, values)
 		Expect(err).NotTo(HaveOccurred())
 		all := objects(stream)
-		// A Pod's account must exist, so Pods are checked one by one below.
+		// A Pod's service account must exist. Therefore, podsOf changes the account, and the Pods are
+		// checked below.
 		kubectl(ctx, marshal(without(all, "Pod")), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
 		Expect(podsOf(all)).To(HaveLen(pods))
 		for _, pod := range podsOf(all) {
@@ -163,15 +164,15 @@ var _ = Describe("What the charts render", func() {
 		}
 	},
 		Entry("by default", SpecTimeout(settle), "xylem", `{}`, 3),
-		Entry("with everything", SpecTimeout(settle), "xylem", full, 3),
+		Entry("with all values set", SpecTimeout(settle), "xylem", full, 3),
 		Entry("with everything disabled", SpecTimeout(settle), "xylem", least, 2),
-		Entry("one replica that no drain may evict", SpecTimeout(settle), "xylem", `{replicas: 1, podDisruptionBudget: {maxUnavailable: 0}}`, 3),
-		Entry("a member's, by default", SpecTimeout(settle), "xylem-member", `{}`, 0),
-		Entry("a member's, with everything", SpecTimeout(settle), "xylem-member",
+		Entry("one replica that a drain cannot evict", SpecTimeout(settle), "xylem", `{replicas: 1, podDisruptionBudget: {maxUnavailable: 0}}`, 3),
+		Entry("the member's chart, by default", SpecTimeout(settle), "xylem-member", `{}`, 0),
+		Entry("the member's chart, with all values set", SpecTimeout(settle), "xylem-member",
 			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform}}`, 0),
 	)
 
-	It("is not accepted by accident: an unrestricted Pod would be rejected", func(ctx SpecContext) {
+	It("is really checked: the API server rejects an unrestricted Pod", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, `{securityContext: {allowPrivilegeEscalation: true}}`)
 		Expect(err).NotTo(HaveOccurred())
 		for _, pod := range podsOf(objects(stream)) {
@@ -182,7 +183,7 @@ var _ = Describe("What the charts render", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("never runs in a member, regardless of the affinity", func(ctx SpecContext) {
+	It("never runs on a virtual node, regardless of the affinity", func(ctx SpecContext) {
 		for _, values := range []string{`{}`, full, `{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}`} {
 			stream, err := render(ctx, "xylem", restricted, values)
 			Expect(err).NotTo(HaveOccurred())
@@ -199,7 +200,7 @@ var _ = Describe("What the charts render", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("lets the manager read Secrets and ConfigMaps in the listed namespaces, or in all", func(ctx SpecContext) {
+	It("lets the manager read Secrets and ConfigMaps only in the listed namespaces, or in all by default", func(ctx SpecContext) {
 		reads := func(u *unstructured.Unstructured) bool {
 			rules, _, err := unstructured.NestedSlice(u.Object, "rules")
 			Expect(err).NotTo(HaveOccurred())
@@ -234,7 +235,7 @@ var _ = Describe("What the charts render", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("blocks metadata services for the manager, and allows API servers in Cilium", func(ctx SpecContext) {
+	It("blocks the manager's access to metadata services, and allows API servers in Cilium", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
 		policy := objects(stream)["NetworkPolicy "+restricted+" xylem-controller-manager"]
@@ -282,7 +283,7 @@ var _ = Describe("What the charts render", func() {
 		Expect(objects(stream)).To(HaveKey("CiliumNetworkPolicy " + restricted + " xylem-controller-manager"))
 	}, SpecTimeout(settle))
 
-	DescribeTable("contains the policies for namespaces that are enabled and that the host supports", func(ctx SpecContext, values, version string, rejects, steers bool) {
+	DescribeTable("contains the namespace policies that are enabled and that the host supports", func(ctx SpecContext, values, version string, rejects, steers bool) {
 		stream, err := run(ctx, values, helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--kube-version", version, "--values", "-")
 		Expect(err).NotTo(HaveOccurred())
 		got := objects(stream)
@@ -303,7 +304,7 @@ var _ = Describe("What the charts render", func() {
 		Entry("none", SpecTimeout(settle), `{namespaces: {reject: false}}`, "1.37.2", false, false),
 	)
 
-	It("uses the release's namespace and the account's name, also in policies and rules", func(ctx SpecContext) {
+	It("uses the release's namespace and the account's name, including in policies and rules", func(ctx SpecContext) {
 		for chart, values := range map[string]string{"xylem": full, "xylem-member": `{serviceAccount: {name: its-own}}`} {
 			stream, err := render(ctx, chart, "elsewhere", values)
 			Expect(err).NotTo(HaveOccurred())
@@ -313,7 +314,7 @@ var _ = Describe("What the charts render", func() {
 	}, SpecTimeout(settle))
 })
 
-var _ = Describe("The charts contain the objects of config/", func() {
+var _ = Describe("The charts contain the same objects as config/", func() {
 	DescribeTable("object by object", func(ctx SpecContext, chart, kustomization string) {
 		stream, err := render(ctx, chart, restricted, `{namespace: {create: true}}`)
 		Expect(err).NotTo(HaveOccurred())
@@ -353,8 +354,8 @@ func forgetMetadata(u *unstructured.Unstructured) {
 	}
 }
 
-// forgetSettings removes fields of a Deployment that the chart sets to defaults, and returns
-// the manager's arguments.
+// forgetSettings removes the fields of a Deployment that the chart's values set, and returns the
+// manager's arguments.
 func forgetSettings(u *unstructured.Unstructured) any {
 	GinkgoHelper()
 	unstructured.RemoveNestedField(u.Object, "spec", "template", "spec", "dnsPolicy")
@@ -372,13 +373,13 @@ func forgetSettings(u *unstructured.Unstructured) any {
 }
 
 var _ = Describe("helm lint --strict", func() {
-	DescribeTable("finds nothing", func(ctx context.Context, chart, values string) {
+	DescribeTable("finds no problems", func(ctx context.Context, chart, values string) {
 		_, err := run(ctx, values, helmPath, "lint", "--strict", "--values", "-", path("charts", chart))
 		Expect(err).NotTo(HaveOccurred())
 	},
 		Entry("by default", "xylem", `{}`),
-		Entry("with everything", "xylem", full),
+		Entry("with all values set", "xylem", full),
 		Entry("with everything disabled", "xylem", least),
-		Entry("of the member's chart", "xylem-member", `{namespace: {create: true}}`),
+		Entry("in the member's chart", "xylem-member", `{namespace: {create: true}}`),
 	)
 })

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// rule is a rule of files/rules.yaml.
+// rule is an alert rule in files/rules.yaml.
 type rule struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
@@ -42,11 +42,11 @@ var _ = Describe("The alert rules", func() {
 		Expect(err).NotTo(HaveOccurred())
 	}, SpecTimeout(settle))
 
-	It("each have a test, and describe what to do", func() {
+	It("each have a test and an action", func() {
 		tested, err := os.ReadFile(path("test", "charts", "testdata", "rules_test.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, r := range rules() {
-			Expect(strings.Count(string(tested), "alertname: "+r.Alert+"\n")).To(BeNumerically(">=", 1), "%s fires in no test", r.Alert)
+			Expect(strings.Count(string(tested), "alertname: "+r.Alert+"\n")).To(BeNumerically(">=", 1), "no test lets %s fire", r.Alert)
 			Expect(r.Labels).To(HaveKey("severity"), r.Alert)
 			for _, annotation := range []string{"summary", "description", "action"} {
 				Expect(r.Annotations[annotation]).NotTo(BeEmpty(), r.Alert+": "+annotation)
@@ -62,7 +62,7 @@ var _ = Describe("The alert rules", func() {
 		var names []string
 		for _, r := range rules() {
 			names = append(names, r.Alert)
-			Expect(string(operations)).To(ContainSubstring("| `"+r.Alert+"` |"), "a row of the table of alerts")
+			Expect(string(operations)).To(ContainSubstring("| `"+r.Alert+"` |"), "its row in the table of alerts")
 			_, err := render(ctx, "xylem", restricted, fmt.Sprintf("metrics: {prometheusRule: {enabled: true, disabled: [%s]}}", r.Alert))
 			Expect(err).NotTo(HaveOccurred(), r.Alert)
 		}
@@ -74,7 +74,7 @@ var _ = Describe("The alert rules", func() {
 		Expect(known).To(ConsistOf(names))
 	}, SpecTimeout(settle))
 
-	It("are all in the PrometheusRule, except disabled ones", func(ctx SpecContext) {
+	It("are all in the PrometheusRule, except the disabled ones", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
 		rendered, err := json.Marshal(objects(stream)["PrometheusRule xylem-system xylem"].Object["spec"])
@@ -115,7 +115,7 @@ var _ = Describe("The dashboard", func() {
 		}
 		Expect(json.Unmarshal(content, &dashboard)).To(Succeed())
 		Expect(dashboard.UID).NotTo(BeEmpty())
-		// Convert the queries to recording rules, which promtool can check.
+		// promtool checks rules, not queries, so convert the queries to recording rules.
 		var queries []map[string]any
 		for _, panel := range dashboard.Panels {
 			if panel.Type == "row" {

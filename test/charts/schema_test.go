@@ -22,7 +22,7 @@ var _ = Describe("Wrong values", func() {
 	},
 		Entry("an unknown key", "xylem", `{replica: 2}`, "replica"),
 		Entry("an unknown nested key", "xylem", `{metrics: {serviceMonitor: {enable: true}}}`, "enable"),
-		Entry("no replica", "xylem", `{replicas: 0}`, "/replicas"),
+		Entry("zero replicas", "xylem", `{replicas: 0}`, "/replicas"),
 		Entry("replicas that are not a number", "xylem", `{replicas: two}`, "/replicas"),
 		Entry("an invalid image", "xylem", `{image: {repository: "Not An Image"}}`, "/image/repository"),
 		Entry("an image with a tag in its name", "xylem", `{image: {repository: "registry.example/xylem:v1"}}`, "/image/repository"),
@@ -34,23 +34,23 @@ var _ = Describe("Wrong values", func() {
 		Entry("pull secrets as plain names", "xylem", `{imagePullSecrets: [registry]}`, "/imagePullSecrets/0"),
 		Entry("a duration without a unit", "xylem", `{fence: {duration: "30"}}`, "/fence/duration"),
 		Entry("a duration that is a number", "xylem", `{nodeGrace: 40}`, "/nodeGrace"),
-		Entry("a fence that ends immediately", "xylem", `{fence: {duration: 0s}}`, "/fence/duration"),
-		Entry("a fence that is shorter than three probes", "xylem", `{fence: {duration: 15s}}`,
+		Entry("a fence with a zero duration", "xylem", `{fence: {duration: 0s}}`, "/fence/duration"),
+		Entry("a fence that is shorter than three probe intervals", "xylem", `{fence: {duration: 15s}}`,
 			"fence.probeInterval (10s) is more than a third of fence.duration (15s): set fence.probeInterval to 5s or less, or fence.duration to 30s or more"),
-		Entry("a fence that is shorter than three probes, in other units", "xylem", `{fence: {duration: 1m1.5s, probeInterval: 20501ms}}`, "is more than a third of fence.duration"),
+		Entry("a fence that is shorter than three probe intervals, in other units", "xylem", `{fence: {duration: 1m1.5s, probeInterval: 20501ms}}`, "is more than a third of fence.duration"),
 		Entry("a fence that is too short for any manager", "xylem", `{fence: {duration: 900ms, probeInterval: 100ms}}`, "fence.duration 900ms: at least 1s"),
-		Entry("probes without a pause", "xylem", `{fence: {probeInterval: "0.0s"}}`, "/fence/probeInterval"),
-		Entry("epochs without a pause", "xylem", `{fence: {epochInterval: 0h0m}}`, "/fence/epochInterval"),
+		Entry("a zero interval between probes", "xylem", `{fence: {probeInterval: "0.0s"}}`, "/fence/probeInterval"),
+		Entry("a zero interval between epochs", "xylem", `{fence: {epochInterval: 0h0m}}`, "/fence/epochInterval"),
 		Entry("a response limit without a unit", "xylem", `{members: {answerLimit: 128}}`, "/members/answerLimit"),
-		Entry("no grace period for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
-		Entry("deletions that are stuck immediately", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
-		Entry("volumes that are checked without a pause", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: at least 1s"),
-		Entry("tokens that are renewed at the end", "xylem", `{renewTokensAfter: 0.7}`, "/renewTokensAfter"),
-		Entry("tokens that are renewed at the end, as a string from --set", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: 0.6 at most"),
-		Entry("tokens that are renewed without a pause", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
+		Entry("a zero grace period for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
+		Entry("deletions that count as stuck immediately", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
+		Entry("an interval of less than a second between checks for orphans", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: at least 1s"),
+		Entry("tokens that are renewed too late", "xylem", `{renewTokensAfter: 0.7}`, "/renewTokensAfter"),
+		Entry("tokens that are renewed too late, as a string from --set", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: 0.6 at most"),
+		Entry("tokens that are renewed immediately", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
 		Entry("a test with a zero timeout", "xylem", `{test: {timeout: 0s}}`, "/test/timeout"),
 		Entry("an uninstall check with a zero timeout", "xylem", `{uninstall: {timeoutSeconds: 0}}`, "/uninstall/timeoutSeconds"),
-		Entry("a word for a boolean", "xylem", `{namespaces: {steer: auto}}`, "/namespaces/steer"),
+		Entry("a string instead of a boolean", "xylem", `{namespaces: {steer: auto}}`, "/namespaces/steer"),
 		Entry("an invalid log level", "xylem", `{log: {level: loud}}`, "/log/level"),
 		Entry("a log level that is too low", "xylem", `{log: {level: 0}}`, "/log/level"),
 		Entry("an argument that is not a flag", "xylem", `{extraArgs: [check]}`, "/extraArgs/0"),
@@ -65,26 +65,26 @@ var _ = Describe("Wrong values", func() {
 		Entry("an invalid port", "xylem", `{metrics: {port: 70000}}`, "/metrics/port"),
 		Entry("a reader without a namespace", "xylem", `{metrics: {readers: [{name: prometheus}]}}`, "namespace"),
 		Entry("an unknown alert", "xylem", `{metrics: {prometheusRule: {disabled: [XylemNoLeder]}}}`, "/metrics/prometheusRule/disabled/0"),
-		Entry("yes instead of true", "xylem", `{crds: {keep: "yes"}}`, "/crds/keep"),
+		Entry("\"yes\" instead of true", "xylem", `{crds: {keep: "yes"}}`, "/crds/keep"),
 		Entry("a class without a name", "xylem", `{storageClasses: [{reclaimPolicy: Retain}]}`, "name"),
-		Entry("a class of another provisioner", "xylem", `{storageClasses: [{name: a, provisioner: b}]}`, "provisioner"),
+		Entry("a class with another provisioner", "xylem", `{storageClasses: [{name: a, provisioner: b}]}`, "provisioner"),
 		Entry("an invalid reclaim policy", "xylem", `{storageClasses: [{name: a, reclaimPolicy: Recycle}]}`, "/storageClasses/0/reclaimPolicy"),
 		Entry("a parameter that is not a string", "xylem", `{storageClasses: [{name: a, parameters: {xylem.io/member-class: 3}}]}`, "/storageClasses/0/parameters"),
 		Entry("an invalid account name", "xylem-member", `{serviceAccount: {name: "system:admin"}}`, "/serviceAccount/name"),
-		Entry("an unknown key of the member's chart", "xylem-member", `{rbac: {create: false}}`, "rbac"),
+		Entry("an unknown key in the member's chart", "xylem-member", `{rbac: {create: false}}`, "rbac"),
 	)
 
-	DescribeTable("are distinguished from values that the manager accepts", func(ctx context.Context, values string) {
+	DescribeTable("do not include values that the manager accepts", func(ctx context.Context, values string) {
 		_, err := render(ctx, "xylem", restricted, values)
 		Expect(err).NotTo(HaveOccurred())
 	},
-		Entry("three probes in a fence", `{fence: {duration: 15s, probeInterval: 5s}}`),
-		Entry("in other units", `{fence: {duration: 1m1.5s, probeInterval: 20500ms}}`),
+		Entry("a fence of three probe intervals", `{fence: {duration: 15s, probeInterval: 5s}}`),
+		Entry("a fence of three probe intervals, in other units", `{fence: {duration: 1m1.5s, probeInterval: 20500ms}}`),
 		Entry("a fraction as a string from --set", `{renewTokensAfter: "0.1"}`),
 		Entry("a second", `{fence: {duration: 1s, probeInterval: 300ms}, orphanInterval: 1000ms}`),
 	)
 
-	It("are rejected at every level: no object of the chart's schema accepts unknown keys", func() {
+	It("are rejected at every level: no object in the charts' schemas accepts unknown keys", func() {
 		for _, chart := range []string{"xylem", "xylem-member"} {
 			content, err := os.ReadFile(path("charts", chart, "values.schema.json"))
 			Expect(err).NotTo(HaveOccurred())
@@ -112,14 +112,14 @@ func closed(schema map[string]any, where string) {
 	}
 }
 
-var _ = Describe("The flags of the manager", func() {
+var _ = Describe("The manager's flags", func() {
 	It("can all be set by values, except those that the chart sets itself", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 		new(manager.Options).AddFlags(flags)
 		new(zap.Options).BindFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
-		// A chart supports one of the two kinds of certificates at a time.
+		// A release supports only one kind of certificate at a time.
 		requested, err := render(ctx, "xylem", restricted, `{nodeAPI: {certificate: {request: true}}}`)
 		Expect(err).NotTo(HaveOccurred())
 		stream += requested
@@ -127,12 +127,12 @@ var _ = Describe("The flags of the manager", func() {
 			"namespace":                  "POD_NAMESPACE",
 			"metrics-secure":             "metrics always require authorization",
 			"node-api-advertise-address": "the Pod's own address, from POD_IP",
-			"zap-devel":                  "sets the same as log.*",
+			"zap-devel":                  "sets what log.* sets",
 			"zap-stacktrace-level":       "for developers",
 		}
 		flags.VisitAll(func(f *flag.Flag) {
 			if _, ok := own[f.Name]; !ok {
-				Expect(stream).To(MatchRegexp(`- --%s(=|\n)`, f.Name), "flag --%s has no value", f.Name)
+				Expect(stream).To(MatchRegexp(`- --%s(=|\n)`, f.Name), "no value sets flag --%s", f.Name)
 			}
 		})
 		for name := range own {
@@ -140,7 +140,7 @@ var _ = Describe("The flags of the manager", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("have the chart's defaults, unless a Pod needs other values", func(ctx SpecContext) {
+	It("have the same defaults as the chart, unless a Pod needs other values", func(ctx SpecContext) {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 		new(manager.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)

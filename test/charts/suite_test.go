@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// settle is the timeout of all conditions.
+	// settle is the timeout for all conditions.
 	settle = time.Minute
-	// restricted is a namespace that enforces the Pod Security level of that name.
+	// restricted is a namespace that enforces the Pod Security level "restricted".
 	restricted = "xylem-system"
 )
 
 var (
 	fleet *controlplane.Fleet
-	// root is the root of the repository.
+	// root is the path of the repository.
 	root                             string
 	helmPath, promtoolPath, helmHome string
 )
@@ -54,7 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func(ctx SpecContext) { Expect(fleet.Stop(ctx)).To(Succeed()) })
 
 	makeNamespace(ctx)
-	By("installing the CRDs of the Prometheus operator, as its module has them")
+	By("installing the Prometheus operator's CRDs from its module")
 	module := "github.com/prometheus-operator/prometheus-operator"
 	tools := path("test", "tools", "monitoring")
 	_, err = run(ctx, "", "go", "-C", tools, "mod", "download", module)
@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 }, NodeTimeout(15*time.Minute)) // to build the tools
 
-// makeNamespace creates the namespace into which the charts are installed.
+// makeNamespace creates the namespace in which the charts are installed.
 func makeNamespace(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "create", "namespace", restricted)

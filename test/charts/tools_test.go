@@ -13,8 +13,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// tool returns the path of a program from a module under test/tools: from the environment
-// variable, or built by go.
+// tool returns the path of a program: the value of the environment variable or, if it is not set,
+// the program that it builds from a module under test/tools.
 func tool(ctx context.Context, variable, name string, tags ...string) (string, error) {
 	if path := os.Getenv(variable); path != "" {
 		return path, nil
@@ -31,10 +31,10 @@ func tool(ctx context.Context, variable, name string, tags ...string) (string, e
 	return strings.TrimSpace(string(out)), nil
 }
 
-// path returns a path below the root of the repository.
+// path returns a path in the repository.
 func path(elements ...string) string { return filepath.Join(append([]string{root}, elements...)...) }
 
-// run runs a program and returns its output, or an error with its error output.
+// run runs a program and returns its output. An error contains the program's error output.
 func run(ctx context.Context, stdin string, program string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Stdin = strings.NewReader(stdin)
@@ -53,8 +53,8 @@ func helm(ctx context.Context, arguments ...string) (string, error) {
 	return run(ctx, "", helmPath, arguments...)
 }
 
-// kubectl runs kubectl as an admin of the host. It fails on errors, and on warnings such as
-// those of Pod Security.
+// kubectl runs kubectl as an admin of the host. It fails on errors, and on warnings such as Pod
+// Security's.
 func kubectl(ctx context.Context, stdin string, arguments ...string) string {
 	GinkgoHelper()
 	out, err := run(ctx, stdin, fleet.Kubectl(), append([]string{"--warnings-as-errors"}, arguments...)...)
@@ -62,7 +62,7 @@ func kubectl(ctx context.Context, stdin string, arguments ...string) string {
 	return out
 }
 
-// render returns the output of helm template for a chart and values in YAML.
+// render returns the output of helm template for a chart with values in YAML.
 func render(ctx context.Context, chart, namespace, values string) (string, error) {
 	return run(ctx, values, helmPath, "template", "xylem", path("charts", chart), "--namespace", namespace, "--values", "-")
 }

@@ -12,9 +12,9 @@ import (
 // attaches reports whether the cluster's CSI driver attaches volumes.
 func (c *Cluster) attaches() bool { return c.options.Attach && c.options.Storage != nil }
 
-// ensureCSINode creates the CSINode that a kubelet creates for its drivers. csi-attacher reads
-// the driver's node name from it. The node's own annotation makes kube-controller-manager attach
-// its volumes (see node).
+// ensureCSINode creates the CSINode that a kubelet would create for its drivers. csi-attacher
+// reads the driver's node name from it. An annotation on the Node makes kube-controller-manager
+// attach the node's volumes (see node).
 func (c *Cluster) ensureCSINode(ctx context.Context, name string) error {
 	node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -33,7 +33,7 @@ rules:
 - level: Metadata
 `
 
-// barrierUser makes the requests that mark a position in the log. They do not count.
+// barrierUser makes the requests that mark a position in the log. Requests omit them.
 const barrierUser = "controlplane-audit"
 
 // barrierTimeout is the maximum time until a barrier request appears in the log.
@@ -42,7 +42,7 @@ const barrierTimeout = 10 * time.Second
 // Request is one request to which an apiserver responded.
 type Request struct {
 	Time time.Time
-	// User and UserAgent of the client.
+	// User and UserAgent identify the client.
 	User, UserAgent string
 	// Verb is the Kubernetes verb (get, list, watch, create, update, patch, delete,
 	// deletecollection). Resource is the plural, with the subresource ("pods/status").
@@ -50,7 +50,7 @@ type Request struct {
 	// DryRun reports whether the request was a dry run.
 	DryRun          bool
 	Namespace, Name string
-	// Code is the HTTP status, and Message the message of an error.
+	// Code is the HTTP status, and Message the error message, if any.
 	Code    int
 	Message string
 	// Unauthorized reports whether the authorizer (RBAC) denied it, before admission.
@@ -93,7 +93,7 @@ func (rs Requests) By(user string) Requests {
 	return rs.Where(func(r Request) bool { return r.User == user })
 }
 
-// Writes returns the requests that write.
+// Writes returns the write requests.
 func (rs Requests) Writes() Requests { return rs.Where(Request.Write) }
 
 // Count returns the number of requests of each key.
@@ -128,7 +128,7 @@ func (rs Requests) String() string {
 // Audit reads an apiserver's audit log.
 type Audit struct {
 	path   string
-	client kubernetes.Interface // as barrierUser
+	client kubernetes.Interface // authenticates as barrierUser
 }
 
 // Mark is a position in an audit log.
@@ -147,9 +147,9 @@ func (a *Audit) Since(ctx context.Context, from Mark) (Requests, error) {
 	return a.read(from, to)
 }
 
-// barrier makes a unique request, and returns the offset of its end in the log. The apiserver
-// writes the log in the order of its responses, but shortly after it sends them. So later
-// requests follow the barrier in the log, and all earlier ones have been written.
+// barrier makes a unique request, and returns the offset in the log at which its entry ends. The
+// apiserver logs requests in the order of its responses, but shortly after it sends them. So all
+// earlier requests precede the barrier in the log, and all later ones follow it.
 func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -176,13 +176,13 @@ func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return 0, fmt.Errorf("read the audit log: the request that marks its end did not appear: %w", ctx.Err())
+			return 0, fmt.Errorf("read the audit log: the request that marks the end is missing: %w", ctx.Err())
 		case <-ticker.C:
 		}
 	}
 }
 
-// find returns the end of the first complete line after an offset that contains text.
+// find returns the end of the first complete line that contains text, after an offset.
 func find(path string, from int64, text []byte) (end int64, found bool, err error) {
 	err = lines(path, from, -1, func(line []byte, at int64) error {
 		if bytes.Contains(line, text) {
@@ -211,7 +211,7 @@ func lines(path string, from, to int64, f func(line []byte, end int64) error) er
 	for at := from; to < 0 || at < to; {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // The rest is still being written.
+			return nil // The apiserver is still writing the rest.
 		}
 		if err != nil {
 			return err
@@ -252,11 +252,11 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// decisionAnnotation has the authorizer's decision.
+// decisionAnnotation is the audit annotation with the authorizer's decision.
 const decisionAnnotation = "authorization.k8s.io/decision"
 
-// counts reports whether an event represents its request. For a watch, this is the event at its
-// beginning or, if it was denied, the one at its end.
+// counts reports whether an event counts as its request, so that each request counts once. For a
+// watch, the event at its beginning counts or, if it was denied, the one at its end.
 func counts(e *auditEvent, begun map[string]bool) bool {
 	started := e.Stage == "ResponseStarted"
 	if e.Verb != "watch" {
@@ -271,7 +271,7 @@ func counts(e *auditEvent, begun map[string]bool) bool {
 
 func (a *Audit) read(from, to Mark) (Requests, error) {
 	var out Requests
-	begun := map[string]bool{} // watches, by audit ID
+	begun := map[string]bool{} // watches that have begun, by audit ID
 	err := lines(a.path, int64(from), int64(to), func(line []byte, _ int64) error {
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {

@@ -65,7 +65,7 @@ var (
 	eventWrite = []string{"create", "update", "patch", "list", "watch"}
 )
 
-// roles are the rules, by user, of those programs for which Kubernetes has no roles.
+// roles returns the RBAC rules of the programs for which Kubernetes has no default roles, by user.
 func (c *Cluster) roles() map[string][]rbacv1.PolicyRule {
 	events := []rbacv1.PolicyRule{
 		rule("", []string{"events"}, eventWrite), rule("events.k8s.io", []string{"events"}, eventWrite),
@@ -121,7 +121,7 @@ func ensureRole(ctx context.Context, client kubernetes.Interface, user string, r
 	return unlessExists(err)
 }
 
-// kubeletIP is the address of a node's kubelet: that of KWOK, if KWOK serves.
+// kubeletIP returns the address of a node's kubelet. With Kubelets, it is KWOK's address.
 func (c *Cluster) kubeletIP(n int) string {
 	if c.options.Kubelets {
 		return loopback
@@ -140,7 +140,7 @@ func (c *Cluster) daemonEndpoints() corev1.NodeDaemonEndpoints {
 	return corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}}
 }
 
-// node returns a Node as a kubelet registers it. KWOK makes it Ready.
+// node returns a Node such as a kubelet registers. KWOK makes it Ready.
 func (c *Cluster) node(n int, name, version string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -32,8 +32,8 @@ type Cluster struct {
 	options ClusterOptions
 	dir     string
 	ordinal int
-	// nodesOf is the cluster after which the Nodes are named. A clone runs the Nodes of its
-	// original.
+	// nodesOf is the name of the cluster after which the Nodes are named. A clone runs the Nodes
+	// of its original.
 	nodesOf  string
 	progress func(format string, args ...any)
 	programs programs
@@ -47,11 +47,11 @@ type Cluster struct {
 	kwokAddress string
 
 	processes []*Process   // in start order
-	snapshots atomic.Int32 // creates the cluster's objects
+	snapshots atomic.Int32 // used to create the cluster's objects
 }
 
-// newCluster prepares a cluster: addresses, certificates, arguments. Afterwards, only the proxy
-// runs. A clone has the keys of its original.
+// newCluster prepares a cluster's addresses, certificates and arguments. Afterwards, only the
+// proxy runs. A clone has the keys of its original.
 func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cluster, error) {
 	c := &Cluster{
 		options: o, ordinal: ordinal, progress: f.options.Progress,
@@ -65,7 +65,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 		return nil, err
 	}
 	if n := len(c.socket()); o.Storage != nil && n > maxSocketPath {
-		return nil, fmt.Errorf("%s: a unix socket's path has at most %d characters: choose a shorter Options.Dir or TMPDIR",
+		return nil, fmt.Errorf("%s: the path of a unix socket is longer than %d characters. Choose a shorter Options.Dir or TMPDIR",
 			c.socket(), maxSocketPath)
 	}
 	if err := os.MkdirAll(c.path("logs"), 0o700); err != nil {
@@ -99,7 +99,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	return c, nil
 }
 
-// takeKeys sets the cluster's authority and keys: new ones, or those of its original.
+// takeKeys sets the cluster's certificate authority and keys. A clone copies those of its original.
 func (c *Cluster) takeKeys(original *Cluster) (err error) {
 	if original != nil {
 		c.ca = original.ca
@@ -171,7 +171,7 @@ func (c *Cluster) NodeNames() []string {
 	return names
 }
 
-// Process returns a process of the cluster, or nil if it has none of that name.
+// Process returns the cluster's process with that name, or nil.
 func (c *Cluster) Process(name ProcessName) *Process {
 	for _, p := range c.processes {
 		if p.name == name {
@@ -201,7 +201,7 @@ func (c *Cluster) SetFaults(faults ...csidriver.Fault) error {
 	return csidriver.SetFaults(c.DriverDir(), faults...)
 }
 
-// ReadData returns the content of a volume's disk: initially ledger.Entry.Data, and later what
+// ReadData returns the content of a volume's disk: ledger.Entry.Data at first, and later what
 // WriteData wrote.
 func (c *Cluster) ReadData(volumeID string) (string, error) {
 	return csidriver.ReadData(c.DriverDir(), volumeID)
@@ -212,10 +212,10 @@ func (c *Cluster) WriteData(volumeID, data string) error {
 	return csidriver.WriteData(c.DriverDir(), volumeID, data)
 }
 
-// socket is the CSI driver's socket.
+// socket returns the path of the CSI driver's socket.
 func (c *Cluster) socket() string { return c.path("csi.sock") }
 
-// boot is Start with progress messages.
+// boot calls Start and reports progress.
 func (c *Cluster) boot(ctx context.Context) error {
 	begin := time.Now()
 	if err := c.Start(ctx); err != nil {
@@ -232,10 +232,10 @@ func (c *Cluster) Start(ctx context.Context) error {
 	if err := c.startAll(ctx, Etcd, APIServer); err != nil {
 		return err
 	}
-	c.progress("%s: the API responds", c.Name())
+	c.progress("%s: the API server is ready", c.Name())
 	early, late := []ProcessName{ControllerManager, Scheduler, KWOK, CSIDriver, Resizer, Attacher}, []ProcessName(nil)
 	if c.options.Snapshots {
-		// csi-provisioner checks only when it starts whether VolumeSnapshots are served.
+		// csi-provisioner checks only at startup whether the API server serves VolumeSnapshots.
 		late = []ProcessName{Provisioner, Snapshotter, SnapshotController}
 	} else {
 		early = append(early, Provisioner)
@@ -263,7 +263,7 @@ func (c *Cluster) startAll(ctx context.Context, names ...ProcessName) error {
 	return group.Wait()
 }
 
-// Stop ends all processes in order, so that Start resumes with the same state.
+// Stop ends all processes in order. Start resumes with the same state.
 func (c *Cluster) Stop(ctx context.Context) error {
 	var errs []error
 	for _, names := range [][]ProcessName{
@@ -306,9 +306,9 @@ func (c *Cluster) retire() error {
 	return err
 }
 
-// awaitUsable waits until nodes are Ready and Pods may be created.
+// awaitUsable waits until nodes are Ready and Pods can be created.
 func (c *Cluster) awaitUsable(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, usableTimeout, fmt.Errorf("not within %s", usableTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, usableTimeout, fmt.Errorf("not usable within %s", usableTimeout))
 	defer cancel()
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
@@ -325,7 +325,7 @@ func (c *Cluster) awaitUsable(ctx context.Context) error {
 	}
 }
 
-// unusable returns what is still missing.
+// unusable returns an error that describes what is still missing.
 func (c *Cluster) unusable(ctx context.Context) error {
 	if c.options.APIOnly {
 		return nil

@@ -26,8 +26,8 @@ var kubeletConfig string
 //go:embed stages/pod.yaml
 var podStages []byte
 
-// Users of the programs. Those of the control plane are Kubernetes' own, so that its default
-// roles apply. The others have roles in base.go.
+// The users as which the programs authenticate. Those of the control plane are Kubernetes' own, so
+// that its default roles apply. The others have roles in base.go.
 const (
 	userControllerManager = "system:kube-controller-manager"
 	userScheduler         = "system:kube-scheduler"
@@ -47,14 +47,14 @@ const (
 	leaseSeconds = 40
 	// probeTimeout is the timeout of one readiness probe of a process.
 	probeTimeout = 3 * time.Second
-	// watchGrace is how long watches may continue after the apiserver got the signal to stop.
+	// watchGrace is how long watches may continue after the apiserver receives SIGTERM.
 	watchGrace = 500 * time.Millisecond
-	// auditMegabytes is the size at which the audit log would be rotated, which would invalidate
-	// marks.
+	// auditMegabytes is the size at which the apiserver rotates the audit log. It is large, because a
+	// rotation would invalidate marks.
 	auditMegabytes = 100_000
 )
 
-// schedulerConfig raises the client's limits, and is otherwise the default.
+// schedulerConfig raises the client's limits, and otherwise has the defaults.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -130,14 +130,14 @@ func (c *Cluster) writeConfigs() error {
 	return nil
 }
 
-// Container logs that KWOK serves for every container, current and previous.
+// The current and previous logs that KWOK serves for every container.
 const (
 	KubeletLog      = "2026-11-01T00:00:00.000000000Z stdout F first line\n2026-11-01T00:00:01.000000000Z stdout F second line\n2026-11-01T00:00:02.000000000Z stdout F third line\n"
 	KubeletPrevious = "2026-10-31T00:00:00.000000000Z stdout F earlier line\n"
 )
 
-// KubeletLogFile is the file with the log that KWOK serves for every container of the cluster's
-// Pods.
+// KubeletLogFile returns the path of the file with the log that KWOK serves for every container of
+// the cluster's Pods.
 func (c *Cluster) KubeletLogFile() string { return c.path("kubelet", "log") }
 
 func (c *Cluster) writeKubeletFiles() error {
@@ -228,7 +228,8 @@ func (c *Cluster) newExtras(bin programs) []*Process {
 	return all
 }
 
-// healthy requests an HTTP endpoint that responds with 200 when its process is ready.
+// healthy returns a probe that requests an HTTP endpoint. The endpoint responds with 200 when its
+// process is ready.
 func healthy(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -248,8 +249,8 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 	}
 }
 
-// listens connects to a unix socket. The existence of the file is not sufficient, because a killed
-// driver leaves it behind.
+// listens returns a probe that connects to a unix socket. The existence of the file is not
+// sufficient, because a killed driver leaves it behind.
 func listens(socket string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -273,8 +274,8 @@ func (c *Cluster) etcdArgs(a addresses) []string {
 		"--listen-peer-urls=" + peer,
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + c.Name() + "=" + peer,
-		// Data in the kernel survives a killed process. Only a crash of the machine would lose it,
-		// together with everything else.
+		// Data in the page cache survives a killed process. Only a crash of the machine loses it,
+		// and that loses everything else too.
 		"--unsafe-no-fsync",
 		"--quota-backend-bytes=" + strconv.Itoa(4<<30),
 		"--log-level=warn",
@@ -287,7 +288,7 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--bind-address=" + loopback,
 		"--secure-port=" + port(a.apiServer),
 		"--advertise-address=" + loopback,
-		// The Service "kubernetes" would need an address that is not loopback.
+		// The endpoints of Service "kubernetes" cannot be loopback addresses.
 		"--endpoint-reconciler-type=none",
 		"--etcd-servers=http://" + a.etcd,
 		"--service-cluster-ip-range=" + serviceCIDR,
@@ -325,7 +326,7 @@ func (c *Cluster) controllerManagerArgs(a addresses) []string {
 		"--tls-cert-file=" + c.path("pki", servingCertFile),
 		"--tls-private-key-file=" + c.path("pki", servingKeyFile),
 		"--leader-elect=false",
-		// Its own user may not bind volumes, but the controllers' accounts may.
+		// Its own user is not allowed to bind volumes, but the controllers' accounts are.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + c.path("pki", tokenKeyFile),
 		"--root-ca-file=" + c.path("pki", caFile),

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// impatient is the timeout of requests that must not get a response.
+// impatient is the timeout for requests to which no response is expected.
 const impatient = 500 * time.Millisecond
 
 // clientOf creates a client from a kubeconfig.
@@ -103,7 +103,7 @@ var _ = Describe("A fleet", func() {
 		s.phase(ctx, "lingers", corev1.PodRunning)
 		s.deletePod(ctx, "lingers")
 
-		// A later deletion that succeeds is the barrier.
+		// Barrier: once KWOK has handled a later deletion, it has also handled this one.
 		s.deletePod(ctx, "done")
 		s.gone(ctx, "done")
 		p, err := s.getPod("lingers")(ctx)
@@ -136,7 +136,7 @@ var _ = Describe("A fleet", func() {
 		requests, err := s.Audit().Since(ctx, mark)
 		Expect(err).NotTo(HaveOccurred())
 		writes := requests.By("kwok").Writes()
-		Expect(writes).To(ContainElement(HaveField("Name", "ours")), "the barrier: KWOK was active")
+		Expect(writes).To(ContainElement(HaveField("Name", "ours")), "barrier: KWOK was active")
 		Expect(writes).NotTo(ContainElement(HaveField("Name", BeElementOf("foreign", node.Name))))
 	})
 
@@ -247,7 +247,7 @@ var _ = Describe("A cluster that fails", func() {
 		Eventually(version(client)).Should(Succeed())
 	})
 
-	It("comes back after all its processes were stopped", func(ctx SpecContext) {
+	It("recovers after all its processes were stopped", func(ctx SpecContext) {
 		id, err := member().ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(member().Stop(ctx)).To(Succeed())
@@ -258,7 +258,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(member().ID(ctx)).To(Equal(id))
 	})
 
-	It("is a new cluster after it was wiped, with the same address and disks", func(ctx SpecContext) {
+	It("becomes a new cluster with the same address and disks when it is wiped", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "before", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "before")
@@ -323,7 +323,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(clone.ID(ctx)).To(Equal(id))
 		copied := story{clone, s.namespace}
-		// If nothing ran the Node, its Pods would stay.
+		// If nothing ran a Node, its Pods would never end.
 		nodes, err := clone.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, node := range nodes.Items {
@@ -356,7 +356,7 @@ var _ = Describe("Starting", func() {
 		Expect(err).To(MatchError(ContainSubstring("1.36")))
 	})
 
-	It("quotes the log of a process that does not start, and leaves nothing behind", func(ctx SpecContext) {
+	It("quotes the log of a process that does not start, and cleans up", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		_, err := controlplane.Start(ctx, controlplane.Options{
 			Dir: dir,
@@ -368,7 +368,7 @@ var _ = Describe("Starting", func() {
 		Expect(processesOf(dir)).To(BeEmpty())
 	})
 
-	It("stops without leaving a process", func(ctx SpecContext) {
+	It("leaves no process after Stop", func(ctx SpecContext) {
 		own, err := controlplane.Start(ctx, controlplane.Options{
 			Host: controlplane.ClusterOptions{Nodes: -1}, Progress: progress,
 		})

@@ -17,7 +17,7 @@ import (
 type Route int
 
 const (
-	// Direct connects to the apiserver itself.
+	// Direct connects directly to the apiserver.
 	Direct Route = iota
 	// ViaProxy connects to the cluster's Proxy.
 	ViaProxy
@@ -49,8 +49,8 @@ func (c *Cluster) Kubeconfig(r Route) ([]byte, error) {
 	return c.UserKubeconfig(r, adminUser, adminGroup)
 }
 
-// KubeconfigPath returns the file with a cluster admin's direct kubeconfig. It exists as long as
-// the cluster's data.
+// KubeconfigPath returns the path of a cluster admin's direct kubeconfig. The file exists as long
+// as the cluster's data.
 func (c *Cluster) KubeconfigPath() string { return c.path("admin.kubeconfig") }
 
 // UserKubeconfig returns the kubeconfig of a user with a client certificate. It stays valid after
@@ -64,7 +64,7 @@ func (c *Cluster) UserKubeconfig(r Route, user string, groups ...string) ([]byte
 }
 
 // ServiceAccountKubeconfig returns a kubeconfig with a token of an existing service account. The
-// token becomes invalid with the service account, and therefore after Wipe.
+// token is valid until the service account is deleted, for example by Wipe.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, r Route, namespace, name string) ([]byte, error) {
 	token, err := c.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	dirPrefix = "xylem-clusters-"
 	// lockFile is locked while a data directory is in use.
 	lockFile = ".lock"
-	// sweepAge is the minimum age of an abandoned data directory, because a new one is not locked
-	// yet.
+	// sweepAge is the minimum age at which an unlocked data directory counts as abandoned, because a
+	// new one is not locked yet.
 	sweepAge = time.Minute
 )
 
@@ -40,14 +40,15 @@ type Fleet struct {
 	mu      sync.Mutex
 	members []*Cluster
 	clones  []*Cluster
-	ordinal int // the number of clusters so far, for unique addresses
+	ordinal int // number of clusters created so far, for unique addresses
 	stopped bool
 }
 
 // programs are the paths of the clusters' programs.
 type programs struct {
 	root, dir, csiDriver string
-	// controlPlane has the programs of a cluster whose version is not the default.
+	// controlPlane maps the names of the control plane's programs to their paths, if the cluster's
+	// version is not the default.
 	controlPlane map[string]string
 }
 
@@ -55,7 +56,7 @@ func (p programs) path(name string) string {
 	return cmp.Or(p.controlPlane[name], filepath.Join(p.dir, name))
 }
 
-// of returns the programs of a cluster of that version; "" is the default.
+// of returns the programs for a cluster of the given version; "" is the default.
 func (p programs) of(version string) (_ programs, err error) {
 	p.controlPlane = nil
 	if version != "" {
@@ -132,7 +133,8 @@ func findPrograms(ctx context.Context, o Options) (programs, error) {
 	return p, err
 }
 
-// makeDir creates the data directory, and removes the directories of programs that no longer run.
+// makeDir creates the data directory. If it is temporary, makeDir also removes the directories of
+// programs that no longer run.
 func (f *Fleet) makeDir() error {
 	if f.options.Dir != "" {
 		dir, err := filepath.Abs(f.options.Dir)
@@ -205,7 +207,7 @@ func (f *Fleet) newMember(o ClusterOptions) (*Cluster, error) {
 	return c, nil
 }
 
-// AddMember starts one more member. After an error, it is removed again.
+// AddMember starts one more member. If that fails, it removes the member again.
 func (f *Fleet) AddMember(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 	c, err := f.newMember(o)
 	if err != nil {
@@ -220,7 +222,7 @@ func (f *Fleet) AddMember(ctx context.Context, o ClusterOptions) (*Cluster, erro
 	return c, nil
 }
 
-// Members returns the members in the order of their addition.
+// Members returns the members in the order in which they were added.
 func (f *Fleet) Members() []*Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -252,8 +254,8 @@ func (f *Fleet) Dir() string { return f.options.Dir }
 // Kubectl returns the path of a kubectl that matches the clusters' version.
 func (f *Fleet) Kubectl() string { return f.programs.path(kubebin.Kubectl) }
 
-// Stop kills every process, and removes the data unless it must be kept. It does not stop them
-// gracefully, because the data need not be consistent. A second call does nothing.
+// Stop kills every process, and removes the data unless it must be kept. It does not stop the
+// processes gracefully, because the data need not be consistent. A second call does nothing.
 func (f *Fleet) Stop(context.Context) error {
 	f.mu.Lock()
 	if f.stopped {

@@ -20,7 +20,8 @@ const (
 	AnnotationComplete = "controlplane.xylem.io/complete"
 	// AnnotationFail, with any value, makes a running Pod end as Failed.
 	AnnotationFail = "controlplane.xylem.io/fail"
-	// AnnotationRunFor is how long such a Pod runs. The default is 0.
+	// AnnotationRunFor is how long a Pod with AnnotationComplete or AnnotationFail runs. The default
+	// is 0.
 	AnnotationRunFor = "controlplane.xylem.io/run-for"
 	// AnnotationStartAfter delays a bound Pod's start. The default is 0.
 	AnnotationStartAfter = "controlplane.xylem.io/start-after"
@@ -31,7 +32,7 @@ const (
 // LabelKWOK marks the Nodes that KWOK runs. KWOK ignores other Nodes and their Pods.
 const LabelKWOK = "controlplane.xylem.io/kwok"
 
-// StorageClasses of DefaultStorage.
+// The StorageClasses of DefaultStorage.
 const (
 	// ClassHostpath, named as in Xylem's first example, waits for a consumer, is expandable, and
 	// has policy Delete.
@@ -42,7 +43,7 @@ const (
 	ClassRetained = "retained"
 )
 
-// VolumeSnapshotClasses of DefaultStorage.
+// The VolumeSnapshotClasses of DefaultStorage.
 const (
 	// ClassSnapshots has policy Delete.
 	ClassSnapshots = "snapshots"
@@ -54,11 +55,11 @@ const (
 const DefaultDriverName = "dir.csi.controlplane.xylem.io"
 
 const (
-	// defaultQPS is the limit of the control plane's clients, in requests per second. With the
+	// defaultQPS is the limit of the control plane's clients, in requests per second. With Kubernetes'
 	// default of 20, kube-controller-manager binds fewer than seven volumes per second, which would
 	// dominate every measurement.
 	defaultQPS = 2000
-	// retryStart and retryMax are the default backoff of the programs.
+	// retryStart and retryMax are the default backoff of the sidecars and snapshot-controller.
 	retryStart, retryMax = 200 * time.Millisecond, 5 * time.Second
 	// startTimeout is the maximum time for the start of all clusters.
 	startTimeout = 3 * time.Minute
@@ -75,12 +76,13 @@ type Options struct {
 	Dir string
 	// KeepData keeps Dir after Stop. A given Dir is always kept.
 	KeepData bool
-	// BinDir is the directory of the cluster programs. It defaults to the directory of `make kube`.
+	// BinDir is the directory of the cluster programs. By default, it is the one that `make kube`
+	// fills.
 	BinDir string
-	// Timeout is the maximum time for the start. 0 means three minutes.
+	// Timeout is how long Start may take. 0 means three minutes.
 	Timeout time.Duration
-	// Progress receives a line without a line break for each step that takes time. It may be nil,
-	// and must be safe for concurrent use.
+	// Progress receives a message without a line break for each step that takes time. It may be
+	// nil, and must be safe for concurrent use.
 	Progress func(format string, args ...any)
 }
 
@@ -114,18 +116,18 @@ type ClusterOptions struct {
 	// APIOnly starts only etcd and kube-apiserver: no controllers, no nodes, no storage.
 	APIOnly bool
 	// Kubelets lets the API server of a member connect to KWOK as the kubelet of its nodes. Logs,
-	// exec, attach and port-forward work as configured in stages/kubelet.yaml, with programs and
-	// files of this machine. In the host, the API server presents the client certificate of a
+	// exec, attach and port-forward work as configured in stages/kubelet.yaml, with this machine's
+	// programs and files. In the host, the API server presents the client certificate of a
 	// cluster admin to kubelets.
 	Kubelets bool
-	// Kubelet is the address on loopback of a server of the caller that serves as the kubelet of the
-	// nodes instead of KWOK. It requires Kubelets.
+	// Kubelet is the loopback address of the caller's own server, which then serves as the nodes'
+	// kubelet instead of KWOK. It requires Kubelets.
 	Kubelet string
 	// KubeAPIQPS and KubeAPIBurst limit the clients of the control plane and the sidecars, in
 	// requests per second. 0 means 2000.
 	KubeAPIQPS, KubeAPIBurst int
-	// NodeMonitorGracePeriod is how long a node may be silent before it becomes unready; 0 means
-	// kube-controller-manager's default (50 s).
+	// NodeMonitorGracePeriod is how long a node may be unresponsive before it is marked unhealthy;
+	// 0 means kube-controller-manager's default (50 s).
 	NodeMonitorGracePeriod time.Duration
 	// ExtraArgs are appended to the arguments of processes. Later arguments take precedence.
 	ExtraArgs map[ProcessName][]string
@@ -142,14 +144,14 @@ type StorageOptions struct {
 	SnapshotClasses []snapshotv1.VolumeSnapshotClass
 	// MaxVolumeBytes limits each volume, and CapacityBytes all volumes together. 0 means no limit.
 	MaxVolumeBytes, CapacityBytes int64
-	// RetryStart and RetryMax are the backoff of the sidecars' retries. 0 means 200 ms and 5 s, so
-	// that tests need not wait for minutes.
+	// RetryStart and RetryMax are the initial and maximum backoff of the sidecars. 0 means 200 ms
+	// and 5 s, so that tests need not wait for minutes.
 	RetryStart, RetryMax time.Duration
 	// CallTimeout is the timeout of the sidecars' calls to the driver. 0 means 10 s.
 	CallTimeout time.Duration
 }
 
-// Members returns options for members with these names, and defaults otherwise.
+// Members returns the default options for members with these names.
 func Members(names ...string) []ClusterOptions {
 	out := make([]ClusterOptions, 0, len(names))
 	for _, name := range names {
@@ -168,8 +170,8 @@ func DefaultNodeCapacity() corev1.ResourceList {
 	}
 }
 
-// DefaultStorage has the classes ClassHostpath, ClassFast and ClassRetained, and for
-// snapshots ClassSnapshots and ClassRetainedSnapshots.
+// DefaultStorage returns storage options with the StorageClasses ClassHostpath, ClassFast and
+// ClassRetained, and the VolumeSnapshotClasses ClassSnapshots and ClassRetainedSnapshots.
 func DefaultStorage() *StorageOptions {
 	return &StorageOptions{Classes: []storagev1.StorageClass{
 		Class(ClassHostpath, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete),
@@ -281,8 +283,8 @@ func (o StorageOptions) withDefaults() *StorageOptions {
 	return &o
 }
 
-// nodeLabels are the labels that a kubelet sets, and those of this package. nodesOf selects the
-// Nodes that KWOK runs.
+// nodeLabels returns the labels that a kubelet would set, and this package's own. KWOK runs the
+// Nodes whose LabelKWOK has the value nodesOf.
 func nodeLabels(o ClusterOptions, nodesOf, name, arch string) map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:   name,

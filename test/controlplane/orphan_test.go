@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// orphanEnv is the environment variable with the directory in which a second run of this program
-// starts a host and waits.
+// orphanEnv is the environment variable that makes this program start a host and wait. Its value is
+// the data directory.
 const orphanEnv = "CONTROLPLANE_TEST_ORPHAN"
 
 func startAndWaitToBeKilled() int {

@@ -18,7 +18,7 @@ import (
 // certificateLife is the validity of certificates, which exceeds the duration of any test.
 const certificateLife = 7 * 24 * time.Hour
 
-// clockSkew is how far in the past the validity of certificates begins.
+// clockSkew is how long before its creation a certificate becomes valid.
 const clockSkew = time.Hour
 
 // authority is a cluster's certificate authority.

@@ -28,11 +28,11 @@ type ports struct {
 	locks []*os.File
 }
 
-// take returns an address on loopback on which nothing listens.
+// take reserves a loopback address on which nothing listens.
 func (p *ports) take() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// All programs that do this share the name, for all users.
+	// All of the user's programs that reserve ports share this directory.
 	dir := filepath.Join(os.TempDir(), "xylem-ports-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("reserve a port: %w", err)

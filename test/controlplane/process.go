@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// stopGrace is the time between SIGTERM and SIGKILL. An apiserver with open watches takes as
-	// long as it may.
+	// stopGrace is the time between SIGTERM and SIGKILL. An apiserver with open watches waits for them
+	// as long as it can.
 	stopGrace = 10 * time.Second
 	// restartBackoff and its maximum are the backoff for restarts of a supervised process that
 	// exited, as with a kubelet.
@@ -69,7 +69,7 @@ type Process struct {
 	// whenever they lose their driver.
 	supervised bool
 
-	change sync.Mutex // held during changes of the state
+	change sync.Mutex // held while the state changes
 
 	mu      sync.Mutex
 	run     *run
@@ -80,7 +80,7 @@ type Process struct {
 type run struct {
 	cmd    *exec.Cmd
 	frozen bool
-	// done is closed when the process has ended and was waited for.
+	// done is closed after the process has ended.
 	done chan struct{}
 	err  error // why it ended; valid after done
 	// asked is closed when the process is meant to end.
@@ -169,7 +169,7 @@ func (p *Process) launch() (*run, error) {
 	return r, nil
 }
 
-// supervise restarts the process after the run r ended, unless it was meant to end.
+// supervise restarts the process after the run r has ended, unless it was meant to end.
 func (p *Process) supervise(r *run) {
 	for backoff := restartBackoff; ; backoff = min(2*backoff, maxRestartBackoff) {
 		timer := time.NewTimer(backoff)
@@ -180,7 +180,7 @@ func (p *Process) supervise(r *run) {
 		case <-timer.C:
 		}
 		p.change.Lock()
-		if p.current() != r { // It was already restarted.
+		if p.current() != r { // The process was already restarted.
 			p.change.Unlock()
 			return
 		}
@@ -199,7 +199,7 @@ func (p *Process) supervise(r *run) {
 	}
 }
 
-// awaitReady waits until the process is ready, or has ended permanently.
+// awaitReady waits until the process is ready, and fails if it ends permanently.
 func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	if p.ready == nil {
 		return nil
@@ -210,7 +210,7 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	defer ticker.Stop()
 	ended := r.done
 	if p.supervised {
-		ended = nil // It may have started too early, and the next run may succeed.
+		ended = nil // The process may have started too early; the next run may succeed.
 	}
 	for {
 		err := p.ready(ctx)
@@ -219,7 +219,7 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("%s of %s exited during its start: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail())
+			return fmt.Errorf("%s of %s exited before it was ready: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail())
 		case <-ctx.Done():
 			return fmt.Errorf("wait for %s of %s: %w (last: %w)\n%s",
 				p.name, p.cluster, context.Cause(ctx), err, p.LogTail())
@@ -254,8 +254,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	}
 }
 
-// Kill ends the process with SIGKILL, so that it cannot finish anything. Even a supervised process
-// is not restarted.
+// Kill ends the process with SIGKILL, so that it cannot clean up. Even a supervised process is not
+// restarted.
 func (p *Process) Kill() error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -271,7 +271,7 @@ func (p *Process) kill(r *run) error {
 	if err := p.signal(r, syscall.SIGKILL); err != nil {
 		return err
 	}
-	<-r.done // SIGKILL cannot be refused.
+	<-r.done // A process cannot ignore SIGKILL.
 	return nil
 }
 
@@ -306,7 +306,7 @@ func (p *Process) Freeze() error {
 	return nil
 }
 
-// Thaw resumes a frozen process. It has no effect on others.
+// Thaw resumes a frozen process. It has no effect on a process that is not frozen.
 func (p *Process) Thaw() error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -346,7 +346,7 @@ func (p *Process) retire() error {
 	if r == nil {
 		return nil
 	}
-	// Without p.change, so that a caller that waits for readiness does not delay the end.
+	// Do not take p.change: a caller that waits for readiness would delay the end.
 	r.ask()
 	return p.kill(r)
 }

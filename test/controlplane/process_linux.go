@@ -31,7 +31,7 @@ func stopped(pid int) bool {
 	}
 	for _, thread := range threads {
 		stat, err := os.ReadFile(thread) //nolint:gosec // The kernel's.
-		// "pid (name) state …", and a name may have parentheses.
+		// The format is "pid (name) state …", and the name may contain parentheses.
 		_, state, found := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
 		if err != nil || !found || !strings.HasPrefix(state, "T") {
 			return false
@@ -48,7 +48,7 @@ func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	spawner.Do(func() {
 		go func() {
-			runtime.LockOSThread() // Never unlocked.
+			runtime.LockOSThread() // Never unlocked, so that the thread never ends.
 			for work := range spawnerWork {
 				work()
 			}

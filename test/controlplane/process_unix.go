@@ -12,7 +12,7 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// stopped cannot be determined on these platforms.
+// stopped returns true, because these platforms do not report whether a process has stopped.
 func stopped(int) bool { return true }
 
 // Spawn starts a process in its own group, so that Ctrl-C reaches only the caller, which then stops

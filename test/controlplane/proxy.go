@@ -47,7 +47,7 @@ const (
 const (
 	// dialTimeout is the timeout for connections to the server behind a proxy.
 	dialTimeout = 5 * time.Second
-	// relistenTimeout is the maximum time until the proxy's own address is free again.
+	// relistenTimeout is how long the proxy waits for its own address to be free again.
 	relistenTimeout = 5 * time.Second
 )
 
@@ -63,7 +63,7 @@ type Proxy struct {
 	closed   bool
 	conns    map[net.Conn]side
 	accepted int
-	// passing is closed while data may pass, and replaced when it may not.
+	// passing is closed while data may pass. An open channel replaces it when data may not pass.
 	passing chan struct{}
 	ended   chan struct{} // closed by Close
 }
@@ -170,7 +170,7 @@ func (p *Proxy) cut() error {
 	return nil
 }
 
-// reset closes a connection so that its peer sees a reset instead of a normal end.
+// reset closes a connection so that its peer receives a reset instead of a normal end.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -203,7 +203,7 @@ func (p *Proxy) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			return // The listener was closed: nothing else ends a listener on loopback.
+			return // The listener was closed; on loopback, Accept fails for no other reason.
 		}
 		go p.serve(l, c)
 	}
@@ -221,7 +221,7 @@ func (p *Proxy) serve(l net.Listener, client net.Conn) {
 	}
 	server, err := net.DialTimeout("tcp", p.server, dialTimeout)
 	if err != nil {
-		reset(client) // Like a network that cannot reach the server.
+		reset(client) // A network that cannot reach the server would do the same.
 		return
 	}
 	if !p.track(l, server, serverSide) {
@@ -286,7 +286,7 @@ func (p *Proxy) delay(d time.Duration) bool {
 	}
 }
 
-// pump copies data from src to dst while it may pass, and forwards the end.
+// pump copies data from src to dst while data may pass, and forwards the end of the stream.
 func (p *Proxy) pump(dst, src net.Conn) {
 	buffer := make([]byte, 32*1024)
 	for {

@@ -12,10 +12,10 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// brief is how long a test reads from a connection on which nothing must arrive.
+// brief is how long a test waits on a connection on which no data must arrive.
 const brief = 50 * time.Millisecond
 
-// echo sends every line back.
+// echo starts a server that sends every line back.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -182,7 +182,7 @@ func TestProxyWithoutServerResets(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("no error without a server")
+		t.Error("read without a server: no error, want one")
 	}
 }
 

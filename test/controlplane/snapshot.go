@@ -20,7 +20,7 @@ type Snapshot struct{ dir string }
 // processes continue, as during a failure of etcd.
 func (c *Cluster) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s := &Snapshot{dir: c.path("snapshots", strconv.Itoa(int(c.snapshots.Add(1))))}
-	// All acknowledged writes are in the log at any time.
+	// At any time, etcd's log contains all acknowledged writes.
 	if err := c.Process(Etcd).Kill(); err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (c *Cluster) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // Restore returns the cluster to a snapshot, at the same address, and restarts all processes that
-// have caches. etcd uses the later revisions again, as after any restore that does not raise them.
+// have caches. etcd uses the later revisions again, as after any restore that does not bump them.
 // Disks do not change, because they are external.
 func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 	c.progress("%s: restoring", c.Name())
@@ -46,8 +46,9 @@ func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 	return c.boot(ctx)
 }
 
-// CloneHost starts a second host from a copy of the first one's state and keys. It has the same
-// identity, objects, tokens and certificates, but its own address. It exists as long as the fleet.
+// CloneHost starts a second host from a copy of the first host's state and keys. The clone has the
+// same identity, objects, tokens and certificates, but its own address. It exists as long as the
+// fleet.
 func (f *Fleet) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	state, err := f.Host.Snapshot(ctx)
 	if err != nil {

@@ -141,7 +141,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").Count(ledger.CreateVolume)).To(Equal(1))
 	})
 
-	It("stops while the driver is frozen, and continues", func(ctx SpecContext) {
+	It("stops provisioning while the driver is frozen, and resumes afterwards", func(ctx SpecContext) {
 		s := in(ctx, member())
 		driver := s.Process(controlplane.CSIDriver)
 		before, err := s.Ledger()

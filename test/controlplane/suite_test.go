@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// settle is the timeout of all conditions. It is long, because no test asserts that anything is
-	// fast.
+	// settle is the timeout for all conditions. It is long, because the tests do not assert durations.
 	settle = 90 * time.Second
 	poll   = 50 * time.Millisecond
 	// limited is a class whose volumes are limited to limitedBytes.
@@ -31,11 +30,11 @@ const (
 	limitedBytes = "2147483648"
 )
 
-// fleet is shared by all stories. Each story has its own namespace.
+// fleet is the fleet that all stories share. Each story has its own namespace.
 var fleet *controlplane.Fleet
 
 func TestMain(m *testing.M) {
-	// The story about a killed parent runs this program again.
+	// The story about a killed parent runs this program as its child.
 	if os.Getenv(orphanEnv) != "" {
 		os.Exit(startAndWaitToBeKilled())
 	}

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Upgrade replaces kube-apiserver, and then kube-controller-manager and kube-scheduler, by those of
-// another minor version, with the same etcd, arguments and addresses. In between, the API does not
-// respond. Wipe and Restore keep the version. "" is the version of test/kube.
+// Upgrade replaces kube-apiserver, and then kube-controller-manager and kube-scheduler, with those
+// of another minor version. etcd, the arguments and the addresses stay the same. In between, the
+// API server does not respond. Wipe and Restore keep the version. "" is the version of test/kube.
 func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	programs, err := c.programs.of(version)
 	if err != nil {
@@ -29,7 +29,7 @@ func (c *Cluster) Upgrade(ctx context.Context, version string) error {
 	return c.awaitUsable(ctx)
 }
 
-// replace stops the process. When it starts again, it runs the program at path.
+// replace stops the process. The next start runs the program at path.
 func (p *Process) replace(ctx context.Context, path string) error {
 	if err := p.Stop(ctx); err != nil {
 		return err

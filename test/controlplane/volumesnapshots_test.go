@@ -233,7 +233,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 			HaveField("Error", And(Not(BeNil()), HaveField("Message", HaveValue(ContainSubstring("not yet bound"))))))))
 	})
 
-	It("starts none of these processes without the options", func() {
+	It("does not start these processes without the options", func() {
 		for _, name := range []controlplane.ProcessName{
 			controlplane.Attacher, controlplane.Snapshotter, controlplane.SnapshotController,
 		} {

@@ -10,19 +10,20 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Names for the volume that existed in a member before Xylem: the namespace there, the claim on
-// both sides, and the volume in the host.
+// Names for the volume that existed in a member before Xylem. archiveApp is the name of the claim
+// on both sides and of the host PV.
 const (
 	legacySpace = "legacy"
 	archiveApp  = "archive"
-	// archiveClass is one of several host classes that map to the volume's class.
+	// archiveClass is one of several host classes that map to the volume's class, so runAdopt must
+	// name it.
 	archiveClass = "openebs-hostpath"
 )
 
 // archiveData is the content of the volume.
 const archiveData = "written before Xylem"
 
-// adopt uses a volume in the host that existed in a member before Xylem.
+// adopt shows how the host uses a volume that existed in a member before Xylem.
 func (d *demo) adopt(ctx context.Context) error {
 	d.out.section("Adoption: the host uses a disk that a member had before Xylem")
 	volume, err := d.leaveVolume(ctx)
@@ -83,7 +84,7 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 	})
 }
 
-// runAdopt runs the plugin, first with --dry-run.
+// runAdopt runs kubectl xylem adopt, first with --dry-run.
 func (d *demo) runAdopt(ctx context.Context, volume string) error {
 	for _, dry := range []bool{true, false} {
 		args := []string{"xylem", "adopt", pinned, volume, "--name", archiveApp, "--claim", space + "/" + archiveApp, "--class", archiveClass}
@@ -123,7 +124,7 @@ func (d *demo) checkAdopted(volume string) error {
 	if leaf == nil {
 		return &unmet{"claim " + archiveApp + " in " + m.Name(), "it does not exist"}
 	}
-	d.checks.equal("adoption: the claim is bound to this volume in  "+pinned, volume, leaf.Spec.VolumeName, shortVolume(volume))
+	d.checks.equal("adoption: the claim is bound to this volume in "+pinned, volume, leaf.Spec.VolumeName, shortVolume(volume))
 	counts, err := d.countCalls(ledger.CreateVolume, archiveApp)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (d *demo) checkAdopted(volume string) error {
 	return nil
 }
 
-// diskOfVolume returns the driver's ID of a volume's disk.
+// diskOfVolume returns the ID that the driver gave a volume's disk.
 func (d *demo) diskOfVolume(m *view, volume string) (string, error) {
 	book, err := m.Ledger()
 	if err != nil {

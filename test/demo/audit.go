@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// quiet is how long Xylem must not write before a scene ends.
+	// quiet is how long Xylem must write nothing before a scene ends.
 	quiet = 2 * time.Second
 	// settleLimit is the maximum time to wait for the end of a scene.
 	settleLimit = time.Minute
@@ -27,7 +27,7 @@ const (
 	auditEvery = 500 * time.Millisecond
 )
 
-// marks are positions in the audit logs, by the timeline's columns.
+// marks are positions in the audit logs, in the order of the timeline's columns.
 type marks []controlplane.Mark
 
 // mark returns the current end of every audit log.
@@ -56,7 +56,7 @@ func (d *demo) requests(ctx context.Context, since marks) ([]controlplane.Reques
 	return out, nil
 }
 
-// accountIn returns the manager's user in the cluster of a column.
+// accountIn returns the manager's user in the cluster that a column shows.
 func accountIn(column int) string {
 	if column == 0 {
 		return harness.HostUser
@@ -108,7 +108,7 @@ func describe(requests []controlplane.Requests, names []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// writes returns the writes, except the periodic ones of heartbeats and leader election.
+// writes returns the writes, except those to Leases (heartbeats and leader election).
 func writes(rs controlplane.Requests) controlplane.Requests {
 	return rs.Writes().Where(func(r controlplane.Request) bool { return r.Resource != "leases" })
 }
@@ -145,7 +145,7 @@ func breakdown(rs controlplane.Requests) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortResource returns kubectl's short name of a resource.
+// shortResource returns kubectl's short name for a resource.
 func shortResource(resource string) string {
 	name, sub, found := strings.Cut(resource, "/")
 	switch name {
@@ -160,8 +160,8 @@ func shortResource(resource string) string {
 	return name
 }
 
-// refusals lists each forbidden request once. It skips the probe that the member's policy must
-// reject.
+// refusals lists each unauthorized or forbidden request once. It skips the probe that the member's
+// policy must reject.
 func refusals(rs controlplane.Requests) []string {
 	seen := map[string]bool{}
 	for _, r := range rs {
@@ -177,8 +177,8 @@ func refusals(rs controlplane.Requests) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// audit checks that the registrations count their volumes, and that the manager's permissions were
-// sufficient and it did not exit during the run.
+// audit checks that the registrations count their volumes, that the manager's permissions were
+// sufficient, and that the manager did not exit during the run.
 func (d *demo) audit(ctx context.Context) error {
 	if err := d.awaitCounts(ctx); err != nil {
 		return err

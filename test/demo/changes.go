@@ -16,10 +16,10 @@ import (
 // annotationSelectedNode has the node that the scheduler selected for a claim's first consumer.
 const annotationSelectedNode = "volume.kubernetes.io/selected-node"
 
-// event is a kind of change whose time the demo uses later.
+// event is the kind of a change. The demo measures times between events.
 type event string
 
-// Events whose times the demo uses.
+// Events that the demo measures. other is any other change.
 const (
 	created event = "created"
 	bound   event = "bound"
@@ -28,8 +28,7 @@ const (
 	other   event = ""
 )
 
-// change is a change of an object that the timeline shows. It shows minor changes only in detailed
-// scenes.
+// change is a change to an object. The timeline shows minor changes only in detailed scenes.
 type change struct {
 	event event
 	text  string
@@ -48,7 +47,7 @@ func (l *changeList) detail(e event, format string, args ...any) {
 	*l = append(*l, change{event: e, text: fmt.Sprintf(format, args...), minor: true})
 }
 
-// differ adds a line if a value was changed or removed.
+// differ adds a change if a field's value was changed or removed.
 func (l *changeList) differ(what, field, old, now string, minor bool) {
 	switch {
 	case old == now:
@@ -62,8 +61,8 @@ func (l *changeList) differ(what, field, old, now string, minor bool) {
 	}
 }
 
-// claimChanges returns the changes of a claim. old is nil for a new one. names are the
-// clusters' names by ID. Steps of a member's own scheduler are omitted.
+// claimChanges returns the changes to a claim. old is nil for a new claim. names has the clusters'
+// names by ID. The steps of a member's own scheduler are omitted.
 func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]string, host bool) []change {
 	var l changeList
 	what := "claim " + now.Name
@@ -129,7 +128,7 @@ func promiseOf(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// podChanges returns the changes of a Pod. old is nil for a new one.
+// podChanges returns the changes to a Pod. old is nil for a new Pod.
 func podChanges(old, now *corev1.Pod) []change {
 	var l changeList
 	what := "Pod " + shortPod(now)
@@ -162,7 +161,7 @@ func shortPod(pod *corev1.Pod) string {
 	return pod.Name
 }
 
-// volumeChanges returns the changes of a volume. old is nil for a new one.
+// volumeChanges returns the changes to a volume. old is nil for a new volume.
 func volumeChanges(old, now *corev1.PersistentVolume) []change {
 	var l changeList
 	what := "volume " + shortVolume(now.Name)
@@ -197,7 +196,7 @@ func shortVolume(name string) string {
 	return name
 }
 
-// snapshotChanges returns the changes of a VolumeSnapshot. old is nil for a new one.
+// snapshotChanges returns the changes to a VolumeSnapshot. old is nil for a new VolumeSnapshot.
 func snapshotChanges(old, now *snapshotv1.VolumeSnapshot) []change {
 	var l changeList
 	what := "snapshot " + now.Name
@@ -222,7 +221,7 @@ func isReady(s *snapshotv1.VolumeSnapshot) bool {
 	return s.Status != nil && ptr.Deref(s.Status.ReadyToUse, false)
 }
 
-// snapshotFails returns why a snapshot is not taken, or "".
+// snapshotFails returns the error in a VolumeSnapshot's status, or "".
 func snapshotFails(s *snapshotv1.VolumeSnapshot) string {
 	if s.Status == nil || s.Status.Error == nil {
 		return ""
@@ -230,7 +229,7 @@ func snapshotFails(s *snapshotv1.VolumeSnapshot) string {
 	return ptr.Deref(s.Status.Error.Message, "")
 }
 
-// diskChange returns the line for a call to the CSI driver.
+// diskChange returns the change for a call to the CSI driver.
 func diskChange(e ledger.Entry) change {
 	disk := "disk of " + e.ClaimName
 	size := resource.NewQuantity(e.CapacityBytes, resource.BinarySI)

@@ -19,7 +19,7 @@ type check struct {
 	name, detail string
 }
 
-// checks has the checks of a run.
+// checks records the checks in a run.
 type checks struct {
 	list []check
 	// complete reports whether the demo ran to its end.
@@ -29,12 +29,12 @@ type checks struct {
 // pass records an expectation that was met.
 func (c *checks) pass(name, detail string) { c.list = append(c.list, check{true, name, detail}) }
 
-// fail records one that was not met.
+// fail records an expectation that was not met.
 func (c *checks) fail(name string, expected, is any) {
 	c.list = append(c.list, check{false, name, fmt.Sprintf("expected %v, got %v", expected, is)})
 }
 
-// equal records whether a value is as expected.
+// equal records whether a value equals the expected value.
 func (c *checks) equal(name string, expected, is any, detail string) {
 	if expected == is {
 		c.pass(name, detail)
@@ -53,10 +53,10 @@ func (c *checks) failed() bool {
 	return false
 }
 
-// passed reports whether the demo ran all checks and they succeeded.
+// passed reports whether the demo ran to its end and all checks passed.
 func (c *checks) passed() bool { return c.complete && !c.failed() }
 
-// table lists the checks.
+// table returns a line for each check.
 func (c *checks) table(out *console) []string {
 	rows := make([][]string, 0, len(c.list))
 	width := 0
@@ -74,8 +74,8 @@ func (c *checks) table(out *console) []string {
 	return lines
 }
 
-// report prints what failed, with details that may explain it, and returns the error. An
-// interruption is not a failure.
+// report prints what failed, with details that help to find the cause, and returns the error. An
+// interrupted run is not a failure.
 func (d *demo) report(ctx context.Context, err error) error {
 	if interrupted(ctx) {
 		d.out.line("")
@@ -83,7 +83,7 @@ func (d *demo) report(ctx context.Context, err error) error {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		err = cause // The cause of all other errors.
+		err = cause // The context's cause explains all other errors.
 	}
 	d.out.line("")
 	d.out.line("%s", d.out.style(red, "FAILED"))
@@ -123,7 +123,7 @@ func (d *demo) report(ctx context.Context, err error) error {
 	return err
 }
 
-// evidence prints the end of a kubectl command's output.
+// evidence prints the last lines of a kubectl command's output.
 func (d *demo) evidence(ctx context.Context, v *view, args ...string) {
 	out, err := d.kubectl(ctx, v, args...)
 	if err != nil {

@@ -30,8 +30,8 @@ type console struct {
 	status string
 }
 
-// recordVariable is the environment variable for a file that receives the output with colors.
-// test/gen/pictures draws the README's picture from it.
+// recordVariable is the environment variable that names a file to which the demo also writes its
+// output, with colors. test/gen/pictures draws the README's picture from it.
 const recordVariable = "DEMO_RECORD"
 
 // newConsole creates a console that writes to out. It is interactive if both files are
@@ -74,7 +74,7 @@ func (c *console) line(format string, args ...any) {
 	c.draw()
 }
 
-// section starts a part of the demo.
+// section prints the title of a part of the demo.
 func (c *console) section(title string) {
 	c.line("")
 	c.line("%s", c.style(bold, "== "+title))
@@ -116,7 +116,7 @@ func (c *console) style(sgr, text string) string {
 	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
 }
 
-// mark returns the symbol of a check's result.
+// mark returns the symbol for a check's result.
 func (c *console) mark(ok bool) string {
 	switch {
 	case ok && c.terminal:

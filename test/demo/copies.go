@@ -9,8 +9,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Names of the copies of the example's claim: a snapshot, the claim that is restored from it, and a
-// clone.
+// Names of the copies of the example's claim: a snapshot, a claim that is restored from the
+// snapshot, and a clone.
 const (
 	snapshotName = "monday"
 	restoredApp  = "restored"
@@ -51,7 +51,7 @@ func (d *demo) snapshot(ctx context.Context) error {
 	return d.writeDisk(nginxClaim, tuesdayData)
 }
 
-// checkSnapshot checks that the snapshot was taken once, and that no action only in the member can
+// checkSnapshot checks that the snapshot was taken once, and that no action in the member alone can
 // destroy it.
 func (d *demo) checkSnapshot(ctx context.Context) error {
 	counts, err := d.countCalls(ledger.CreateSnapshot, nginxClaim)
@@ -80,8 +80,8 @@ func (d *demo) clone(ctx context.Context) error {
 	return d.copied(ctx, "clone", cloneApp, tuesdayData)
 }
 
-// copied applies a claim that has a source, with a Pod that prefers the other member, and compares
-// the data on its disk.
+// copied applies a claim with a source, and a Pod that prefers another member than the source's. It
+// checks where the disk is, and that it has the source's data.
 func (d *demo) copied(ctx context.Context, what, app, want string) error {
 	d.prompt(d.host, "kubectl apply -f "+manifests+app+".yaml  # prefers "+spare)
 	requests, err := d.scene(ctx, false, d.apply(manifests+app+".yaml"), d.claimBound(d.host, space, app), d.podRunning(d.host, space, app))
@@ -102,8 +102,7 @@ func (d *demo) copied(ctx context.Context, what, app, want string) error {
 	return nil
 }
 
-// forget deletes the snapshot, and then the claims that were created from it and from the
-// example's.
+// forget deletes the snapshot, and then the restored claim and the clone.
 func (d *demo) forget(ctx context.Context) error {
 	d.out.section("Deleting the snapshot (policy Delete); the restored claim keeps its disk")
 	command := []string{"-n", space, "delete", "--wait=false", "volumesnapshot/" + snapshotName}
@@ -158,7 +157,7 @@ func (d *demo) readDisk(claim string) (string, error) {
 	return data, err
 }
 
-// countCalls counts the calls to each member's driver for a claim.
+// countCalls counts the calls of a method for a claim, in each member's driver.
 func (d *demo) countCalls(method, claim string) (string, error) {
 	var counts []string
 	for _, m := range d.members {
@@ -213,7 +212,7 @@ func (d *demo) noSnapshots() condition {
 	}}
 }
 
-// spend records Xylem's requests to each cluster for an operation.
+// spend records the requests that Xylem made to each cluster for an operation.
 func (d *demo) spend(what string, requests []controlplane.Requests) {
 	d.figures.copies = append(d.figures.copies, spending{what, requests})
 }

@@ -25,14 +25,14 @@ func TestSnapshotChanges(t *testing.T) {
 		old, now *snapshotv1.VolumeSnapshot
 		want     []string
 	}{
-		"new":              {nil, snapshot(nil), []string{"snapshot monday created"}},
-		"unchanged":        {ready, ready, nil},
-		"ready":            {snapshot(nil), ready, []string{"snapshot monday READY, 1Gi"}},
-		"ready when found": {nil, ready, []string{"snapshot monday created", "snapshot monday READY, 1Gi"}},
-		"fails":            {snapshot(nil), failed, []string{"snapshot monday: the pool is full"}},
-		"still fails":      {failed, failed, nil},
-		"recovers":         {failed, ready, []string{"snapshot monday READY, 1Gi"}},
-		"is deleted":       {ready, deleted, []string{"snapshot monday deleting"}},
+		"new":           {nil, snapshot(nil), []string{"snapshot monday created"}},
+		"unchanged":     {ready, ready, nil},
+		"ready":         {snapshot(nil), ready, []string{"snapshot monday READY, 1Gi"}},
+		"new and ready": {nil, ready, []string{"snapshot monday created", "snapshot monday READY, 1Gi"}},
+		"fails":         {snapshot(nil), failed, []string{"snapshot monday: the pool is full"}},
+		"still fails":   {failed, failed, nil},
+		"recovers":      {failed, ready, []string{"snapshot monday READY, 1Gi"}},
+		"is deleted":    {ready, deleted, []string{"snapshot monday deleting"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestDiskChange(t *testing.T) {
 	}{
 		"created":          {call(ledger.CreateVolume, nil), "disk of c CREATED, 1Gi"},
 		"copied":           {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Source = "snap-1" }), "disk of c CREATED from its source, 1Gi"},
-		"asked again":      {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Repeated = true }), "disk of c: CreateVolume repeated"},
+		"called again":     {call(ledger.CreateVolume, func(e *ledger.Entry) { e.Repeated = true }), "disk of c: CreateVolume repeated"},
 		"failed":           {call(ledger.CreateSnapshot, func(e *ledger.Entry) { e.Code, e.Message = "Internal", "on fire" }), "disk of c: CreateSnapshot failed: on fire"},
 		"snapshot":         {call(ledger.CreateSnapshot, nil), "snapshot of disk of c CREATED"},
 		"snapshot deleted": {call(ledger.DeleteSnapshot, nil), "snapshot of disk of c DELETED"},

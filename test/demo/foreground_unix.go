@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// takeForeground makes the demo the terminal's foreground process group, so that Ctrl-C reaches
-// it and not make, which would report an error. The returned function undoes that.
+// takeForeground makes the demo the terminal's foreground process group. Otherwise, Ctrl-C would
+// also reach make, which would report an error. The returned function restores the previous group.
 func takeForeground(terminal *os.File) (giveBack func()) {
 	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	if err != nil || before != unix.Getpgrp() {
-		return func() {} // not a terminal, or in its background
+		return func() {} // not a terminal, or the demo runs in the background
 	}
-	signal.Ignore(syscall.SIGTTOU) // the kernel sends it to a background process that does this
+	signal.Ignore(syscall.SIGTTOU) // the kernel sends SIGTTOU to a background process that takes the foreground
 	if err := unix.Setpgid(0, 0); err != nil {
 		return func() {}
 	}
@@ -26,6 +26,6 @@ func takeForeground(terminal *os.File) (giveBack func()) {
 		return func() {}
 	}
 	return func() {
-		_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, before) // the shell does the same afterwards
+		_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, before) // if this fails, the shell does it after make
 	}
 }

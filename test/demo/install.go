@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// crdName is kubectl's name of the ClusterRegistration CRD.
+// crdName is kubectl's name for the ClusterRegistration CRD.
 const crdName = "crd/clusterregistrations.cluster.xylem.io"
 
 // checkVersions prints the versions, and checks that the scheduler is Kubernetes' own.
@@ -95,7 +95,7 @@ func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc)
 	return nil
 }
 
-// died is the cause with which an unexpected exit of the manager ends all waits.
+// died is the context's cause if the manager exits unexpectedly. It ends all waits.
 type died struct{ err error }
 
 func (e *died) Error() string { return fmt.Sprintf("the manager exited unexpectedly: %v", e.err) }

@@ -12,13 +12,13 @@ import (
 	"syscall"
 )
 
-// kubectl runs kubectl as a cluster's admin, in the root of the repository, and returns its
+// kubectl runs kubectl as a cluster's admin, in the repository's root directory, and returns its
 // output. Xylem's plugin is on the PATH.
 func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.x.Fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
 	cmd.Dir = d.root
 	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.dir, "PATH=" + filepath.Join(d.root, "bin") + ":" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo, not for kubectl.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the demo, not kubectl.
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
@@ -40,7 +40,7 @@ func (d *demo) do(ctx context.Context, v *view, args ...string) error {
 	})
 }
 
-// prompt prints a command as typed.
+// prompt prints a command as the user would type it.
 func (d *demo) prompt(v *view, command string) {
 	d.out.line("   %s %s", d.out.style(bold, "["+v.Name()+"]$"), command)
 }

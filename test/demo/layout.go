@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// tableWidth is the maximum width of the demo's own lines.
+	// tableWidth is the maximum width of the demo's own tables.
 	tableWidth = 120
 	// textWidth is the maximum width of text without columns.
 	textWidth = 80 - len("   ")
-	// columnGap separates the columns of kubectl's tables, instead of its own three spaces.
+	// columnGap separates the columns of tables. kubectl uses three spaces.
 	columnGap = "  "
 )
 
@@ -26,8 +26,8 @@ const (
 	separator   = " │ "
 )
 
-// row formats a line of the timeline, with text in the column of one cluster (0 is the host).
-// Text that is too wide continues on the next line.
+// row formats a line of the timeline, with text in one cluster's column (0 is the host). Text that
+// is too wide continues on the next line.
 func row(at string, column, columns int, text string) []string {
 	width := memberWidth
 	if column == 0 {
@@ -128,7 +128,7 @@ func narrow(output string) []string {
 	return lines
 }
 
-// narrowTable does the same for one table.
+// narrowTable does what narrow does for one table.
 func narrowTable(lines []string) []string {
 	if len(lines) < 2 {
 		return lines
@@ -161,7 +161,7 @@ func selectColumns(output string, headers []string) []string {
 	return table(rows)
 }
 
-// columnsOf splits a table at the columns of its header, which begin after two spaces.
+// columnsOf splits a table into columns, which begin after two or more spaces in the header.
 func columnsOf(lines []string) [][]string {
 	var starts []int
 	header := lines[0]

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// lookAround keeps everything running until Ctrl-C, and prints how to explore it. The user can
+// lookAround keeps the clusters running until Ctrl-C, and prints how to explore them. The user can
 // type commands that disconnect and reconnect members.
 func (d *demo) lookAround(ctx context.Context) {
 	env, err := d.environment()
@@ -61,8 +61,8 @@ func (d *demo) lookAround(ctx context.Context) {
 	}
 }
 
-// environment writes a file for shells: kubectl and its plugin on the PATH, the host as
-// kubectl's cluster, and a variable with each member's kubeconfig.
+// environment writes a file for shells that adds kubectl and its plugin to the PATH, selects the
+// host as kubectl's cluster, and sets a variable to the path of each member's kubeconfig.
 func (d *demo) environment() (path string, err error) {
 	var env strings.Builder
 	fmt.Fprintf(&env, "export PATH='%s':'%s':\"$PATH\"\n", filepath.Join(d.root, "bin"), filepath.Dir(d.x.Fleet.Kubectl()))
@@ -73,7 +73,7 @@ func (d *demo) environment() (path string, err error) {
 	return d.write("env", []byte(env.String()))
 }
 
-// pasted returns commands that can be pasted into a shell.
+// pasted returns the commands for the user to paste into a shell.
 func pasted(env string) []string {
 	return []string{
 		". " + env,

@@ -12,7 +12,7 @@ func TestPasted(t *testing.T) {
 			t.Errorf("%q has %d columns", line, len(line))
 		}
 		if strings.ContainsAny(line, "#") {
-			t.Errorf("%q has a comment, which not every shell accepts when it is typed", line)
+			t.Errorf("%q has a comment, which not every interactive shell accepts", line)
 		}
 	}
 }

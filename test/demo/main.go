@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// exitVariable makes the demo end after its checks, if set.
+// exitVariable is the environment variable that makes the demo end after its checks.
 const exitVariable = "DEMO_EXIT"
 
 // Exit codes.
@@ -29,11 +29,11 @@ const (
 	exitInterrupted = 130
 )
 
-// demo is one run.
+// demo is one run of the demo.
 type demo struct {
 	out      *console
-	root     string // of the repository
-	dir      string // of this run: data, logs, kubeconfigs
+	root     string // path of the repository
+	dir      string // data, logs and kubeconfigs of this run
 	x        *harness.Xylem
 	host     *view
 	members  []*view
@@ -116,7 +116,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return err
 }
 
-// interrupted reports whether the user interrupted the run, rather than an error.
+// interrupted reports whether the user interrupted the run, as opposed to an error.
 func interrupted(ctx context.Context) bool {
 	return errors.Is(context.Cause(ctx), context.Canceled)
 }
@@ -210,10 +210,10 @@ func (d *demo) end(ctx context.Context) error {
 	return nil
 }
 
-// file returns the path of a file of the demo.
+// file returns the path of a file in this run's directory.
 func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }
 
-// write writes a file of the demo.
+// write writes a file in this run's directory, and returns its path.
 func (d *demo) write(name string, content []byte) (string, error) {
 	path := d.file(name)
 	if err := os.WriteFile(path, content, 0o600); err != nil { //nolint:gosec // Below the demo's own directory.

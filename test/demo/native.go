@@ -11,13 +11,13 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// nativeSpace is the namespace, in a member, of the example without Xylem.
+// nativeSpace is the namespace in a member in which the example runs without Xylem.
 const nativeSpace = "single-cluster"
 
-// timing is how long a claim and its Pod took since the claim's creation.
+// timing is how long it took from the claim's creation until the claim was bound and its Pod ran.
 type timing struct{ bound, running time.Duration }
 
-// timing returns the times of the example in a namespace of a cluster.
+// timing returns the example's times in a namespace of a cluster.
 func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 	claim := object{v.column, kindClaim, namespace, nginxClaim}
 	from, ok := d.timeline.when(since, claim, created)
@@ -36,7 +36,7 @@ func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 
 // native applies the same claim and Deployment directly in a member, without Xylem, for comparison.
 func (d *demo) native(ctx context.Context) error {
-	d.out.section("For comparison: the same example in one cluster,  " + pinned + ", without Xylem")
+	d.out.section("For comparison: the same example in one cluster, " + pinned + ", without Xylem")
 	m := d.members[0]
 	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml"))
 	if err != nil {
@@ -57,10 +57,10 @@ func (d *demo) native(ctx context.Context) error {
 			return err
 		}
 	}
-	// The timeline's handlers may run slightly later than the listers of the conditions.
+	// The timeline's handlers may run slightly after the listers observe the state.
 	err = d.await(ctx, "the times of the claim and the Pod", func(context.Context) (string, error) {
 		if d.figures.native = d.timing(begin, m, nativeSpace); d.figures.native.bound == 0 || d.figures.native.running == 0 {
-			return "not seen yet", nil
+			return "not observed yet", nil
 		}
 		return "", nil
 	})
@@ -71,7 +71,7 @@ func (d *demo) native(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, m, "delete", "namespace", nativeSpace, "--wait=false"); err != nil {
 		return err
 	}
-	return d.await(ctx, "the disk of the comparison removed", func(context.Context) (string, error) {
+	return d.await(ctx, "the disk without Xylem deleted", func(context.Context) (string, error) {
 		book, err := m.Ledger()
 		if err != nil {
 			return "", err

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// view is the state of one cluster as observed by watches.
+// view is the state of one cluster, as its watches observe it.
 type view struct {
 	*controlplane.Cluster
 	column    int
@@ -46,7 +46,7 @@ func (v *view) snapshot(namespace, name string) *snapshotv1.VolumeSnapshot {
 	return unlessMissing(snapshot, err)
 }
 
-// unlessMissing converts a lister's result to an object or nil. NotFound is its only error.
+// unlessMissing converts a lister's result to an object or nil. A lister's only error is NotFound.
 func unlessMissing[T any](object *T, err error) *T {
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -54,7 +54,7 @@ func unlessMissing[T any](object *T, err error) *T {
 	return object
 }
 
-// labelled returns the Pods of a namespace that have the label.
+// labelled returns the Pods in a namespace that have the label.
 func (v *view) labelled(namespace, key, value string) []*corev1.Pod {
 	pods, err := v.pods.Pods(namespace).List(labels.SelectorFromSet(labels.Set{key: value}))
 	if err != nil {
@@ -63,7 +63,7 @@ func (v *view) labelled(namespace, key, value string) []*corev1.Pod {
 	return pods
 }
 
-// observe watches a cluster until the context ends, and records its changes in the timeline.
+// observe starts watching a cluster until the context ends. It records the changes in the timeline.
 func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeline, names map[string]string) (*view, error) {
 	factory := informers.NewSharedInformerFactory(c.Client(), 0)
 	core := factory.Core().V1()
@@ -103,7 +103,7 @@ func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeli
 	return v, v.observeSnapshots(ctx, t)
 }
 
-// observeSnapshots does the same for a cluster's VolumeSnapshots.
+// observeSnapshots does what observe does, for the cluster's VolumeSnapshots.
 func (v *view) observeSnapshots(ctx context.Context, t *timeline) error {
 	client, err := v.SnapshotClient()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Names in manifests. A claim, its Deployment and the label of its Pods share one name.
+// Names in the manifests. A claim, its Deployment and its Pods' label share one name.
 const (
 	manifests    = "test/demo/manifests/"
 	promiseApp   = "scratch"
@@ -55,7 +55,7 @@ func (d *demo) promise(ctx context.Context) error {
 	return d.clear(ctx, promiseApp, "promise: the disk is deleted with its claim")
 }
 
-// full makes a member nearly run out of capacity, so that the scheduler skips it.
+// full leaves a member with little free capacity, so that the scheduler skips it.
 func (d *demo) full(ctx context.Context) error {
 	d.out.section("A full member is skipped: Xylem publishes each member's capacity in the host")
 	if err := d.do(ctx, d.members[0], "apply", "-f", manifests+"nearly-full.yaml"); err != nil {
@@ -68,7 +68,7 @@ func (d *demo) full(ctx context.Context) error {
 		`custom-columns=CLASS:.storageClassName,MEMBER:.metadata.labels.xylem\.io/cluster,LARGEST VOLUME:.maximumVolumeSize`); err != nil {
 		return err
 	}
-	d.prompt(d.host, "kubectl apply -f "+manifests+"roomy.yaml   # 1Gi, prefers  "+pinned)
+	d.prompt(d.host, "kubectl apply -f "+manifests+"roomy.yaml   # 1Gi, prefers "+pinned)
 	if _, err := d.scene(ctx, true, d.apply(manifests+"roomy.yaml"), d.podRunning(d.host, space, roomyApp)); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (d *demo) failing(ctx context.Context) error {
 		return err
 	}
 	d.out.line("   (from now on, the driver of %s fails every CreateVolume: %s)", m.Name(), brokenDriver)
-	d.prompt(d.host, "kubectl apply -f "+manifests+"stubborn.yaml   # prefers  "+pinned)
+	d.prompt(d.host, "kubectl apply -f "+manifests+"stubborn.yaml   # prefers "+pinned)
 	if _, err := d.scene(ctx, true, d.apply(manifests+"stubborn.yaml"), d.podRunning(d.host, space, stubbornApp)); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (d *demo) failing(ctx context.Context) error {
 	return d.clear(ctx, stubbornApp, "recovery: the disk is deleted with its claim; the failing member has none")
 }
 
-// clear deletes an app and its claim, and waits until the volume and the disk are deleted.
+// clear deletes an app's Deployment and claim, and waits until the volume and the disk are deleted.
 func (d *demo) clear(ctx context.Context, app, check string) error {
 	volume := ""
 	if claim := d.host.claim(space, app); claim != nil {
@@ -134,7 +134,7 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 	return err
 }
 
-// disksOf returns the members with a disk of a claim, once for each disk.
+// disksOf returns the names of the members that have a claim's disk, once for each disk.
 func (d *demo) disksOf(claim string) (string, error) {
 	var where []string
 	for _, m := range d.members {
@@ -149,7 +149,7 @@ func (d *demo) disksOf(claim string) (string, error) {
 	return strings.Join(where, ", "), nil
 }
 
-// placeOf returns the member that runs an application's Pods.
+// placeOf returns the name of the member that runs an application's Pods.
 func (d *demo) placeOf(app string) string {
 	var where []string
 	for _, pod := range d.host.labelled(space, "app", app) {
@@ -168,7 +168,7 @@ func (d *demo) since(begin time.Time, o object, from, to event) time.Duration {
 	return last.Sub(first)
 }
 
-// promiseIs is met when the claim's promise is in the given state.
+// promiseIs is met when the claim reports the given reason for its promise.
 func (d *demo) promiseIs(reason string) condition {
 	return condition{"claim " + promiseApp + " reports " + reason, func() (string, error) {
 		claim := d.host.claim(space, promiseApp)
@@ -180,7 +180,7 @@ func (d *demo) promiseIs(reason string) condition {
 				return differs(reason, c), nil
 			}
 		}
-		return "it reports nothing", nil
+		return "it lacks the condition", nil
 	}}
 }
 
@@ -191,7 +191,7 @@ func differs(reason string, c corev1.PersistentVolumeClaimCondition) string {
 	return fmt.Sprintf("it reports %s: %s", c.Reason, c.Message)
 }
 
-// lessRoom checks whether the host publishes the reduced capacity of the first member.
+// lessRoom checks whether the host shows the first member's reduced capacity.
 func (d *demo) lessRoom(ctx context.Context) (string, error) {
 	out, err := d.kubectl(ctx, d.host, "get", "csistoragecapacities", "-n", v1alpha1.DefaultNamespace, "-l", v1alpha1.LabelCluster+"="+pinned,
 		"-o", "jsonpath={.items[*].maximumVolumeSize}")

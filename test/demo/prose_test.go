@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestProseFitsTerminals checks the width of section titles and of lines without values. The
-// timeline and tables may be wider.
+// TestProseFitsTerminals checks the width of section titles, and of lines without variable values.
+// The timeline and tables may be wider.
 func TestProseFitsTerminals(t *testing.T) {
 	const columns = 80
 	names, err := filepath.Glob("*.go")
@@ -48,7 +48,7 @@ func TestProseFitsTerminals(t *testing.T) {
 	}
 }
 
-// printed returns the text of a literal, or of a sum of literals and members' names.
+// printed returns the text of a literal, or of a concatenation of literals and members' names.
 func printed(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -12,7 +12,7 @@ var reachParts = []string{"config/member/logs", "config/member/exec", "config/me
 func (d *demo) reach(ctx context.Context) error {
 	d.out.section("kubectl logs, exec and debug, through the virtual node")
 	d.out.line("   (containers are simulated: KWOK responds as the member's kubelet, with its")
-	d.out.line("   own log and with commands of this machine)")
+	d.out.line("   own log and with commands on this machine)")
 	pods := d.host.labelled(space, "app", nginxApp)
 	if len(pods) == 0 {
 		d.checks.fail("logs and exec", "a Pod "+nginxApp, "none")
@@ -23,8 +23,8 @@ func (d *demo) reach(ctx context.Context) error {
 		check, want string
 		args        []string
 	}{
-		{"logs: from the Pod in  " + pinned, "third line", []string{"logs", name, "--tail=1"}},
-		{"exec: in the Pod in  " + pinned, "hello from the Pod", []string{"exec", name, "--", "echo", "hello from the Pod"}},
+		{"logs: from the Pod in " + pinned, "third line", []string{"logs", name, "--tail=1"}},
+		{"exec: in the Pod in " + pinned, "hello from the Pod", []string{"exec", name, "--", "echo", "hello from the Pod"}},
 	} {
 		args := append([]string{"-n", space}, command.args...)
 		d.prompt(d.host, "kubectl "+strings.Join(args, " "))
@@ -60,6 +60,6 @@ func (d *demo) debug(ctx context.Context, pod string) error {
 		return err
 	}
 	d.out.line("   %s", out)
-	d.checks.equal("debug: the container was added to the Pod in  "+pinned, name, strings.TrimSpace(out), out)
+	d.checks.equal("debug: the container was added to the Pod in "+pinned, name, strings.TrimSpace(out), out)
 	return nil
 }

@@ -50,7 +50,7 @@ func (d *demo) register(ctx context.Context) error {
 	return err
 }
 
-// registerOne applies the objects of one member.
+// registerOne creates the Secret and the ClusterRegistration for one member.
 func (d *demo) registerOne(ctx context.Context, m *view) error {
 	kubeconfig, err := d.x.MemberKubeconfig(ctx, m.Name())
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 		for _, m := range d.members {
 			var r v1alpha1.ClusterRegistration
 			if err := d.x.Host.API.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); apierrors.IsNotFound(err) {
-				lacking = append(lacking, m.Name()+" is being registered")
+				lacking = append(lacking, m.Name()+" is not registered yet")
 				continue
 			} else if err != nil {
 				return "", err
@@ -108,7 +108,7 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 				condition := meta.FindStatusCondition(r.Status.Conditions, kind)
 				switch {
 				case condition == nil:
-					lacking = append(lacking, m.Name()+" has no condition "+kind)
+					lacking = append(lacking, m.Name()+" lacks condition "+kind)
 				case condition.Status != metav1.ConditionTrue:
 					lacking = append(lacking, fmt.Sprintf("%s %s=%s %s: %s", m.Name(), kind, condition.Status, condition.Reason, condition.Message))
 				case seen[m.Name()+kind] == 0:
@@ -134,7 +134,7 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 	return nil
 }
 
-// awaitCounts waits until the registrations report as many bound volumes as there are disks.
+// awaitCounts waits until each registration reports as many bound volumes as its member has disks.
 func (d *demo) awaitCounts(ctx context.Context) error {
 	var counts []string
 	err := d.await(ctx, "the registrations to count their volumes", func(ctx context.Context) (string, error) {

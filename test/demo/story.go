@@ -31,8 +31,8 @@ const (
 // grown is the new size of the claim.
 const grown = "2Gi"
 
-// scene runs act, shows the changes until all conditions are met and Xylem stops writing, and
-// returns Xylem's requests to the clusters.
+// scene runs act and shows the changes until all conditions are met and Xylem stops writing. It
+// returns Xylem's requests to each cluster.
 func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
 	before, err := d.mark(ctx)
 	if err != nil {
@@ -51,8 +51,8 @@ func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) 
 	return d.settle(ctx, before)
 }
 
-// condition is a condition that a scene waits for. lacking returns the current state until it is
-// met.
+// condition is what a scene waits for. lacking returns the current state, or "" when the condition
+// is met.
 type condition struct {
 	expected string
 	lacking  func() (string, error)
@@ -154,8 +154,8 @@ func (d *demo) statefulSet(ctx context.Context) error {
 // setClaim returns the name of a replica's claim.
 func setClaim(i int) string { return fmt.Sprintf("data-%s-%d", setApp, i) }
 
-// leafFound is met when the leaf claim of a replica exists only in the replica's member and is
-// bound to the same volume.
+// leafFound is met when a replica's leaf claim exists only in the replica's member, and is bound to
+// the same volume.
 func (d *demo) leafFound(i int) condition {
 	return condition{fmt.Sprintf("replica %d's claim is bound to the same volume in its member, and exists only there", i), func() (string, error) {
 		root := d.host.claim(space, setClaim(i))
@@ -179,7 +179,7 @@ func (d *demo) leafFound(i int) condition {
 	}}
 }
 
-// grow expands the claim.
+// grow expands the example's claim.
 func (d *demo) grow(ctx context.Context) error {
 	d.out.section("Expanding the claim")
 	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":"%s"}}}}`, grown)
@@ -214,7 +214,7 @@ func (d *demo) hasGrown(v *view, want resource.Quantity) condition {
 		}
 		inClaim, inVolume := claim.Status.Capacity.Storage(), volume.Spec.Capacity.Storage()
 		if inClaim.Cmp(want) != 0 || inVolume.Cmp(want) != 0 {
-			return fmt.Sprintf("the claim has %s, the volume %s", inClaim, inVolume), nil
+			return fmt.Sprintf("the claim has %s, and the volume has %s", inClaim, inVolume), nil
 		}
 		return "", nil
 	}}
@@ -266,7 +266,7 @@ func (d *demo) diskOf(m *view, claim string) (string, error) {
 	return dir, nil
 }
 
-// diskID returns the driver's ID of a claim's disk.
+// diskID returns the ID that the driver gave a claim's disk.
 func (d *demo) diskID(m *view, claim string) (string, error) {
 	book, err := m.Ledger()
 	if err != nil {
@@ -278,7 +278,7 @@ func (d *demo) diskID(m *view, claim string) (string, error) {
 	return "", &unmet{"a disk of claim " + claim + " in " + m.Name(), "none in the ledger"}
 }
 
-// absent is met when a cluster no longer has any object of the example.
+// absent is met when none of the example's objects are left in a cluster.
 func (d *demo) absent(v *view, volume string) condition {
 	return condition{"no objects of the example are left in " + v.Name(), func() (string, error) {
 		var left []string
@@ -295,7 +295,7 @@ func (d *demo) absent(v *view, volume string) condition {
 	}}
 }
 
-// checkNoLeak checks that a claim in the host uses every disk.
+// checkNoLeak checks that every disk is used by a claim in the host.
 func (d *demo) checkNoLeak() error {
 	disks, claims := 0, 0
 	for _, m := range d.members {

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// figures are the measured times and requests.
+// figures are the times and requests that the demo measures.
 type figures struct {
 	scheduler string
 	// creation and deletion are Xylem's requests to each cluster for one claim and one Pod, by
@@ -19,11 +19,12 @@ type figures struct {
 	// copies are the requests for snapshots, and for claims with a source.
 	copies         []spending
 	across, native timing
-	// promise: bound counts from the claim's creation, and running from the Pod's.
+	// promise has the times of a promise: bound since the claim's creation, and running since the
+	// Pod's creation.
 	promise timing
 }
 
-// spending is Xylem's requests to each cluster, by column, for an operation.
+// spending is the requests that Xylem made to each cluster for an operation, by column.
 type spending struct {
 	what     string
 	requests []controlplane.Requests
@@ -42,7 +43,7 @@ func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	return nil
 }
 
-// printColumns does the same for selected columns of a wide table.
+// printColumns prints a kubectl command, and selected columns of its output.
 func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args ...string) error {
 	out, err := d.kubectl(ctx, v, args...)
 	if err != nil {
@@ -55,7 +56,7 @@ func (d *demo) printColumns(ctx context.Context, v *view, columns []string, args
 	return nil
 }
 
-// showTables prints the current objects of host and member, as kubectl prints them.
+// showTables prints the current objects in the host and in a member, as kubectl prints them.
 func (d *demo) showTables(ctx context.Context) error {
 	d.out.section("What kubectl shows in each cluster (columns without values are omitted)")
 	for _, v := range []*view{d.host, d.members[0]} {
@@ -68,7 +69,7 @@ func (d *demo) showTables(ctx context.Context) error {
 	return nil
 }
 
-// summary ends the report: checks, times, writes.
+// summary prints the final tables of checks, times and writes.
 func (d *demo) summary(took time.Duration, complete bool) {
 	d.checks.complete = complete
 	d.out.section("Summary")
@@ -80,13 +81,13 @@ func (d *demo) summary(took time.Duration, complete bool) {
 		for _, line := range table([][]string{
 			{"time from the claim's creation to", "claim Bound", "Pod Running"},
 			{"across clusters, as the host shows it", seconds(d.figures.across.bound), seconds(d.figures.across.running)},
-			{"within one cluster,  " + pinned + " alone", seconds(d.figures.native.bound), seconds(d.figures.native.running)},
+			{"within one cluster, " + pinned + " alone", seconds(d.figures.native.bound), seconds(d.figures.native.running)},
 			{"a promise across clusters (Running: from the Pod's creation)", seconds(d.figures.promise.bound), seconds(d.figures.promise.running)},
 		}) {
 			d.out.line("   %s", line)
 		}
-		d.out.line("   (the scheduler checks once per second whether a claim is Bound, which is")
-		d.out.line("   most of the time to Running in both cases)")
+		d.out.line("   (the scheduler checks once per second whether a claim is Bound; this delay is")
+		d.out.line("   most of the time until Running in both cases)")
 	}
 	if d.figures.deletion != nil {
 		d.out.line("")
@@ -106,7 +107,7 @@ func (d *demo) summary(took time.Duration, complete bool) {
 	d.out.line("%s, after %d s. Control plane clients are allowed 2000 requests a second.", verdict, int(took.Seconds()))
 }
 
-// writesTable prints the writes to each cluster for each part.
+// writesTable returns lines with the writes to each cluster, for each operation.
 func writesTable(names []string, parts []spending) []string {
 	const countWidth = 3
 	width := 0

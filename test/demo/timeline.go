@@ -16,8 +16,8 @@ const (
 	showEvery = 100 * time.Millisecond
 )
 
-// object identifies an object of a cluster: the column of the cluster in the timeline (0 is the
-// host), kind, namespace and name.
+// object identifies an object by its cluster's column in the timeline (0 is the host), and by kind,
+// namespace and name.
 type object struct {
 	column                int
 	kind, namespace, name string
@@ -28,7 +28,7 @@ const (
 	kindClaim  = "claim"
 	kindPod    = "pod"
 	kindVolume = "volume"
-	kindDisk   = "disk" // has the name of its claim; includes its snapshots
+	kindDisk   = "disk" // named after its claim; includes the disk's snapshots
 	// kindSnapshot is the kind of VolumeSnapshots.
 	kindSnapshot = "snapshot"
 )
@@ -48,13 +48,13 @@ type timeline struct {
 
 	mu      sync.Mutex
 	all     []entry
-	scene   string // the namespace that is shown; none if empty
-	brief   bool   // omits minor changes
+	scene   string // the namespace to show; if empty, nothing is shown
+	brief   bool   // the scene omits minor changes
 	zero    time.Time
 	waiting []entry
 }
 
-// begin starts a scene, detailed or brief. Times are relative to its first event.
+// begin starts a detailed or brief scene. Times are relative to the scene's first event.
 func (t *timeline) begin(namespace string, brief bool) {
 	for _, line := range heading(t.columns) {
 		t.out.line("%s", t.out.style(dim, line))
@@ -72,7 +72,7 @@ func (t *timeline) end() {
 	t.scene = ""
 }
 
-// record adds changes of an object at a time.
+// record adds changes that happened to an object at a given time.
 func (t *timeline) record(at time.Time, o object, changes ...change) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *timeline) record(at time.Time, o object, changes ...change) {
 	}
 }
 
-// show prints the entries older than lag, in the order of their times.
+// show prints the entries that are older than lag, in chronological order.
 func (t *timeline) show(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -115,7 +115,7 @@ func sortEntries(entries []entry) {
 	})
 }
 
-// when returns the first time of an event since a given time.
+// when returns the time of an object's first event of a kind since a given time.
 func (t *timeline) when(since time.Time, o object, ev event) (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,7 +129,7 @@ func (t *timeline) when(since time.Time, o object, ev event) (time.Time, bool) {
 	return found, !found.IsZero()
 }
 
-// heading returns the first lines of a scene.
+// heading returns the column headers for a scene.
 func heading(columns []string) []string {
 	widths := []int{timeWidth}
 	cells := []string{padLeft("since", timeWidth)}
@@ -153,7 +153,7 @@ func heading(columns []string) []string {
 	return []string{title, rule}
 }
 
-// emphasize highlights lines about a final state.
+// emphasize highlights lines about events that a scene waits for.
 func (c *console) emphasize(e event, line string) string {
 	switch e {
 	case bound, running:
@@ -165,7 +165,7 @@ func (c *console) emphasize(e event, line string) string {
 	}
 }
 
-// said reports whether a text occurs in the printed lines about an object.
+// said reports whether the timeline has an entry for the object that contains the text.
 func (t *timeline) said(o object, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -33,7 +33,7 @@ func TestTimelineShowsTheSceneInOrder(t *testing.T) {
 		t.Errorf("running: %v %v", at, ok)
 	}
 	if _, ok := line.when(zero.Add(time.Minute), object{1, kindPod, "shown", ""}, running); ok {
-		t.Error("found an event before the given time")
+		t.Error("when returned an event before the given time")
 	}
 }
 
@@ -106,10 +106,10 @@ func TestPodChanges(t *testing.T) {
 		old, now *corev1.Pod
 		want     []string
 	}{
-		"new":         {nil, pod("", corev1.PodPending), []string{"Pod nginx…ns9k2 created"}},
-		"bound to":    {pod("", corev1.PodPending), pod("n", corev1.PodPending), []string{"Pod nginx…ns9k2 on n"}},
-		"running":     {pod("n", corev1.PodPending), pod("n", corev1.PodRunning), []string{"Pod nginx…ns9k2 RUNNING"}},
-		"not changed": {pod("n", corev1.PodRunning), pod("n", corev1.PodRunning), nil},
+		"new":       {nil, pod("", corev1.PodPending), []string{"Pod nginx…ns9k2 created"}},
+		"bound":     {pod("", corev1.PodPending), pod("n", corev1.PodPending), []string{"Pod nginx…ns9k2 on n"}},
+		"running":   {pod("n", corev1.PodPending), pod("n", corev1.PodRunning), []string{"Pod nginx…ns9k2 RUNNING"}},
+		"unchanged": {pod("n", corev1.PodRunning), pod("n", corev1.PodRunning), nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

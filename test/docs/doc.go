@@ -1,5 +1,5 @@
-// Package docs runs every command block of the documentation, page by page, like a reader who
-// copies them into one terminal. It uses a host and two members on loopback, and the programs
-// from `make build` and the pinned tools. KWOK runs no containers, so a process of the test
-// runs in place of the manager's Pods.
+// Package docs runs every command block in the documentation, page by page, like a reader who
+// copies all of them into one terminal. It uses a host and two members on loopback, the programs
+// that `make build` builds, and the pinned tools. KWOK does not run containers, so the test runs
+// the manager as a process instead of in Pods.
 package docs

@@ -27,8 +27,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// order of the pages. A reader of all pages installs Xylem with the first and removes it with
-// the last.
+// order is the order of the pages. The first page installs Xylem, and the last one removes it.
 var order = []string{
 	"README.md",
 	"charts/xylem-member/README.md",
@@ -38,11 +37,11 @@ var order = []string{
 	".github/CONTRIBUTING.md",
 }
 
-// engine are pages for machines with a Docker engine, which `make test-e2e` covers.
+// engine lists the pages that require a Docker engine. `make test-e2e` covers them.
 var engine = []string{"test/e2e/README.md"}
 
-// elsewhere lists the blocks that this test skips, by their first lines, with the test that runs
-// them. The list prevents accidental omissions.
+// elsewhere has the blocks that this test skips, by how they begin, and the test that runs each
+// one. The list prevents accidental omissions.
 var elsewhere = map[string]string{
 	"make demo": ".ci/run",
 	"git clone https://github.com/xylem-io/xylem": ".ci/run",
@@ -80,7 +79,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	for _, blocks := range pages {
 		for _, b := range blocks {
 			if b.NotRun != "" && !known(b) {
-				t.Errorf("%s is not run, %q: add the test that runs it to this test", b, b.NotRun)
+				t.Errorf("%s is not run (%q): name the test that runs it in elsewhere", b, b.NotRun)
 			}
 		}
 	}
@@ -92,7 +91,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	r := start(ctx, t, root)
 	for _, page := range order {
 		if ok := t.Run(page, func(t *testing.T) { r.run(ctx, t, pages[page]) }); !ok {
-			return // the next page continues from this state
+			return // the next page needs the state after this page
 		}
 	}
 }
@@ -147,8 +146,8 @@ func start(ctx context.Context, t *testing.T, root string) *reader {
 	return r
 }
 
-// kubeconfigs writes the kubeconfigs of host and members as contexts of one file, and those of
-// members as separate files.
+// kubeconfigs writes one kubeconfig with a context for each cluster, and also a separate
+// kubeconfig for each cluster.
 func kubeconfigs(x *harness.Xylem, home string) error {
 	all := clientcmdapi.NewConfig()
 	for _, c := range x.Fleet.Clusters() {
@@ -167,8 +166,8 @@ func kubeconfigs(x *harness.Xylem, home string) error {
 	return clientcmd.WriteToFile(*all, filepath.Join(home, ".kube", "config"))
 }
 
-// environment provides the programs that the pages use. It keeps only the caches of Go and of the
-// pinned tools from the test's environment.
+// environment returns the environment for the commands, with the programs that the pages use on
+// the PATH. HOME is empty, but the commands share the caches of Go and of the pinned tools.
 func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home string) []string {
 	t.Helper()
 	tools := filepath.Dir(os.Getenv("HELM"))
@@ -198,7 +197,7 @@ func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
 	out, err := command.CombinedOutput()
 	t.Logf("\n%s", out)
 	if err != nil {
-		t.Errorf("the last block of those above: %v", err)
+		t.Errorf("the last block above failed: %v", err)
 		r.manager.Lock()
 		defer r.manager.Unlock()
 		if r.Manager != nil {
@@ -238,6 +237,6 @@ func (r *reader) runManager(ctx context.Context) error {
 		return nil
 	}
 	ended := r.Manager
-	r.Manager = nil // the next manager may use another account
+	r.Manager = nil // the next manager may use another service account
 	return ended.Stop()
 }

@@ -22,7 +22,7 @@ var (
 	code = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 )
 
-// TestLinks checks that each link to a file of the repository, or to a heading of a page, has a
+// TestLinks checks that each link to a file in the repository, or to a heading on a page, has a
 // target.
 func TestLinks(t *testing.T) {
 	root, err := kubebin.Root()
@@ -45,11 +45,11 @@ func TestLinks(t *testing.T) {
 				file = filepath.Join(filepath.Dir(page), path)
 			}
 			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
-				t.Errorf("%s: the link %s leads to no file", page, target)
+				t.Errorf("%s: the target of link %s does not exist", page, target)
 				continue
 			}
 			if to, isPage := pages[file]; isPage && anchor != "" && !anchors(to)[anchor] {
-				t.Errorf("%s: the link %s leads to no heading of %s", page, target, file)
+				t.Errorf("%s: the heading in link %s does not exist in %s", page, target, file)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
-// markdown returns the pages below a directory without their code blocks.
+// markdown returns the pages below a directory, without their code blocks.
 func markdown(root string) (map[string]string, error) {
 	pages := map[string]string{}
 	tree := os.DirFS(root)
@@ -85,7 +85,7 @@ func markdown(root string) (map[string]string, error) {
 	return pages, err
 }
 
-// anchors returns the anchors that GitHub creates for the headings of a page.
+// anchors returns the anchors that GitHub creates for a page's headings.
 func anchors(page string) map[string]bool {
 	all := map[string]bool{}
 	for _, match := range heading.FindAllStringSubmatch(page, -1) {

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// Block is one block of commands of a page.
+// Block is one block of commands on a page.
 type Block struct {
 	// Page is the file's path from the repository's root. Line is the first line of the block.
 	Page string
 	Line int
-	// Commands are its lines.
+	// Commands are the lines in the block.
 	Commands string
 	// NotRun is the reason why the test does not run the block, or "".
 	NotRun string
@@ -31,7 +31,7 @@ var (
 	shells = []string{"sh", "bash", "shell", "console"}
 )
 
-// Blocks returns the command blocks of a page.
+// Blocks returns the command blocks on a page.
 func Blocks(page, content string) ([]Block, error) {
 	var (
 		all    []Block
@@ -70,7 +70,7 @@ func Blocks(page, content string) ([]Block, error) {
 		}
 	}
 	if open != "" {
-		return nil, fmt.Errorf("%s: a block has no end", page)
+		return nil, fmt.Errorf("%s: a code block is not closed", page)
 	}
 	return all, lines.Err()
 }

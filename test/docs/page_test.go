@@ -22,7 +22,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if _, err := Blocks("p.md", "```sh\nmake\n"); err == nil {
-		t.Error("a block without an end was accepted")
+		t.Error("a code block that is not closed was accepted")
 	}
 }
 

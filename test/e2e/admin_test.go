@@ -47,12 +47,12 @@ func upgrade(ctx context.Context) {
 		"--set", "image.tag="+next, "--set", "renewTokensAfter=0.1", "--wait", "--timeout", settle.String())
 }
 
-// works runs the chart's own test in a Pod.
+// works runs `helm test`, and expects it to succeed.
 func works(ctx context.Context) {
 	GinkgoHelper()
 	out := run(ctx, world.Host(), "helm", "test", "xylem", "--namespace", system, "--timeout", settle.String())
 	Expect(out).To(MatchRegexp(`(?m)^Phase: +Succeeded$`))
-	Expect(out).To(ContainSubstring("ok      "), "what it checked")
+	Expect(out).To(ContainSubstring("ok      "), "helm test prints its checks")
 	Expect(out).NotTo(ContainSubstring("FAILED"))
 }
 
@@ -107,7 +107,7 @@ func deregisterByPlugin(ctx context.Context, name string) {
 	run(ctx, world.Host(), "kubectl", "xylem", "deregister", name, "--member-kubeconfig", file, "--yes")
 }
 
-// deregister deregisters a member, and confirms that its Pods may be evicted.
+// deregister confirms that a member's Pods may be evicted, and deregisters the member.
 func deregister(ctx context.Context, name string) {
 	GinkgoHelper()
 	resource := "clusterregistration/" + name
@@ -143,7 +143,7 @@ func removeSystem(ctx context.Context) {
 	}
 }
 
-// crd lists the definition, and the objects that the API server derives from it.
+// crd lists the CRD, and the object that the API server derives from it.
 var crd = []string{
 	"customresourcedefinitions.apiextensions.k8s.io clusterregistrations.cluster.xylem.io",
 	"apiservices.apiregistration.k8s.io v1alpha1.cluster.xylem.io",
@@ -151,8 +151,8 @@ var crd = []string{
 
 // asked reports whether an object may stay when the charts are uninstalled: the CRD, which the
 // chart keeps by default; the namespace, which Helm never removes, with the objects that
-// Kubernetes creates in each; and the Leases in it, which identify a member that is registered
-// again, or a second manager.
+// Kubernetes creates in every namespace; and its Leases, which Xylem uses to recognize a member
+// that is registered again, or a second manager.
 func asked(c *fleet.Cluster, object string) bool {
 	switch object {
 	case "namespaces " + system, "configmaps " + system + "/kube-root-ca.crt", "serviceaccounts " + system + "/default":

@@ -23,14 +23,13 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// The stories run in the order of a user's first days. Later ones depend on what earlier ones
-// install.
+// The stories follow a user's first days. Later stories depend on what earlier ones install.
 var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 	var before map[string][]string
 
-	It("is installed by its charts, and members are registered", func(ctx SpecContext) {
+	It("is installed with its charts, and members are registered", func(ctx SpecContext) {
 		if onKind == nil {
-			Skip("the manager is a process on this provider: make test covers it")
+			Skip("on this provider, the manager is a process; make test covers it")
 		}
 		before = map[string][]string{}
 		for _, c := range everywhere() {
@@ -95,7 +94,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(Equal(input), "%d of %d bytes were received", len(out), len(input))
 
-		By("a member whose admin has not granted it")
+		By("in a member whose admin has not granted the permission, exec is rejected")
 		makeNamespace(ctx, "unreached")
 		DeferCleanup(removeNamespace, "unreached", NodeTimeout(settle))
 		apply(ctx, world.Host(), workload("unreached", "app", fleet.Second))
@@ -114,12 +113,12 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		apply(ctx, world.Host(), workload("reached", "app", fleet.First))
 		pod := runningPod(ctx, world.Host(), "reached", "app").Name
 
-		By("a terminal has its size")
+		By("a terminal has the user's size")
 		Expect(user(ctx, world.Host(), "", "kubectl", "-n", "reached", "exec", "-i", pod, "--", "/workload", "terminal")).To(ContainSubstring("no terminal"))
 		Expect(user(ctx, world.Host(), "", "script", "-qefc", "stty cols 77 rows 33; exec kubectl -n reached exec -it "+pod+" -- /workload terminal", "/dev/null")).
 			To(ContainSubstring("terminal of 77x33"))
 
-		By("attach shows its output while a port is forwarded to it")
+		By("attach shows the Pod's output while a port is forwarded to it")
 		attached := background(ctx, world.Host(), "kubectl", "-n", "reached", "attach", pod)
 		following := background(ctx, world.Host(), "kubectl", "-n", "reached", "logs", "-f", pod)
 		forwarded := background(ctx, world.Host(), "kubectl", "-n", "reached", "port-forward", "pod/"+pod, ":80")
@@ -134,7 +133,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Eventually(attached).WithContext(ctx).Should(gbytes.Say(`appending "by port-forward"`))
 		Eventually(following).WithContext(ctx).Should(gbytes.Say(`appending "by port-forward"`))
 
-		By("a file can be copied into it and back")
+		By("a file can be copied into the Pod and back")
 		file, copied := filepath.Join(GinkgoT().TempDir(), "file"), filepath.Join(GinkgoT().TempDir(), "copied")
 		data := []byte(strings.Repeat("a line of a file\n", 20_000))
 		Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
@@ -193,13 +192,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("fulfills a promise just in time", func(ctx SpecContext) {
-		// The same sample with no replicas yet, and with the available image.
+	It("fulfills a promise only when a Pod uses it", func(ctx SpecContext) {
+		// The same sample, with zero replicas for now, and with the available image.
 		apply(ctx, world.Host(), sample("promise.yaml", "replicas: 1", "replicas: 0", "nginx:latest", fleet.WorkloadImage))
 		claim := boundClaim(ctx, "test-promise", "data")
 		Expect(volume(ctx, world.Host(), claim.Spec.VolumeName).Spec.CSI.Driver).To(Equal(v1alpha1.PromiseDriverName))
 		for _, m := range world.Members() {
-			Expect(volumesOf(ctx, m, "test-promise")).To(BeEmpty(), "a claim without a Pod has no disk in %s", m.Name)
+			Expect(volumesOf(ctx, m, "test-promise")).To(BeEmpty(), "a claim without a Pod must have no disk in %s", m.Name)
 		}
 		scale(ctx, "test-promise", "deployment", "app", 1)
 		first := runningPod(ctx, world.Host(), "test-promise", "app")
@@ -209,7 +208,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		run(ctx, world.Host(), "kubectl", "-n", "test-promise", "delete", "pod", first.Name)
 		second := runningPod(ctx, world.Host(), "test-promise", "app")
-		Expect(memberOf(second).Name).To(Equal(member.Name), "the disk exists only in this member")
+		Expect(memberOf(second).Name).To(Equal(member.Name), "the disk must exist only in the Pod's member")
 		holds(ctx, member, "test-promise", second.Name, "promised and kept")
 		removeNamespace(ctx, "test-promise")
 		emptied(ctx, member, "test-promise")
@@ -247,7 +246,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "daemonset", name)
 	}, SpecTimeout(storyTime))
 
-	It("loses and duplicates nothing when the manager is killed", func(ctx SpecContext) {
+	It("neither loses nor duplicates anything when the manager is killed", func(ctx SpecContext) {
 		const namespace, count = "killed", 6
 		makeNamespace(ctx, namespace)
 		all, members := "", []string{fleet.First, fleet.Second}
@@ -255,7 +254,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			all += workload(namespace, fmt.Sprintf("app-%d", i), members[i%len(members)])
 		}
 		apply(ctx, world.Host(), all)
-		By("some leaf claims exist, and not all are bound")
+		By("waiting until some leaf claims exist but not all are bound")
 		Eventually(func() (int, error) { return leafClaims(ctx, namespace) }).WithContext(ctx).WithPolling(poll / 10).Should(BeNumerically(">", 0))
 		Expect(world.KillManager(ctx)).To(Succeed())
 		for i := range count {
@@ -269,7 +268,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Expect(err).NotTo(HaveOccurred())
 			total += len(volumes)
 		}
-		Expect(total).To(Equal(count), "as many disks as claims")
+		Expect(total).To(Equal(count), "each claim must have one disk")
 		Expect(volumesOf(ctx, world.Host(), namespace)).To(HaveLen(count))
 		removeNamespace(ctx, namespace)
 		for _, m := range world.Members() {
@@ -300,28 +299,28 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		By("the Pod in the disconnected member keeps writing, and the host keeps its objects")
 		write(ctx, member, namespace, leaf.Name, "during the cut")
 		run(ctx, world.Host(), "kubectl", "-n", namespace, "delete", "--wait=false", "deployment/goes", "pvc/goes")
-		Expect(volumesOf(ctx, member, namespace)).To(HaveLen(2), "the member has destroyed nothing")
+		Expect(volumesOf(ctx, member, namespace)).To(HaveLen(2), "the member must not destroy a disk")
 
 		mended = true
 		Expect(world.Mend(ctx, fleet.First)).To(Succeed())
 		Eventually(func() (bool, error) { return reachable(ctx, fleet.First) }).WithContext(ctx).Should(BeTrue())
-		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s is destroyed after the reconnect", goes.Name)
+		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s must be destroyed after the reconnect", goes.Name)
 		after := runningPod(ctx, member, namespace, "stays")
-		Expect(after.UID).To(Equal(leaf.UID), "the remaining Pod did not change")
+		Expect(after.UID).To(Equal(leaf.UID), "the remaining Pod must not change")
 		Expect(restarts(after)).To(BeZero())
 		Expect(runningPod(ctx, world.Host(), namespace, "stays").UID).To(Equal(stays.UID))
 		holds(ctx, member, namespace, leaf.Name, "before the cut", "during the cut")
 		removeNamespace(ctx, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("continues when one of a member's nodes is killed", func(ctx SpecContext) {
+	It("continues to work when one of a member's nodes is killed", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("nodes are simulated on this provider")
 		}
 		const namespace = "worker"
 		member := world.Member(fleet.First)
 		makeNamespace(ctx, namespace)
-		By("two Pods that must not share a node are on two nodes of the member")
+		By("two Pods that must not share a node run on two nodes of the member")
 		apply(ctx, world.Host(), apart(namespace, "struck", fleet.First)+apart(namespace, "spared", fleet.First))
 		var leaves, roots [2]*corev1.Pod
 		var volumes [2]string
@@ -341,7 +340,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				Expect(onKind.StartNode(context.WithoutCancel(ctx), struck.Spec.NodeName)).To(Succeed())
 			}
 		}()
-		By("the host shows the failure in the member: this Pod is not Ready, and the capacity is lower")
+		By("the host shows the member's failure: the Pod on the killed node is not Ready, and the capacity is lower")
 		Eventually(func() error {
 			_, err := onlyPod(ctx, world.Host(), namespace, "struck")
 			return err
@@ -357,21 +356,21 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		started = true
 		Expect(onKind.StartNode(ctx, struck.Spec.NodeName)).To(Succeed())
-		By("the node is back, and the Pod is the same, with its disk and data")
+		By("the node is back, with the same Pod, disk and data")
 		Eventually(func() error {
 			leaf, err := onlyPod(ctx, member, namespace, "struck")
 			if err != nil {
 				return err
 			}
 			if restarts(leaf) == 0 {
-				return fmt.Errorf("%s is unchanged since the kill", leaf.Name)
+				return fmt.Errorf("the container of %s has not restarted since the kill", leaf.Name)
 			}
 			_, err = onlyPod(ctx, world.Host(), namespace, "struck")
 			return err
 		}).WithContext(ctx).Should(Succeed())
 		for i, app := range []string{"struck", "spared"} {
-			Expect(runningPod(ctx, world.Host(), namespace, app).UID).To(Equal(roots[i].UID), "it is the same Pod")
-			Expect(runningPod(ctx, member, namespace, app).UID).To(Equal(leaves[i].UID), "it is the same Pod")
+			Expect(runningPod(ctx, world.Host(), namespace, app).UID).To(Equal(roots[i].UID), "it must be the same Pod")
+			Expect(runningPod(ctx, member, namespace, app).UID).To(Equal(leaves[i].UID), "it must be the same Pod")
 			holds(ctx, member, namespace, leaves[i].Name, "before the kill")
 			Expect(boundClaim(ctx, namespace, app).Spec.VolumeName).To(Equal(volumes[i]))
 		}
@@ -403,7 +402,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				return err
 			}
 			if world.Kubelets() && restarts(leaf) == 0 {
-				return fmt.Errorf("%s is unchanged since the kill", leaf.Name)
+				return fmt.Errorf("the container of %s has not restarted since the kill", leaf.Name)
 			}
 			shown, err := onlyPod(ctx, world.Host(), namespace, "app")
 			if err != nil {
@@ -415,7 +414,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			}
 			return nil
 		}).WithContext(ctx).Should(Succeed())
-		Expect(leaf.Name).To(Equal(pod.Name), "it is the same Pod")
+		Expect(leaf.Name).To(Equal(pod.Name), "it must be the same Pod")
 		holds(ctx, member, namespace, leaf.Name, "before the kill")
 		write(ctx, member, namespace, leaf.Name, "after the kill")
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
@@ -429,12 +428,12 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 		was := snapshot(ctx, "test-new")
 		upgrade(ctx)
-		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
+		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes must not change in any cluster")
 		for _, name := range []string{fleet.First, fleet.Second} {
 			registered(ctx, name)
 			Expect(reachable(ctx, name)).To(BeTrue())
 		}
-		By("and it works")
+		By("a new workload runs")
 		makeNamespace(ctx, "upgraded")
 		apply(ctx, world.Host(), workload("upgraded", "app", fleet.Second))
 		runningPod(ctx, world.Host(), "upgraded", "app")
@@ -454,17 +453,17 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			err := world.Host().API.Get(ctx, client.ObjectKey{Name: fleet.First}, &cr)
 			return cr.Status.TokenExpires != nil && first.Before(cr.Status.TokenExpires), err
 		}).WithContext(ctx).Should(BeTrue())
-		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
+		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes must not change in any cluster")
 		Expect(reachable(ctx, fleet.First)).To(BeTrue())
 		run(ctx, world.Host(), "kubectl", "get", "events", "-A", "--field-selector", "involvedObject.kind=ClusterRegistration,involvedObject.name="+fleet.First)
-		By("and it works")
+		By("a new workload runs")
 		makeNamespace(ctx, "renewed")
 		apply(ctx, world.Host(), workload("renewed", "app", fleet.First))
 		runningPod(ctx, world.Host(), "renewed", "app")
 		removeNamespace(ctx, "renewed")
 	}, SpecTimeout(storyTime))
 
-	It("keeps claims and disks in a deregistered member, and finds them again", func(ctx SpecContext) {
+	It("keeps claims and disks in a deregistered member, and adopts them when it is registered again", func(ctx SpecContext) {
 		const namespace = "left"
 		member := world.Member(fleet.Second)
 		makeNamespace(ctx, namespace)
@@ -476,13 +475,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		deregister(ctx, fleet.Second)
 		Eventually(func() error { return absent(ctx, world.Host(), nodeName(fleet.Second), &corev1.Node{}) }).WithContext(ctx).Should(Succeed())
-		Expect(volumesOf(ctx, member, namespace)).To(Equal(volumes), "the disks are kept")
+		Expect(volumesOf(ctx, member, namespace)).To(Equal(volumes), "the disks must be kept")
 		Eventually(func() error {
 			_, err := onlyPod(ctx, member, namespace, "app")
 			return err
-		}).WithContext(ctx).ShouldNot(Succeed(), "the Pods are evicted")
+		}).WithContext(ctx).ShouldNot(Succeed(), "the Pods must be evicted")
 
-		By("after it is registered again, all of them are in use")
+		By("after the member is registered again, all disks are in use")
 		registerAgain(ctx, fleet.Second)
 		again := runningPod(ctx, world.Host(), namespace, "app")
 		holds(ctx, member, namespace, again.Name, "before it left")
@@ -491,12 +490,12 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		emptied(ctx, member, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("is not uninstalled while members are registered, and continues to work", func(ctx SpecContext) {
+	It("cannot be uninstalled while members are registered, and continues to work", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("this provider does not use the charts")
 		}
 		claim := boundClaim(ctx, "test-new", "nginx-pvc")
-		for _, m := range world.Members() { // wait until those of earlier stories are gone
+		for _, m := range world.Members() { // wait until the namespaces of earlier stories are gone
 			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(Or(BeEmpty(), HaveEach("test-new")))
 		}
 		objects, was := map[string][]string{}, snapshot(ctx, "test-new")
@@ -508,10 +507,10 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		out, err := user(ctx, world.Host(), "", "helm", "uninstall", "xylem", "--namespace", system, "--wait", "--timeout", settle.String())
 		Expect(err).To(HaveOccurred())
 		By("the hook reports what blocks it, and how to continue")
-		Expect(out).To(And(ContainSubstring("no cluster is registered: these are: "+fleet.First+", "+fleet.Second), ContainSubstring("kubectl xylem deregister"),
+		Expect(out).To(And(ContainSubstring("no cluster is registered: found "+fleet.First+", "+fleet.Second), ContainSubstring("kubectl xylem deregister"),
 			ContainSubstring(claim.Spec.VolumeName), ContainSubstring("helm rollback")))
 		By("nothing is lost")
-		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
+		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes must not change in any cluster")
 		for _, c := range everywhere() {
 			after, err := fleet.Inventory(ctx, c)
 			Expect(err).NotTo(HaveOccurred())
@@ -525,7 +524,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		upgrade(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("is uninstalled, and leaves only the documented objects", func(ctx SpecContext) {
+	It("leaves only the documented objects when it is uninstalled", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("this provider does not use the charts")
 		}
@@ -535,7 +534,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 		for _, m := range world.Members() {
 			emptied(ctx, m, "")
-			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(BeEmpty(), "namespaces that Xylem created in %s", m.Name)
+			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(BeEmpty(), "namespaces that Xylem created must be gone in %s", m.Name)
 		}
 		deregisterByPlugin(ctx, fleet.First)
 		deregister(ctx, fleet.Second)
@@ -553,7 +552,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Eventually(func() ([]string, error) { return added(ctx, c, before[c.Name]) }).WithContext(ctx).Should(want, "objects that are left in %s", c.Name)
 			after, err := fleet.Inventory(ctx, c)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(after).To(ContainElements(before[c.Name]), "objects that existed in %s before must not be removed", c.Name)
+			Expect(after).To(ContainElements(before[c.Name]), "objects that existed in %s before the installation must not be removed", c.Name)
 		}
 	}, SpecTimeout(storyTime))
 })
@@ -632,8 +631,8 @@ func restarts(p *corev1.Pod) (n int32) {
 	return n
 }
 
-// emptied waits until a member's node has no directory of a namespace's claims, or of any
-// claims if the namespace is empty.
+// emptied waits until a member's nodes have no directory of a namespace's claims. An empty
+// namespace means all claims.
 func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 	GinkgoHelper()
 	if onKind == nil {
@@ -647,8 +646,8 @@ func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 		ShouldNot(ContainElement(ContainSubstring(part)), "directories in %s", member.Name)
 }
 
-// nodesOf lists the nodes of the host on which the Pods of a DaemonSet run. It stores the Pods
-// if pods is not nil.
+// nodesOf lists the host's nodes on which the Pods of a DaemonSet run. It stores the Pods in pods
+// unless it is nil.
 func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Pod) ([]string, error) {
 	var list corev1.PodList
 	if err := world.Host().API.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -675,7 +674,7 @@ func roomOf(ctx context.Context, registration string) int64 {
 	return n.Status.Allocatable.Pods().Value()
 }
 
-// snapshot returns the state that a disturbance might change: Pods, claims and volumes, and the
+// snapshot returns the state that must survive a disturbance: Pods, claims and volumes, and the
 // restart counts of containers.
 func snapshot(ctx context.Context, namespace string) map[string]string {
 	GinkgoHelper()

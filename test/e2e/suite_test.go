@@ -20,14 +20,14 @@ import (
 const (
 	// providerEnv selects where the stories run: kind or controlplane.
 	providerEnv = "E2E_PROVIDER"
-	// keepEnv, if set, keeps the clusters that the suite created.
+	// keepEnv is the environment variable that keeps the suite's clusters if it is set.
 	keepEnv = "E2E_KEEP"
 
-	// settle is the timeout of all conditions, and poll the interval of checks. No test asserts
-	// that anything is fast.
+	// settle is the timeout of every wait, and poll is its interval. No test asserts that anything
+	// is fast.
 	settle = 6 * time.Minute
 	poll   = 500 * time.Millisecond
-	// storyTime is the timeout of a story, and setUpTime that of the start of the clusters.
+	// storyTime is the timeout of a story, and setUpTime is the timeout for starting the clusters.
 	storyTime, setUpTime = 20 * time.Minute, 30 * time.Minute
 )
 
@@ -46,7 +46,7 @@ func TestE2E(t *testing.T) {
 	SetDefaultEventuallyTimeout(settle)
 	SetDefaultEventuallyPollingInterval(poll)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	log.SetLogger(logr.Discard()) // Disable the logs of clients.
+	log.SetLogger(logr.Discard()) // Disable the clients' logs.
 	RunSpecs(t, "End to end")
 }
 
@@ -74,7 +74,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}, NodeTimeout(setUpTime))
 	if err := world.Up(ctx); err != nil {
-		Fail(err.Error()) // Gomega would print the error's bytes.
+		Fail(err.Error()) // Gomega would print the error as bytes.
 	}
 }, NodeTimeout(setUpTime))
 

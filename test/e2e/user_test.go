@@ -25,10 +25,10 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// programs are the programs of a user, with their paths from the Makefile.
+// programs are the programs that a user runs, with their paths from the Makefile.
 var programs = map[string]string{"helm": os.Getenv("HELM"), "kubectl": os.Getenv("KUBECTL")}
 
-// command returns a command against a cluster as a user would run it, and prints it.
+// command returns a command as a user would run it against a cluster, and prints it.
 func command(ctx context.Context, c *fleet.Cluster, program string, args ...string) *exec.Cmd {
 	path := program
 	if known := programs[program]; known != "" {
@@ -55,13 +55,13 @@ func background(ctx context.Context, c *fleet.Cluster, program string, args ...s
 	Expect(cmd.Start()).To(Succeed())
 	DeferCleanup(func() {
 		end()
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the command was killed
 	})
 	return out
 }
 
 // user runs a command against a cluster as a user would. It prints the command and its output,
-// and returns the output.
+// and returns its output.
 func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...string) (string, error) {
 	GinkgoHelper()
 	cmd := command(ctx, c, program, args...)
@@ -91,7 +91,7 @@ func shell(ctx context.Context, c *fleet.Cluster, commands string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// documented returns the command block of a page that contains a text.
+// documented returns the only command block of a page that contains the given text.
 func documented(page, text string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(root, page))
@@ -128,7 +128,7 @@ func sample(name string, replace ...string) string {
 // nodeName returns the name of a registration's virtual node.
 func nodeName(registration string) string { return v1alpha1.DefaultNodeNamePrefix + registration }
 
-// workload returns the manifests of a claim and a Deployment with one Pod that uses it, in a
+// workload returns the manifests of a claim, and of a Deployment that runs one Pod with it in a
 // member.
 func workload(namespace, name, registration string) string {
 	return fmt.Sprintf(`apiVersion: v1
@@ -160,7 +160,8 @@ spec:
 `, namespace, name, nodeName(registration), fleet.Class, fleet.WorkloadImage)
 }
 
-// apart returns a workload whose Pod does not share a member's node with other such Pods.
+// apart returns a workload whose Pod does not share a member's node with Pods of other such
+// workloads.
 func apart(namespace, name, registration string) string {
 	return strings.NewReplacer(
 		"metadata: {labels: {app: "+name+"}}", "metadata: {labels: {app: "+name+", nodes: apart}}",
@@ -301,8 +302,8 @@ func registered(ctx context.Context, name string) *v1alpha1.ClusterRegistration 
 	return &cr
 }
 
-// reachable reports whether a member's node in the host is Ready and does not report that the
-// member is away. Xylem keeps the node Ready in that case (spec.node.whenAway).
+// reachable reports whether a member's node in the host is Ready and does not show that the
+// member is away. Xylem keeps the node of a member that is away Ready (spec.node.whenAway).
 func reachable(ctx context.Context, registration string) (bool, error) {
 	var n corev1.Node
 	if err := world.Host().API.Get(ctx, client.ObjectKey{Name: nodeName(registration)}, &n); err != nil {
@@ -316,7 +317,7 @@ func reachable(ctx context.Context, registration string) (bool, error) {
 	return isReady && !away, nil
 }
 
-// written returns the lines on a Pod's disk, as read by the Pod's program.
+// written returns the lines on a Pod's disk, which the Pod's program reads.
 func written(ctx context.Context, member *fleet.Cluster, namespace, pod string) ([]string, error) {
 	out, err := member.Typed.CoreV1().Pods(namespace).ProxyGet("http", pod, "80", "/", nil).DoRaw(ctx)
 	return strings.Split(strings.TrimSpace(string(out)), "\n"), err

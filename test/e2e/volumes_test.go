@@ -16,7 +16,7 @@ import (
 // These stories use disks of the second member's CSI driver, which supports snapshots and clones.
 // The user works only in the host, and only with kubectl.
 
-// takesSnapshots is a story.
+// takesSnapshots is the story of a snapshot, its restore, and a clone.
 func takesSnapshots(ctx SpecContext) {
 	const namespace = "kept"
 	offersDisks(ctx)
@@ -30,7 +30,7 @@ func takesSnapshots(ctx SpecContext) {
 	runningPod(ctx, world.Host(), namespace, "ledger")
 	inPod(ctx, namespace, "deployment/ledger", "replace", "balance on Monday: 100")
 
-	By("a snapshot of the disk")
+	By("the user takes a snapshot of the disk")
 	ofHere := []string{"test-new", namespace, "openebs-hostpath", fleet.Disks, "nginx-pvc", "ledger"}
 	taken, restored := halves(sample("restore.yaml", ofHere...))
 	apply(ctx, world.Host(), taken)
@@ -42,7 +42,7 @@ func takesSnapshots(ctx SpecContext) {
 	inPod(ctx, namespace, "deployment/ledger", "replace", "balance after the accident: 0")
 	Expect(inPod(ctx, namespace, "deployment/ledger", "show")).NotTo(ContainSubstring("Monday"))
 
-	By("the snapshot is restored to a new claim, whose Pod names no member")
+	By("the snapshot is restored to a new claim, whose Pod selects no member")
 	apply(ctx, world.Host(), restored)
 	Expect(onDisk(ctx, namespace, "nginx-restored")).To(And(HavePrefix("balance on Monday: 100\n"), Not(ContainSubstring("accident"))))
 
@@ -56,16 +56,16 @@ func takesSnapshots(ctx SpecContext) {
 	Expect(inPod(ctx, namespace, "nginx-copy", "show")).To(HavePrefix("balance after the accident: 0\n"))
 	run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "pods,pvc,volumesnapshots", "-o", "wide")
 	run(ctx, world.Host(), "kubectl", "xylem", "tree", "pvc", "nginx-restored", "--namespace", namespace)
-	Expect(onKind.Disks(ctx)).To(HaveLen(4), "three disks and a snapshot")
+	Expect(onKind.Disks(ctx)).To(HaveLen(4), "the member must have three disks and a snapshot")
 
-	By("all of them are deleted")
+	By("all disks and the snapshot are deleted")
 	removeNamespace(ctx, namespace)
 	Eventually(func() ([]string, error) { return onKind.Disks(ctx) }).WithContext(ctx).Should(BeEmpty())
 }
 
-// adopts is a story.
+// adopts is the story of a member's disk that the host adopts.
 func adopts(ctx SpecContext) {
-	const namespace, name, line = "adopted", "disk-7", "written before there was Xylem"
+	const namespace, name, line = "adopted", "disk-7", "written before the adoption"
 	member := world.Member(fleet.Second)
 	offersDisks(ctx)
 	leaf := releasedDisk(ctx, member, line)
@@ -76,16 +76,16 @@ func adopts(ctx SpecContext) {
 	Expect(absent(ctx, world.Host(), name, &corev1.PersistentVolume{})).To(Succeed())
 	run(ctx, world.Host(), "kubectl", adopt...)
 
-	By("a claim of the host uses the disk, and its Pod reads the data")
+	By("a claim in the host uses the disk, and its Pod reads the data")
 	makeNamespace(ctx, namespace)
 	apply(ctx, world.Host(), strings.Replace(onDisks(workload(namespace, "app", fleet.Second)), "  resources:", "  volumeName: "+name+"\n  resources:", 1))
 	pod := runningPod(ctx, world.Host(), namespace, "app")
 	Expect(inPod(ctx, namespace, "deployment/app", "show")).To(And(HavePrefix(line+"\n"), ContainSubstring("started "+pod.Name)))
-	Expect(volumesOf(ctx, member, namespace)).To(Equal([]string{leaf}), "nothing was provisioned")
+	Expect(volumesOf(ctx, member, namespace)).To(Equal([]string{leaf}), "no other disk must be provisioned")
 	run(ctx, world.Host(), "kubectl", "get", "pv", name)
 	run(ctx, world.Host(), "kubectl", "-n", namespace, "describe", "pvc", "app")
 
-	By("the disk outlives the claim, and the volume of the host")
+	By("the disk outlives the host's claim and volume")
 	run(ctx, world.Host(), "kubectl", "-n", namespace, "delete", "deployment/app", "pvc/app", "--timeout", settle.String())
 	run(ctx, world.Host(), "kubectl", "wait", "pv/"+name, "--for=jsonpath={.status.phase}=Released", "--timeout", settle.String())
 	run(ctx, world.Host(), "kubectl", "delete", "pv", name, "--timeout", settle.String())
@@ -98,8 +98,8 @@ func adopts(ctx SpecContext) {
 	removeNamespace(ctx, namespace)
 }
 
-// offersDisks gives the host a class for the second member's driver, and lets users of the host
-// execute commands there.
+// offersDisks creates a class for the second member's driver in the host, and lets the host's
+// users run commands in that member.
 func offersDisks(ctx context.Context) {
 	GinkgoHelper()
 	if onKind == nil {
@@ -115,7 +115,7 @@ func onDisks(manifest string) string {
 	return strings.ReplaceAll(manifest, "storageClassName: "+fleet.Class, "storageClassName: "+fleet.Disks)
 }
 
-// halves splits a sample into its first two documents and the others.
+// halves splits a sample into its first two documents and the rest.
 func halves(manifest string) (first, others string) {
 	GinkgoHelper()
 	documents := strings.SplitN(manifest, "\n---\n", 3)
@@ -129,7 +129,7 @@ func inPod(ctx context.Context, namespace, pod string, args ...string) string {
 	return run(ctx, world.Host(), "kubectl", append([]string{"-n", namespace, "exec", pod, "--", "/workload"}, args...)...)
 }
 
-// onDisk waits until a Pod of the host is ready, in the second member, and returns the data on its
+// onDisk waits until a Pod of the host is ready in the second member, and returns the data on its
 // disk.
 func onDisk(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
@@ -140,8 +140,8 @@ func onDisk(ctx context.Context, namespace, name string) string {
 	return inPod(ctx, namespace, name, "show")
 }
 
-// releasedDisk creates a disk with a line on it in a member, like a user of only that cluster, and
-// releases it. It returns the name of its PersistentVolume.
+// releasedDisk creates a disk in a member without the host, writes a line to it, and releases it.
+// It returns the name of the disk's PersistentVolume.
 func releasedDisk(ctx context.Context, member *fleet.Cluster, line string) string {
 	GinkgoHelper()
 	const namespace = "of-the-member"

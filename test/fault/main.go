@@ -29,15 +29,15 @@ const usage = `go run ./test/fault COMMAND [flags]
   random     run scenarios with two random faults, for the duration of --for
   slice      run the short selection that is part of make test
   replay     repeat one run: --scenario NAME --fault KIND@POINT [--fault ...]
-  mutants    add known defects to the manager, and check that an oracle finds each
+  mutants    add known defects to the manager, and check that an oracle finds each defect
   points     list the writes of each scenario in a run without faults`
 
-// downtime is long enough for other controllers to continue without the manager.
+// downtime is long enough for other controllers to act while the manager is down.
 const downtime = 300 * time.Millisecond
 
 var errUsage = errors.New(usage)
 
-// command has the values of the flags.
+// command contains the values of the flags.
 type command struct {
 	engine.Options
 	scenarios []scenario.Scenario
@@ -86,24 +86,24 @@ func run(ctx context.Context, args []string) error {
 func parse(name string, args []string) (*command, error) {
 	c := &command{Options: engine.Options{Progress: say}}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.StringVar(&c.Manager, "manager", "", "Binary of the manager. If empty, it is built from this tree.")
+	flags.StringVar(&c.Manager, "manager", "", "Path of the manager's binary. If empty, the manager is built from this tree.")
 	flags.IntVar(&c.Rigs, "rigs", 5, "Number of concurrent runs, each on its own fleet (2 GiB).")
-	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "Seed of all random choices.") //nolint:gosec // after 1970
+	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "Seed for all random choices.") //nolint:gosec // after 1970
 	flags.DurationVar(&c.Downtime, "downtime", downtime, "Time until a killed manager is restarted.")
-	flags.DurationVar(&c.Patience, "patience", 0, "Time that a run may take to settle (150s).")
+	flags.DurationVar(&c.Patience, "patience", 0, "Time that a run may take to settle (0: 150s).")
 	flags.DurationVar(&c.limit, "for", 0, "Time after which no further runs are started (enumerate: 55m, random: 10m).")
 	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for the complete state at each failure.")
-	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
+	flags.StringVar(&c.record, "record", "", "File to which to add the totals, such as test/fault/runs.json.")
 	flags.IntVar(&c.repeat, "repeat", 1, "replay: number of runs.")
-	flags.IntVar(&c.skip, "skip", 0, "enumerate: number of runs to skip, because an earlier command with this seed has made them.")
-	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these, separated by commas.")
+	flags.IntVar(&c.skip, "skip", 0, "enumerate: number of runs to skip because an earlier command with the same seed has made them.")
+	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these mutations, separated by commas.")
 	names := flags.String("scenario", "", "Only these scenarios, separated by commas.")
-	flags.Func("fault", "replay: a fault, as a failure prints it. Can be repeated.", func(s string) error {
+	flags.Func("fault", "replay: a fault, as a failure prints it. The flag can be repeated.", func(s string) error {
 		f, err := engine.ParseFault(s)
 		c.faults = append(c.faults, f)
 		return err
 	})
-	flags.Func("kinds", "enumerate: inject only these kinds of faults, separated by commas, at every write; all: every kind.", func(s string) error {
+	flags.Func("kinds", "enumerate: inject only these kinds of faults at every write, separated by commas; all means every kind.", func(s string) error {
 		for kind := range strings.SplitSeq(s, ",") {
 			found, err := engine.ParseKinds(kind)
 			if err != nil {
@@ -131,7 +131,7 @@ func parse(name string, args []string) (*command, error) {
 	for n := range strings.SplitSeq(*names, ",") {
 		sc, ok := scenario.Find(n)
 		if !ok {
-			return nil, fmt.Errorf("there is no scenario %q: see list", n)
+			return nil, fmt.Errorf("unknown scenario %q: the list command prints all scenarios", n)
 		}
 		c.scenarios = append(c.scenarios, sc)
 	}
@@ -161,7 +161,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 	specs := func(yield func(engine.Spec) bool) {
 		for spec := range e.WithReferences(ctx, c.scenarios, func() iter.Seq[engine.Spec] { return c.specs(e, name) }) {
 			if c.limit > 0 && time.Since(began) > c.limit {
-				say("%s have passed: no further runs are started", c.limit)
+				say("the time limit of %s has passed: no further runs are started", c.limit)
 				return
 			}
 			if !yield(spec) {
@@ -189,7 +189,7 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 	return errors.Join(failed, ctx.Err())
 }
 
-// specs returns the runs of a command, given the references.
+// specs returns the runs of a command. The engine must have the references.
 func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	switch name {
 	case "enumerate":
@@ -204,7 +204,7 @@ func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	default:
 		var all []engine.Spec
 		for range c.repeat {
-			// A run that failed without a fault failed in its minute without writes.
+			// A run that failed without a fault was one that required a minute without writes.
 			all = append(all, engine.Spec{Scenario: c.scenarios[0], Faults: c.faults, Minute: len(c.faults) == 0})
 		}
 		return slices.Values(all)

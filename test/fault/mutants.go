@@ -23,22 +23,22 @@ import (
 // because many mutants never settle.
 const mutantPatience = 45 * time.Second
 
-// verdict is the result for a mutant.
+// verdict is the result of a mutant's run.
 type verdict struct {
 	mutation.Mutation
-	found  []string // invariant and oracle of each violation
+	found  []string // the invariant and the oracle of each violation
 	err    error
 	caught bool
 }
 
 // mutants builds each mutant, runs its scenario, and checks that an oracle reports a violation.
-// First, the same runs with the real manager must pass.
+// Before that, the same runs must pass with the real manager.
 func (c *command) mutants(ctx context.Context, only string) error {
 	chosen := slices.DeleteFunc(mutation.All(), func(m mutation.Mutation) bool {
 		return only != "" && !slices.Contains(strings.Split(only, ","), m.Name)
 	})
 	if len(chosen) == 0 {
-		return fmt.Errorf("there is no mutation %q", only)
+		return fmt.Errorf("unknown mutation %q", only)
 	}
 	references, err := c.sound(ctx, chosen)
 	if err != nil {
@@ -69,8 +69,9 @@ func (c *command) mutants(ctx context.Context, only string) error {
 	return nil
 }
 
-// sound executes the reference runs of the mutants' scenarios, and runs with the mutants' faults.
-// If a fault causes a violation with the real manager, it proves nothing about the mutant.
+// sound executes the reference runs of the mutants' scenarios and the runs with the mutants'
+// faults, with the real manager. A fault that causes a violation there would prove nothing about a
+// mutant.
 func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[string]*engine.Reference, error) {
 	e, err := engine.New(ctx, c.Options)
 	if err != nil {
@@ -109,7 +110,7 @@ func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[st
 func specOf(m mutation.Mutation) (engine.Spec, error) {
 	sc, ok := scenario.Find(m.Scenario)
 	if !ok {
-		return engine.Spec{}, fmt.Errorf("mutation %s: there is no scenario %q", m.Name, m.Scenario)
+		return engine.Spec{}, fmt.Errorf("mutation %s: unknown scenario %q", m.Name, m.Scenario)
 	}
 	spec := engine.Spec{Scenario: sc}
 	if m.Fault != "" {
@@ -122,8 +123,8 @@ func specOf(m mutation.Mutation) (engine.Spec, error) {
 	return spec, nil
 }
 
-// mutant builds a mutant and runs it on its own rig. Builds are serialized, because each uses the
-// whole machine.
+// mutant builds a mutant and runs its scenario on its own rig. Builds run one at a time, because
+// each uses the whole machine.
 func (c *command) mutant(ctx context.Context, m mutation.Mutation, references map[string]*engine.Reference, building *sync.Mutex) (v verdict) {
 	v.Mutation = m
 	spec, err := specOf(m)

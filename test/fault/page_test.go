@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
-// section returns the columns of each row, except the header, of the table in a section of the
-// page.
+// section returns the columns of each row, except the header, of the table in a section of
+// README.md.
 func section(t *testing.T, title string) [][]string {
 	t.Helper()
 	page, err := os.ReadFile("README.md")
@@ -45,7 +45,7 @@ func section(t *testing.T, title string) [][]string {
 
 var quoted = regexp.MustCompile("`([a-z-]+)`")
 
-// names returns the texts in backquotes of a column.
+// names returns the names in backquotes in a column.
 func names(column string) []string {
 	var all []string
 	for _, match := range quoted.FindAllStringSubmatch(column, -1) {
@@ -54,7 +54,7 @@ func names(column string) []string {
 	return all
 }
 
-// shownBy returns the scenario of a mutant and the kind of its fault.
+// shownBy returns the column that names a mutant's scenario and the kind of its fault.
 func shownBy(t *testing.T, m mutation.Mutation) string {
 	t.Helper()
 	spec, err := specOf(m)
@@ -67,14 +67,15 @@ func shownBy(t *testing.T, m mutation.Mutation) string {
 	return m.Scenario + ", " + string(spec.Faults[0].Kind)
 }
 
-// The page has a row for each mutant, with its scenario and fault and the oracles that caught it.
+// TestPageOfMutants checks that README.md has a row for each mutant, with its scenario, its fault
+// and an oracle that caught it.
 func TestPageOfMutants(t *testing.T) {
 	want, got := map[string]string{}, map[string]string{}
 	caught := map[string]string{}
 	for _, row := range section(t, "Mutants") {
 		name := strings.Trim(row[0], "`")
 		if _, twice := got[name]; twice {
-			t.Errorf("two rows for mutant %s", name)
+			t.Errorf("README.md has two rows for mutant %s", name)
 		}
 		got[name], caught[name] = row[2], row[3]
 	}
@@ -89,7 +90,7 @@ func TestPageOfMutants(t *testing.T) {
 	}
 }
 
-// The page explains each kind of fault once.
+// TestPageOfFaults checks that README.md explains each kind of fault once.
 func TestPageOfFaults(t *testing.T) {
 	var got, want []string
 	for _, row := range section(t, "Faults") {
@@ -109,8 +110,8 @@ func TestPageOfFaults(t *testing.T) {
 	}
 }
 
-// Each scenario has a unique name, a description, an action and an expected end. The page names
-// only existing scenarios.
+// TestScenarios checks that each scenario has a unique name, a description, an action and an
+// expected end, and that README.md names only existing scenarios.
 func TestScenarios(t *testing.T) {
 	known := map[string]bool{}
 	for _, s := range scenario.All() {

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/fault/engine"
 )
 
-// entry is the result of one command.
+// entry records the result of one command.
 type entry struct {
 	Date       string `json:"date"`
 	Commit     string `json:"commit"`
@@ -73,7 +73,7 @@ func record(path, command, built string, seed uint64, report *engine.Report) err
 	return nil
 }
 
-// withTotal replaces the running total in a page that has one.
+// withTotal replaces the running total in a page that has the markers for it.
 func withTotal(page string, entries []entry) string {
 	before, rest, found := strings.Cut(page, totalBegin)
 	_, after, closed := strings.Cut(rest, totalEnd)
@@ -107,7 +107,7 @@ func (e *entry) add(other entry) {
 	e.Minutes += other.Minutes
 }
 
-// String returns the numbers of a row.
+// String returns the numbers of a table row.
 func (e *entry) String() string {
 	return fmt.Sprintf("| %d | %d | %d | %d | %d | %d |\n", e.Runs, e.Faults, e.Missed, e.Violations, e.Errors, e.Minutes)
 }

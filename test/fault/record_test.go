@@ -19,8 +19,8 @@ func TestWithTotal(t *testing.T) {
 | **all** | 16 | 24 | 3 | 1 | 1 | 4 |
 `
 	for name, tt := range map[string]struct{ page, want string }{
-		"none yet":               {"a\n" + totalBegin + totalEnd + "b\n", "a\n" + totalBegin + table + totalEnd + "b\n"},
-		"an older one":           {"a\n" + totalBegin + "x\n" + totalEnd, "a\n" + totalBegin + table + totalEnd},
+		"no total yet":           {"a\n" + totalBegin + totalEnd + "b\n", "a\n" + totalBegin + table + totalEnd + "b\n"},
+		"an older total":         {"a\n" + totalBegin + "x\n" + totalEnd, "a\n" + totalBegin + table + totalEnd},
 		"no markers in the page": {"a\n" + totalBegin, "a\n" + totalBegin},
 	} {
 		t.Run(name, func(t *testing.T) {

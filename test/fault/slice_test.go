@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// sliceRigs leaves resources for the other tests on the machine.
+	// sliceRigs is the number of rigs. It leaves resources for the other tests on the machine.
 	sliceRigs = 3
 	// sliceTime is the timeout of the slice.
 	sliceTime = 15 * time.Minute

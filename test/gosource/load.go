@@ -19,14 +19,14 @@ import (
 	"strings"
 )
 
-// Module is the prefix of the import paths of the module's packages.
+// Module is the prefix of the import paths in this module.
 const Module = "github.com/xylem-io/xylem/"
 
-// Program is the source of some packages, with its types.
+// Program is the source of some packages, with type information.
 type Program struct {
 	Files    *token.FileSet
 	Packages []*types.Package
-	// Functions are the declarations with a body. Info covers all packages.
+	// Functions has the declarations of functions with bodies. Info covers all packages.
 	Functions map[*types.Func]*ast.FuncDecl
 	Info      *types.Info
 }
@@ -37,9 +37,9 @@ type listed struct {
 	GoFiles                 []string
 }
 
-// Load type-checks the module's packages that match patterns of go list, the packages that they
-// import, and extra directories as packages below internal/controller. Other packages come from the
-// build's export data.
+// Load type-checks the module's packages that match the patterns for go list, and the module's
+// packages that they import. It also type-checks the extra directories, as packages below
+// internal/controller. For other modules' packages, it uses the compiler's export data.
 func Load(ctx context.Context, root string, patterns []string, extra ...string) (*Program, error) {
 	all, err := list(ctx, root, patterns)
 	if err != nil {
@@ -135,7 +135,7 @@ func (p *Program) check(l listed, known imports) error {
 	return nil
 }
 
-// imports finds packages that were checked here or compiled.
+// imports finds packages that Load has type-checked or that are compiled.
 type imports struct {
 	ours   map[string]*types.Package
 	theirs types.Importer

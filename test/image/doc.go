@@ -1,4 +1,4 @@
-// Package image builds container images from files, without a container engine, a registry or a
-// clock. The same files always result in the same digest. It builds the manager's image, and
-// images for the tests on kind if none can be pulled.
+// Package image builds container images from files, without a container engine or a registry. The
+// same files always result in the same digest, because the images do not contain times. The package
+// builds the manager's image, and the images for tests on kind that cannot be pulled.
 package image

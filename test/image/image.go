@@ -19,12 +19,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// File is one entry of a layer. It uses the first of From, Content and Link that is set; a
-// directory has none.
+// File is one entry in a layer. For a file or a link, set one of From, Content and Link.
 type File struct {
 	// Path is absolute.
 	Path string
-	// Mode has the permissions, including tar's sticky bit.
+	// Mode is the file mode, which may include the sticky bit.
 	Mode int64
 	// From is the path of a local file to copy.
 	From string
@@ -51,8 +50,8 @@ func Scratch(os, arch string) (v1.Image, error) {
 	return image, nil
 }
 
-// Build adds one layer with files to base, and changes its configuration. The layer belongs to
-// root, and has no times.
+// Build adds a layer with the files to base, and changes the configuration. In the layer, root
+// owns all files, and all times are zero.
 func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, error) {
 	archive, err := layer(files)
 	if err != nil {
@@ -62,7 +61,7 @@ func Build(base v1.Image, files []File, configure func(*v1.Config)) (v1.Image, e
 	if err != nil {
 		return nil, fmt.Errorf("pack a layer: %w", err)
 	}
-	// History entries have times, which would change the digest.
+	// Omit the time from the history entry, because it would change the digest.
 	image, err := mutate.Append(base, mutate.Addendum{Layer: added, History: v1.History{CreatedBy: "xylem test/image"}})
 	if err != nil {
 		return nil, fmt.Errorf("add a layer: %w", err)
@@ -103,7 +102,7 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// Write writes the archive of Save to out.
+// Write writes the same archive as Save to out.
 func Write(out io.Writer, images map[string]v1.Image) error {
 	tags := make(map[name.Reference]v1.Image, len(images))
 	for tag, image := range images {
@@ -119,7 +118,7 @@ func Write(out io.Writer, images map[string]v1.Image) error {
 	return nil
 }
 
-// layer returns an archive with the files and all parent directories, sorted.
+// layer returns an archive of the files and all their parent directories, sorted by path.
 func layer(files []File) ([]byte, error) {
 	entries := map[string]File{}
 	for _, f := range files {

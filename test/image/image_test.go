@@ -48,7 +48,7 @@ func TestSameFilesSameDigest(t *testing.T) {
 	licence := File{Path: "/LICENSE", Mode: 0o644, Content: []byte("Apache")}
 	first := digest(t, pack(t, program, licence))
 
-	// Another time, another local mode, another order: the digest does not change.
+	// The digest does not depend on the file's time, its local mode, or the order of the files.
 	if err := os.Chtimes(source, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestSameFilesSameDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second := digest(t, pack(t, licence, program)); second != first {
-		t.Errorf("the same files result in %s and %s", first, second)
+		t.Errorf("the same files result in two digests: %s and %s", first, second)
 	}
 	licence.Content = []byte("MIT")
 	if other := digest(t, pack(t, program, licence)); other == first {
@@ -82,7 +82,7 @@ func TestLayer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if header.Uid != 0 || header.Gid != 0 || header.ModTime.Unix() != 0 {
-			t.Errorf("%s belongs to %d:%d, of %s", header.Name, header.Uid, header.Gid, header.ModTime)
+			t.Errorf("%s has owner %d:%d and time %s, want 0:0 and the Unix epoch", header.Name, header.Uid, header.Gid, header.ModTime)
 		}
 		found = append(found, strings.TrimSpace(header.FileInfo().Mode().String()+" "+header.Name+" "+header.Linkname))
 	}
@@ -99,7 +99,7 @@ func TestPathsAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Build(scratch, []File{{Path: path}}, func(*v1.Config) {}); err == nil {
-			t.Errorf("a file at %q is packed", path)
+			t.Errorf("Build accepted a file at %q", path)
 		}
 	}
 }
@@ -124,6 +124,6 @@ func TestSave(t *testing.T) {
 		t.Errorf("the directory contains %s, %v", left, err)
 	}
 	if err := Save(to, map[string]v1.Image{"Not A Name": image}); err == nil {
-		t.Error("saved without a name")
+		t.Error("Save accepted an invalid name")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Index joins images of several platforms into one OCI index. The platform of each comes from
-// its configuration. Two images of one platform are an error.
+// Index joins images for several platforms into one OCI index. It reads each image's platform from
+// its configuration. It returns an error if two images have the same platform.
 func Index(images ...v1.Image) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	seen := map[string]bool{}
@@ -25,19 +25,19 @@ func Index(images ...v1.Image) (v1.ImageIndex, error) {
 		}
 		platform := config.Platform()
 		if seen[platform.String()] {
-			return nil, fmt.Errorf("two images for platform %q: pass one for each platform", platform)
+			return nil, fmt.Errorf("two images have platform %q: pass one image for each platform", platform)
 		}
 		seen[platform.String()] = true
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{Platform: platform}})
 	}
 	if len(seen) == 0 {
-		return nil, errors.New("no image for the index")
+		return nil, errors.New("no images for the index")
 	}
 	return index, nil
 }
 
-// SaveIndex writes an index to a directory in the OCI image layout, and replaces the directory.
-// Skopeo, crane and oras can copy it to a registry.
+// SaveIndex writes an index to a directory in the OCI image layout. It replaces an existing
+// directory. Skopeo, crane and oras can copy the index to a registry.
 func SaveIndex(to string, index v1.ImageIndex) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
 	if err != nil {

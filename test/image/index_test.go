@@ -56,9 +56,9 @@ func TestIndex(t *testing.T) {
 
 func TestIndexRejects(t *testing.T) {
 	if _, err := Index(); err == nil {
-		t.Error("an index of no image")
+		t.Error("Index accepted no images")
 	}
 	if _, err := Index(scratch(t, "amd64"), scratch(t, "amd64")); err == nil {
-		t.Error("two images of one platform")
+		t.Error("Index accepted two images with the same platform")
 	}
 }

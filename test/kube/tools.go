@@ -1,8 +1,8 @@
 //go:build tools
 
-// Package kube pins the programs that a loopback cluster is made of. Nothing
-// imports it: the blank imports keep go.mod and go.sum complete for the
-// commands that test/controlplane/cmd/kubebuild builds out of this module.
+// Package kube pins the programs that a loopback cluster consists of. Nothing
+// imports this package. Its blank imports keep go.mod and go.sum complete for
+// the commands that test/controlplane/cmd/kubebuild builds from this module.
 package kube
 
 import (

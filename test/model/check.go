@@ -14,48 +14,48 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Bounds of a check.
+// Bounds limits the worlds that a check visits.
 type Bounds struct {
 	// Disruptions is the maximum number of disruptions on the path to a world.
 	Disruptions uint8
-	// Names are the names of possible claims.
+	// Names is the number of names that claims can have.
 	Names int
-	// SecondWaits means that the second claim never gets its own volume, only a free one.
+	// SecondWaits means that the second claim is never provisioned, and only gets a free volume.
 	SecondWaits bool
-	// Writes makes the PV controllers' writes of a spec and of a status separate moves.
+	// Writes means that the PV controllers write a spec and a status in separate moves.
 	Writes bool
-	// Asks means that users may expand a claim, and request an earlier volume by its name.
+	// Asks means that users can expand a claim, and request an earlier volume by its name.
 	Asks bool
-	// Clones means that the second claim is created from the first.
+	// Clones means that the second claim is a clone of the first.
 	Clones bool
-	// Adopts means that the member already has a volume, which admins may adopt.
+	// Adopts means that the member already has a volume, which admins can adopt.
 	Adopts bool
-	// Imports means that the member already has a volume, for which an admin of the host creates a
-	// PV.
+	// Imports means that the member already has a volume, and an admin of the host creates a PV for
+	// it.
 	Imports bool
 	// Promises means that the host's class is in promise mode, and a Pod exists.
 	Promises bool
-	// Restores allows only these disruptions: backups and restores of the member, and deletions of
-	// claims and host PVs.
+	// Restores means that the only disruptions are backups and restores of the member, and deletions
+	// of claims and host PVs.
 	Restores bool
-	// Members means that a second member is modelled like the first, and the scheduler may select
+	// Members means that a second member is modelled like the first, and the scheduler can select
 	// either.
 	Members bool
 }
 
-// Model has the common parts of all worlds of a check.
+// Model contains what all worlds of a check have in common.
 type Model struct {
 	bounds  Bounds
 	objects *objects
-	// self is the member with the leaf objects of a world's memberState. other is the other member.
+	// self is the member whose leaf objects are in a world's memberState. other is the other member.
 	self, other mirror.Member
-	// second is the same model with these two exchanged, or nil if the other member is not
+	// second is the same model with the two members exchanged, or nil if the other member is not
 	// modelled.
 	second  *Model
 	indexes map[indexed]client.IndexerFunc
 }
 
-// waits reports whether no node is ever selected for a claim.
+// waits reports whether the scheduler never selects a node for a claim.
 func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits || m.bounds.Imports }
 
 // New returns a model without worlds.
@@ -67,35 +67,36 @@ func New(ctx context.Context, bounds Bounds) (*Model, error) {
 	return m, m.setup(ctx)
 }
 
-// Result of a check.
+// Result is the result of a check.
 type Result struct {
-	// Worlds is the number of visited worlds, Moves that of moves between them, and Ours that of
+	// Worlds, Moves and Steps are the numbers of visited worlds, of moves between them, and of
 	// Xylem's moves.
 	Worlds, Moves, Steps int
 	// ByController counts Xylem's moves by controller.
 	ByController map[string]int
-	// Reconciles is the number of reconciles. Worlds that look the same to the controllers share
-	// them.
+	// Reconciles is the number of worlds for which the controllers ran. Worlds that look the same to
+	// the controllers count once.
 	Reconciles int
-	// Ends are the worlds without moves.
+	// Ends is the number of worlds without moves.
 	Ends int
-	// Races are the permitted differences between final states, by their reasons.
+	// Races counts the worlds with a permitted race, by its description.
 	Races map[string]int
-	// Histories has the number of ends of each single disruption, depending on its time.
+	// Histories counts the different ends that each single disruption can have, depending on when it
+	// happens.
 	Histories map[string]int
-	// Events is the number of moves that the controllers' sources received.
+	// Events is the number of moves whose events the controllers' sources received.
 	Events int
-	// Findings by description.
+	// Findings are the findings by their descriptions.
 	Findings map[string]*Finding
 }
 
-// Finding is a defect, with the number of worlds that show it and the path to the first.
+// Finding is a defect, with the number of worlds that show it and the path to the first such world.
 type Finding struct {
 	Worlds int
 	Trace  string
 }
 
-// String summarizes what was visited.
+// String returns a summary with the numbers of worlds and moves.
 func (r Result) String() string {
 	return fmt.Sprintf("%d worlds, %d moves, %d of them Xylem's (%v), from %d reconciles; %d worlds without moves",
 		r.Worlds, r.Moves, r.Steps, r.ByController, r.Reconciles, r.Ends)
@@ -106,22 +107,22 @@ type search struct {
 	model  *Model
 	ids    map[world]int
 	worlds []world
-	from   []int     // the world from which each was first reached
-	by     []string  // by which move
-	next   [][]edge  // the moves of Kubernetes and of Xylem from each
-	upset  [][]upset // the disruptions from each
-	steps  [][]step  // of Xylem in each
-	// taken has the steps in all worlds that look the same to the controllers, and takenBySecond
-	// those of the second member's controllers.
+	from   []int     // the world from which each world was first reached
+	by     []string  // the move by which each world was first reached
+	next   [][]edge  // the moves of Kubernetes and of Xylem from each world
+	upset  [][]upset // the disruptions from each world
+	steps  [][]step  // Xylem's steps in each world
+	// taken caches the controllers' steps by what the controllers observe in a world. takenBySecond
+	// does the same for the second member's controllers.
 	taken, takenBySecond map[stepKey][]step
 	result               Result
 }
 
-// edge is a move to a world that is eventually taken.
+// edge is a move of Kubernetes or Xylem to another world.
 type edge struct {
 	to   int
 	ours bool
-	by   request // if it is Xylem's
+	by   request // set if the move is Xylem's
 }
 
 // upset is a disruption that leads to another world.
@@ -130,8 +131,9 @@ type upset struct {
 	name string
 }
 
-// Check visits all worlds within the bounds. Classes never change, so worlds with different classes
-// are separate searches. Each look gets a search after its worlds have been visited.
+// Check visits all worlds within the bounds. Because classes never change, it makes a separate
+// search for each combination of classes. It calls each look with each search after all of the
+// search's worlds have been visited.
 func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
 	all := make([]Result, 0, len(m.classes()))
 	var mu sync.Mutex
@@ -155,7 +157,7 @@ func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *searc
 	return sum(all), err
 }
 
-// sum adds the results of searches that have no world in common.
+// sum adds up the results of searches that have no worlds in common.
 func sum(all []Result) Result {
 	total := newResult()
 	for _, r := range all {
@@ -188,7 +190,7 @@ func newResult() Result {
 	return Result{Findings: map[string]*Finding{}, ByController: map[string]int{}, Races: map[string]int{}, Histories: map[string]int{}}
 }
 
-// search visits all worlds with some classes.
+// search visits all worlds with a combination of classes.
 func (m *Model) search(ctx context.Context, classes state) *search {
 	s := &search{model: m, ids: map[world]int{}, taken: map[stepKey][]step{}, takenBySecond: map[stepKey][]step{}, result: newResult()}
 	s.begin(classes)
@@ -206,7 +208,7 @@ func (m *Model) modes() []mode {
 	return []mode{mirrors}
 }
 
-// classes are the possible policies of both classes, and the modes of the host's class.
+// classes returns all combinations of the two classes' policies and the host class's mode.
 func (m *Model) classes() []state {
 	var all []state
 	for _, mode := range m.modes() {
@@ -219,7 +221,7 @@ func (m *Model) classes() []state {
 	return all
 }
 
-// begin with a claim.
+// begin visits the first world, which has a claim.
 func (s *search) begin(classes state) {
 	m := s.model
 	w := world{budget: m.bounds.Disruptions, state: classes}
@@ -239,8 +241,8 @@ func (s *search) begin(classes state) {
 	s.visit(w, -1, fmt.Sprintf("a claim; the host's class has policy %s, the member's %s", w.hostPolicy.reclaim(), w.leafPolicy.reclaim()))
 }
 
-// take runs the controllers in a world, unless they already ran in a world that looks the same to
-// them, and returns their steps.
+// take returns the controllers' steps in a world. It runs the controllers unless they already ran
+// in a world that looks the same to them.
 func (s *search) take(ctx context.Context, w world) []step {
 	steps := s.model.taken(ctx, w, s.taken)
 	if s.model.second == nil {
@@ -259,7 +261,7 @@ func (m *Model) taken(ctx context.Context, w world, known map[stepKey][]step) []
 	return steps
 }
 
-// marked returns a world that records the volumes that a host PV represents.
+// marked returns the world with a record of which volumes a host PV represents.
 func (m *Model) marked(w world) world {
 	for n := range w.disks {
 		if w.disks[n] && (len(m.mirrorsOf(w.hostState, leafNames[n])) > 0 || m.second != nil && len(m.second.mirrorsOf(w.hostState, leafNames[n])) > 0) {
@@ -282,7 +284,7 @@ func (s *search) visit(w world, from int, by string) int {
 	return at
 }
 
-// expand makes all moves from a world.
+// expand makes all possible moves from a world.
 func (s *search) expand(at int, steps []step) {
 	m, w := s.model, s.worlds[at]
 	s.steps[at] = steps
@@ -322,11 +324,11 @@ func (s *search) expand(at int, steps []step) {
 	}
 }
 
-// ended checks a world without moves.
+// ended checks a world in which no moves are possible.
 func (s *search) ended(at int, told []string) {
 	m, w := s.model, s.worlds[at]
 	if m.unused(w, claimUIDs[:]...) == "" {
-		return // no UID is left for a leaf claim
+		return // the model has run out of UIDs for leaf claims
 	}
 	unsettled := m.unsettled(w)
 	if m.second != nil {
@@ -339,7 +341,7 @@ func (s *search) ended(at int, told []string) {
 	}
 	for _, reason := range told {
 		if strings.HasPrefix(reason, "error") {
-			s.find(at, "nothing moves, but for an "+reason, "")
+			s.find(at, "nothing moves, except for an "+reason, "")
 		}
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 var (
 	disruptions = flag.Uint("disruptions", 3, "maximum number of disruptions on the path to a world")
-	fewer       = flag.Uint("fewer", 2, "maximum number of disruptions in the checks of two claims, wake-ups, ends, and users' requests")
+	fewer       = flag.Uint("fewer", 2, "maximum number of disruptions in the checks of two claims, of wake-ups, of the order of moves, and of users' requests")
 	cloned      = flag.Uint("cloned", 2, "maximum number of disruptions in the check of claims with a data source")
-	adopted     = flag.Uint("adopted", 2, "maximum number of disruptions in the check of existing volumes of the member")
+	adopted     = flag.Uint("adopted", 2, "maximum number of disruptions in the check of a member's existing volume")
 	imported    = flag.Uint("imported", 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
 	restores    = flag.Uint("restores", 4, "maximum number of disruptions in the check of restores")
 	spread      = flag.Uint("spread", 2, "maximum number of disruptions in the check of two members")
@@ -26,13 +26,13 @@ var (
 )
 
 // TestMain makes the garbage collector run less often, because visited worlds stay in memory and
-// there is little garbage.
+// little garbage accumulates.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(300)
 	os.Exit(m.Run())
 }
 
-// check visits all worlds within some bounds, and reports a summary and the findings.
+// check visits all worlds within the bounds. It logs a summary and fails for each finding.
 func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) error) Result {
 	t.Helper()
 	begun := time.Now()
@@ -49,14 +49,14 @@ func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) 
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}
-	// Without moves, the model cannot find anything.
+	// A model in which a controller never acts cannot find its defects.
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv", "host_volume"} {
 		if r.ByController[step] == 0 {
-			t.Errorf("%s took no step", step)
+			t.Errorf("%s never took a step", step)
 		}
 	}
 	if r.Ends == 0 {
-		t.Error("every world has a move")
+		t.Error("no world is without moves")
 	}
 	return r
 }
@@ -65,18 +65,19 @@ func TestCheck(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*disruptions), Names: 1}, cycles)
 }
 
-// TestRestores has more disruptions of fewer kinds: both the member and the host lose the record of
-// a volume.
+// TestRestores checks paths with more disruptions of fewer kinds, on which both the member and the
+// host lose the record of a volume.
 func TestRestores(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*restores), Names: 1, Restores: true}, cycles)
 }
 
-// TestTwoNames has a second claim with another name, which may get the volume of the first.
+// TestTwoNames checks worlds with a second claim with another name, which may get the first claim's
+// volume.
 func TestTwoNames(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true}, cycles)
 }
 
-// TestWakeups checks that an event enqueues each step.
+// TestWakeups checks that each step has an event that enqueues it.
 func TestWakeups(t *testing.T) {
 	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true}, wakeups)
 	t.Logf("the controllers received the events of %d moves", r.Events)
@@ -94,38 +95,41 @@ func TestConfluence(t *testing.T) {
 	}
 }
 
-// TestPromises has a class in promise mode, and a Pod for which the disk is provisioned.
+// TestPromises checks worlds with a class in promise mode, and a Pod for which the disk is
+// provisioned.
 func TestPromises(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true}, cycles, wakeups)
 }
 
-// TestMembers has a second member, in which a claim may also be placed.
+// TestMembers checks worlds with a second member, in which the claim may also be placed.
 func TestMembers(t *testing.T) {
 	r := check(t, Bounds{Disruptions: uint8(*spread), Names: 1, Members: true}, cycles)
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv"} {
 		if r.ByController[step+ofSecond] == 0 {
-			t.Errorf("%s%s took no step", step, ofSecond)
+			t.Errorf("%s%s never took a step", step, ofSecond)
 		}
 	}
 }
 
-// TestClones has a second claim that is created from the first, which may be re-created.
+// TestClones checks worlds with a second claim that is cloned from the first, which may be
+// re-created.
 func TestClones(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true}, cycles, wakeups)
 }
 
-// TestAdopting has an existing volume of the member, and admins who create host PVs for it.
+// TestAdopting checks worlds in which the member has an existing volume and admins create host PVs
+// for it.
 func TestAdopting(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*adopted), Names: 1, Adopts: true}, cycles, wakeups)
 }
 
-// TestImports begins with an existing volume of the member, an admin's host PV for it, and a claim
-// that gets no other volume.
+// TestImports checks worlds that begin with a member's existing volume, an admin's host PV for it,
+// and a claim that can get no other volume.
 func TestImports(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*imported), Names: 1, Imports: true}, cycles, wakeups)
 }
 
-// TestAsking has users who expand claims, and who request earlier volumes by name.
+// TestAsking checks worlds in which users expand claims, and request earlier volumes by name.
 func TestAsking(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true}, cycles, wakeups)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// copyOf is an annotation on leaf PVs with a cloned disk: the UID of the root whose data the disk
-// has.
+// copyOf is an annotation on leaf PVs with a cloned disk. Its value is the UID of the root whose
+// data was copied.
 const copyOf = "model/copy-of"
 
-// clones reports whether a claim is created from the first one.
+// clones reports whether a claim is cloned from the first claim.
 func (m *Model) clones(c int) bool { return c > 0 && m.bounds.Clones }
 
-// newRoot returns a claim as a user creates it.
+// newRoot returns a claim such as a user creates.
 func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 	root := newRoot(claimNames[c], uid)
 	if m.clones(c) {
@@ -30,7 +30,7 @@ func (m *Model) newRoot(c int, uid types.UID) *corev1.PersistentVolumeClaim {
 	return root
 }
 
-// sourceOf returns the data source of a claim in the host.
+// sourceOf returns the data source of a root claim.
 func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement.Source {
 	s := &placement.Source{Claim: m.objects.claim(w.roots[0])}
 	s.Of, _ = datasource.Of(root)
@@ -45,7 +45,8 @@ func (m *Model) sourceOf(w world, root *corev1.PersistentVolumeClaim) *placement
 	return s
 }
 
-// source is the only write of the controller source. A Pod of the claim is nominated immediately.
+// source makes the only write of the controller "source". A Pod that uses the claim is nominated
+// immediately.
 func (ms *moves) source(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
@@ -68,8 +69,9 @@ func (ms *moves) source(c int) {
 	})
 }
 
-// contentFor returns the root whose data the provisioner copies for a leaf claim: the root of the
-// claim that has the source's name at that time. Without a data source, the disk is empty.
+// contentFor returns the UID of the root whose data the provisioner copies for a leaf claim: the
+// root of the leaf claim that has the source's name at that time. Without a data source, it is
+// empty.
 func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data types.UID, ready bool) {
 	if claim.Spec.DataSource == nil {
 		return "", true
@@ -82,8 +84,8 @@ func (m *Model) contentFor(w world, claim *corev1.PersistentVolumeClaim) (data t
 	return origin.UID, true
 }
 
-// otherData reports whether a claim with a data source would get a disk without its source's data:
-// an empty one, or a copy of another claim that has the source's name now.
+// otherData returns why the disk of a claim with a data source is wrong: it is empty, or a copy of
+// another claim that now has the source's name.
 func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *corev1.PersistentVolume) []string {
 	if root.Spec.VolumeName != "" || !datasource.Has(root) {
 		return nil

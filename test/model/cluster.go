@@ -24,20 +24,20 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// errKilled ends a reconcile at its second write.
+// errKilled ends a reconcile at its second write, as if the process had been killed.
 var errKilled = errors.New("the process was killed")
 
-// side is the cluster of a reader or writer.
+// side identifies the cluster of a reader or writer.
 type side int
 
 const (
 	hostSide side = iota
 	memberSide
-	// secondSide is the side of the second member, if it is modelled.
+	// secondSide is the second member, if it is modelled.
 	secondSide
 )
 
-// contents are the objects of a cluster in a state.
+// contents provides the objects of a cluster in a state.
 type contents struct {
 	model *Model
 	side  side
@@ -82,7 +82,7 @@ func (c contents) pvs() []*corev1.PersistentVolume {
 	return found
 }
 
-// objects returns the objects of a kind, by the type of one.
+// objects returns all objects with the same type as like.
 func (c contents) objects(like client.Object) []client.Object {
 	var found []client.Object
 	switch like.(type) {
@@ -116,13 +116,13 @@ func (c contents) objects(like client.Object) []client.Object {
 	return found
 }
 
-// reader reads a cluster from its cache or live. It embeds a cache only for its type, and
+// reader reads a cluster, from the cache or live. It embeds cache.Cache only for the type, and
 // implements Get and List.
 type reader struct {
 	cache.Cache
 	contents
 	live    bool
-	watched *wakes // receives changes; nil for a cache without watchers
+	watched *wakes // feeds the informers; nil for a cache without watchers
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -135,7 +135,8 @@ func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
 }
 
-// copy copies an object. Objects in a cache are shared, but live reads belong to their reader.
+// copy makes a deep copy of an object that was read live. Of a cached object, it makes a shallow
+// copy, because caches share their objects.
 func (r reader) copy(obj, into client.Object) {
 	if r.live {
 		obj = as[client.Object](obj.DeepCopyObject())
@@ -143,7 +144,7 @@ func (r reader) copy(obj, into client.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
 }
 
-// as asserts that a value has a type.
+// as converts a value to a type, and panics if it has another.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {
@@ -168,7 +169,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	case *v1alpha1.ClusterRegistrationList:
 		like = &v1alpha1.ClusterRegistration{}
 	default:
-		return nil // the model has no events or nodes
+		return nil // the model does not contain events or nodes
 	}
 	var found []runtime.Object
 	for _, obj := range r.objects(like) {
@@ -183,7 +184,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return meta.SetList(list, found)
 }
 
-// matches reports whether an object has the index value that a list selects.
+// matches reports whether an object has the index value that a list's options select.
 func (m *Model) matches(s side, obj client.Object, options client.ListOptions) bool {
 	if options.FieldSelector == nil {
 		return true
@@ -221,8 +222,8 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 	return nil
 }
 
-// writer is the part of an API server that Xylem writes to. It executes the first write that
-// changes the world, and rejects all later ones.
+// writer represents the API server for Xylem's writes. It executes the first write that changes the
+// world, and rejects all later ones.
 type writer struct {
 	client.Client
 	reader
@@ -237,7 +238,7 @@ func (w writer) List(ctx context.Context, list client.ObjectList, opts ...client
 	return w.reader.List(ctx, list, opts...)
 }
 
-// Status writes the status of claims, in which Xylem owns only the condition.
+// Status returns a writer for the status of claims, in which Xylem owns only the conditions.
 func (w writer) Status() client.SubResourceWriter { return statusWriter{run: w.run} }
 
 type statusWriter struct {
@@ -262,7 +263,7 @@ func (s statusWriter) Apply(_ context.Context, obj runtime.ApplyConfiguration, _
 	return nil
 }
 
-// slot returns the place of an object in the world, by its name, or nil if it has none.
+// slot returns where the world has the object with that name, or nil if it has no such slot.
 func (w writer) slot(obj client.Object) *id {
 	s := &w.run.world.state
 	switch obj.(type) {
@@ -292,7 +293,7 @@ func (w writer) slot(obj client.Object) *id {
 	return nil
 }
 
-// there returns the cluster's object in a slot, so that it can be changed, or nil.
+// there returns a copy of the object in a slot, or nil.
 func (w writer) there(slot *id, like client.Object) encoded {
 	if _, claim := like.(*corev1.PersistentVolumeClaim); claim {
 		if there := w.model.objects.claim(*slot); there != nil {
@@ -306,7 +307,7 @@ func (w writer) there(slot *id, like client.Object) encoded {
 	return nil
 }
 
-// unrecorded are objects without state in the world.
+// unrecorded reports whether the world does not record an object.
 func unrecorded(obj client.Object) bool {
 	_, lease := obj.(*coordinationv1.Lease)
 	return lease
@@ -338,7 +339,7 @@ func (w writer) Create(_ context.Context, obj client.Object, opts ...client.Crea
 		obj.Status.Phase = corev1.VolumePending
 	}
 	if obj.GetUID() == "" {
-		return errors.New("the model has no UID left")
+		return errors.New("the model has run out of UIDs")
 	}
 	obj.SetCreationTimestamp(w.run.world.now())
 	return w.write("create", slot, nil, as[encoded](obj))
@@ -390,7 +391,7 @@ func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 	return w.write("delete", slot, before, after)
 }
 
-// checked returns the object to write, if it meets the preconditions.
+// checked returns the object to write if it meets the preconditions, and an error otherwise.
 func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) (encoded, error) {
 	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
 	if slot == nil || *slot == 0 {
@@ -398,12 +399,12 @@ func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) 
 	}
 	there := w.there(slot, obj)
 	if ptr.Deref(want.UID, there.GetUID()) != there.GetUID() || ptr.Deref(want.ResourceVersion, there.GetResourceVersion()) != there.GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("it has changed"))
+		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("the object has changed"))
 	}
 	return there, nil
 }
 
-// write writes an object, if this is the first write that changes the world.
+// write writes an object if no earlier write has changed the world.
 func (w writer) write(verb string, slot *id, before, after encoded) error {
 	to := w.model.left(after)
 	if to == *slot {
@@ -418,7 +419,8 @@ func (w writer) write(verb string, slot *id, before, after encoded) error {
 	return nil
 }
 
-// left returns the ID of an object after a write, or 0 if it was deleted and has no finalizers.
+// left returns the ID of an object after a write, or 0 if the object was deleted and has no
+// finalizers.
 func (m *Model) left(obj encoded) id {
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		return 0

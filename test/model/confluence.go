@@ -15,13 +15,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ends are the final worlds that can be reached from a world without another disruption, by their
-// appearance to a user. A final world has no moves.
+// ends are the final worlds that can be reached from a world without another disruption. The keys
+// are what a user observes there. A final world has no moves.
 type ends map[string]int
 
 // confluence checks that the final state does not depend on the order of moves: from each world,
-// all orders of the moves of Kubernetes and Xylem have the same end. races are the allowed
-// differences.
+// all orders of the moves of Kubernetes and Xylem lead to the same end. races lists the permitted
+// exceptions.
 func confluence(_ context.Context, s *search) error {
 	t := s.components()
 	of := make([]ends, t.components+1)
@@ -29,7 +29,7 @@ func confluence(_ context.Context, s *search) error {
 	for at, c := range t.of {
 		members[c] = append(members[c], at)
 	}
-	// Tarjan's algorithm finds a component after all components that are reached from it.
+	// Tarjan's algorithm finds a component only after all components that can be reached from it.
 	for c := 1; c <= t.components; c++ {
 		of[c] = ends{}
 		for _, at := range members[c] {
@@ -52,8 +52,8 @@ func confluence(_ context.Context, s *search) error {
 	return nil
 }
 
-// diverges records that a world has several ends, if it is one of the last such worlds: each of
-// its moves leads to one end. The moves that lead to each end identify the race.
+// diverges records that a world has several ends, if it is the last such world on its path, so that
+// each of its moves leads to only one end. The moves that lead to each end identify the race.
 func (s *search) diverges(at int, of func(int) ends) {
 	by := map[string][]string{}
 	for _, e := range s.next[at] {
@@ -78,7 +78,7 @@ func (s *search) diverges(at int, of func(int) ends) {
 		s.result.Races[why]++
 		return
 	}
-	s.find(at, "the end depends on the order:  "+strings.Join(sides, " | "), strings.Join(words, "\n    "))
+	s.find(at, "the end depends on the order: "+strings.Join(sides, " | "), strings.Join(words, "\n    "))
 }
 
 // move returns the name of a move between two worlds.
@@ -95,7 +95,8 @@ func (s *search) move(at int, e edge) string {
 	return "?"
 }
 
-// histories counts the ends of all orders of one disruption and the other moves.
+// histories counts the different ends of each disruption, over all orders of the disruption and the
+// other moves.
 func (s *search) histories(of func(int) ends) {
 	found := map[string]map[string]int{}
 	for at, w := range s.worlds {
@@ -123,15 +124,14 @@ func (s *search) histories(of func(int) ends) {
 	s.result.Histories = most
 }
 
-// history returns the name of the history that a disruption begins: the disruption, and the
-// classes.
+// history returns a description of a disruption and the classes' policies.
 func (s *search) history(at int, u upset) string {
 	w := s.worlds[at]
 	return fmt.Sprintf("%s; the classes have policies %s and %s", u.name, w.hostPolicy.reclaim(), w.leafPolicy.reclaim())
 }
 
-// settled returns the appearance of a world to a user, without generated names, UIDs, and traces of
-// its history.
+// settled describes what a user observes in a world, without generated names, UIDs, and traces of
+// the world's history.
 func (m *Model) settled(w world) string {
 	var words []string
 	for c, i := range w.roots {
@@ -148,7 +148,7 @@ func (m *Model) settled(w world) string {
 	}
 	for c, i := range w.claims {
 		if claim := m.objects.claim(i); claim != nil {
-			words = append(words, fmt.Sprintf("leaf claim of %s: %s, of a volume %v", claimNames[c], claim.Status.Phase, claim.Spec.VolumeName != ""))
+			words = append(words, fmt.Sprintf("leaf claim of %s: %s, names a volume: %v", claimNames[c], claim.Status.Phase, claim.Spec.VolumeName != ""))
 		}
 	}
 	for n, i := range w.memberState.pvs {
@@ -198,7 +198,7 @@ func (m *Model) settledVolume(w world, pv *corev1.PersistentVolume) string {
 	return strings.Join(words, " ")
 }
 
-// claimant returns the claim to which a PV belongs.
+// claimant describes the claim to which a PV refers.
 func (m *Model) claimant(w world, pv *corev1.PersistentVolume) string {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {

@@ -30,13 +30,13 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// target is the object of a write.
+// target identifies the object of a write.
 type target struct {
 	side       side
 	kind, name string
 }
 
-// written is the first write of a reconcile; zero means none.
+// written describes the first write of a reconcile; the zero value means none.
 type written struct {
 	verb string
 	target
@@ -46,7 +46,7 @@ func (w written) String() string {
 	return fmt.Sprintf("%s %s in the %s, %s", w.verb, w.kind, w.side, w.name)
 }
 
-// run is one reconcile in a world that its first write changes.
+// run is one reconcile in a world. Its first write changes the world.
 type run struct {
 	world      world
 	wrote      written
@@ -55,7 +55,7 @@ type run struct {
 	clock      *stopped
 }
 
-// stopped is a clock that the model moves.
+// stopped is a clock that only the model advances.
 type stopped struct{ now time.Time }
 
 func (s *stopped) Now() time.Time { return s.now }
@@ -68,10 +68,10 @@ func (r *run) tell(reason string) {
 	}
 }
 
-// Eventf records the reason of an event, because it reports something to a user.
+// Eventf records the reason of an event, because an event reports something to a user.
 func (r *run) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) { r.tell(reason) }
 
-// guard is the guard of a world in which the fence is held.
+// guard implements the guard of a manager that holds the fence.
 type guard struct{ state state }
 
 func (guard) Held() error { return nil }
@@ -92,20 +92,21 @@ type request struct{ controller, name string }
 type step struct {
 	request
 	wrote      written
-	to         state // after that
+	to         state // the state after the reconcile
 	violations []string
 	told       []string
-	// again reports whether the controller requeues the request, or has not finished.
+	// again reports whether the controller requeues the request or returned an error.
 	again bool
-	// second reports whether to is the world as the second member sees it.
+	// second reports whether the step is one of the second member's controllers. In "to", the members
+	// are then exchanged.
 	second bool
 }
 
-// stepKey has all inputs of the steps in a world.
+// stepKey contains all inputs of the steps in a world.
 type stepKey struct {
 	seen, live state
 	mirrored   [leaves]bool
-	// the next UIDs of claims, and of host PVs by name
+	// claim and pvs are the next UIDs of a leaf claim, and of each host PV.
 	claim types.UID
 	pvs   [hosts]types.UID
 }
@@ -132,7 +133,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	for n, i := range seen.hostState.pvs {
 		if i != 0 {
 			at(rootpv.Name, hostNames[n])
-			if m.self.ClusterID == here.ClusterID { // it runs only once
+			if m.self.ClusterID == here.ClusterID { // it runs once in the host, not once for each member
 				at(hostvolume.Name, hostNames[n])
 			}
 		}
@@ -145,7 +146,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	return all
 }
 
-// step runs one reconcile in a process that has just started.
+// step runs one reconcile, as in a process that has just started.
 func (m *Model) step(ctx context.Context, w world, q request) step {
 	r := &run{world: w, clock: &stopped{after.Time}}
 	seen := w.seen()
@@ -165,12 +166,12 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	var result reconcile.Result
 	err := recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	if err == nil && r.wrote == (written{}) && result.RequeueAfter > 0 {
-		r.clock.now = r.clock.now.Add(result.RequeueAfter) // if nothing was written
+		r.clock.now = r.clock.now.Add(result.RequeueAfter) // run the reconcile again later, because it wrote nothing
 		err = recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	}
 	switch {
 	case err == nil, errors.Is(err, errKilled):
-	case strings.Contains(err.Error(), "panic"): // as controller-runtime and recovered report it
+	case strings.Contains(err.Error(), "panic"): // controller-runtime and recovered report panics like this
 		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", q.controller, err))
 	default:
 		r.tell("error: " + err.Error())
@@ -178,7 +179,7 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	return step{request: q, wrote: r.wrote, to: r.world.state, violations: r.violations, told: r.told, again: err != nil || result.RequeueAfter > 0}
 }
 
-// key returns the key of a request. Claims have a namespace.
+// key converts the request. Only claims have a namespace.
 func (q request) key() reconcile.Request {
 	key := types.NamespacedName{Name: q.name}
 	if q.controller == rootpvc.Name {
@@ -211,7 +212,7 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 	g := guard{w.state}
 	return &member.Link{
 		Member: m.self, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		Recorder: r, Clock: r.clock, Snapshots: member.NewOptional(), HostSnapshots: route.NewOptional(), // neither is served
+		Recorder: r, Clock: r.clock, Snapshots: member.NewOptional(), HostSnapshots: route.NewOptional(), // neither cluster serves VolumeSnapshots
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
 		MayDestroy: g.MayDestroy,
@@ -221,7 +222,7 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 	}
 }
 
-// addTo adds one of its controllers, without any memory, to a link.
+// addTo adds a controller to a link. The controller has no state in memory.
 func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]proof.Other, error)) error {
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {

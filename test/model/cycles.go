@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// cycles finds the sets of worlds that are reached from one another without a disruption
-// (Tarjan's strongly connected components) and in which Xylem writes. It would write forever.
+// cycles finds sets of worlds that can be reached from one another without a disruption (strongly
+// connected components) and in which Xylem writes. There, Xylem might write forever.
 func cycles(_ context.Context, s *search) error {
 	t := s.components()
 	seen := map[int]bool{}
@@ -21,9 +21,9 @@ func cycles(_ context.Context, s *search) error {
 	return nil
 }
 
-// left reports whether a step of Xylem that is possible repeatedly leaves a cycle of worlds. That
-// is acceptable only for promises, when an admin takes a promise from the member on whose node its
-// Pod is. Then host_volume removes placed-in, and root_pvc places the claim again and labels the
+// left reports whether one of Xylem's own steps leaves a cycle of worlds. Such a cycle is
+// acceptable only for promises, when an admin takes a promise from the member on whose node its Pod
+// runs. host_volume then removes placed-in, and root_pvc places the claim again and labels the
 // promise, in either order.
 func (s *search) left(t *tarjan, component int) bool {
 	if !s.model.bounds.Promises {
@@ -37,7 +37,7 @@ func (s *search) left(t *tarjan, component int) bool {
 	return false
 }
 
-// components returns the components of worlds that are reached from one another.
+// components returns the strongly connected components of the worlds (Tarjan's algorithm).
 func (s *search) components() *tarjan {
 	t := &tarjan{search: s, index: make([]int, len(s.worlds)), low: make([]int, len(s.worlds)), on: make([]bool, len(s.worlds)), of: make([]int, len(s.worlds))}
 	for at := range s.worlds {
@@ -95,7 +95,7 @@ func (t *tarjan) from(start int) {
 	}
 }
 
-// pop removes the component whose root is a world.
+// pop removes the component whose root is a world from the stack.
 func (t *tarjan) pop(root int) {
 	t.components++
 	for {

@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// disruptions are actions of users and admins, and disasters. Each uses up one of the allowed
-// disruptions.
+// disruptions returns the actions of users and admins, and the failures that are possible in a
+// world. Each counts against the world's budget.
 func (m *Model) disruptions(w world) []move {
 	if w.budget == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (ms *moves) users(c int) {
 	}
 }
 
-// askFor requests the volume of an earlier claim by its name.
+// askFor makes the moves of a user who requests an earlier claim's volume by name.
 func (ms *moves) askFor(c int) {
 	m := ms.model
 	for _, i := range ms.from.memberState.pvs {
@@ -91,7 +91,7 @@ func (ms *moves) askFor(c int) {
 		if pv == nil {
 			continue
 		}
-		ms.add("a user creates the claim, with the name of a volume", func(to *world) {
+		ms.add("a user creates the claim, and requests a volume by name", func(to *world) {
 			if uid := m.unused(*to, rootUIDs...); uid != "" {
 				root := newRoot(claimNames[c], uid)
 				root.Spec.VolumeName = pv.Name
@@ -101,7 +101,7 @@ func (ms *moves) askFor(c int) {
 	}
 }
 
-// pods are the disruptions of a user who creates and deletes Pods.
+// pods makes the moves of a user who creates and deletes Pods.
 func (ms *moves) pods() {
 	m := ms.model
 	switch pod := m.objects.pod(ms.from.pod); {
@@ -163,7 +163,7 @@ func (ms *moves) memberAdmin() {
 		ms.add("the member's admin deletes the leaf PV", func(to *world) {
 			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
 		})
-		ms.add("the leaf PV is re-created under its name", func(to *world) {
+		ms.add("the leaf PV is re-created with the same name", func(to *world) {
 			if uid := m.unused(*to, volumeUIDs("l", leafNames[n])...); uid != "" {
 				to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.UID = uid })
 			}
@@ -207,7 +207,7 @@ func (ms *moves) restores() {
 	}
 }
 
-// restored makes the member's objects older than the restore, and fills all caches again.
+// restored makes the member's objects older than the restore, and makes all caches current.
 func (ms *moves) restored(to *world) {
 	m := ms.model
 	for c, i := range to.claims {

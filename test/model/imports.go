@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// handMade is the name of a leaf PV that existed in the member before Xylem.
+	// handMade is the name of a leaf PV that already existed in the member.
 	handMade = "disk"
-	// theirs is the UID of a foreign claim in the member.
+	// theirs is the UID of the member's own claim, which is not Xylem's.
 	theirs = types.UID("theirs")
 )
 
-// Indexes of the objects of imports in a world: the leaf PV, the host PV with its name, and a
-// second host PV for it.
+// The indexes of the objects for imports: the leaf PV, the host PV with the same name, and a second
+// host PV for the same leaf PV.
 const (
 	handMadeLeaf = leaves - 1
 	firstImport  = leaves - 1
 	secondImport = 2*leaves - 1
 )
 
-// The worlds begin with an existing volume of the member, and a claim that requests it in each
-// possible way.
+// beginImports visits the first worlds. Each has a member's existing volume, and a claim that
+// requests it in one of the possible ways.
 func (s *search) beginImports(w world) {
 	m := s.model
 	w.before, w.disks[handMadeLeaf] = true, true
@@ -49,15 +49,15 @@ func (s *search) beginImports(w world) {
 				}
 				host.UID = hostUIDs[firstImport][0]
 				to.hostState.pvs[firstImport], to.roots[0] = m.objects.keep(host), m.objects.keep(root)
-				s.visit(to, -1, fmt.Sprintf("an existing volume of the member with policy %s (consent: %v), a host PV for it with policy %s, and a claim that requests it %s",
+				s.visit(to, -1, fmt.Sprintf("a member's existing volume with policy %s (consent: %v), a host PV for it with policy %s, and a claim that requests it %s",
 					w.leafPolicy.reclaim(), consent, policy, asks))
 			}
 		}
 	}
 }
 
-// newHandMade returns a leaf PV that existed in the member before. Its provisioner destroys the
-// disk if it is released with policy Delete.
+// newHandMade returns a leaf PV that already existed in the member. If the PV is released with
+// policy Delete, the provisioner destroys the disk.
 func newHandMade(policy corev1.PersistentVolumeReclaimPolicy, consent bool) *corev1.PersistentVolume {
 	pv := newLeafVolume(newRoot("before", "before"), volumeUIDs("l", handMade)[0], policy)
 	pv.Name, pv.Spec.ClaimRef, pv.Status.Phase = handMade, nil, corev1.VolumeAvailable
@@ -68,7 +68,7 @@ func newHandMade(policy corev1.PersistentVolumeReclaimPolicy, consent bool) *cor
 	return pv
 }
 
-// newImport returns the PV that an admin of the host creates for it.
+// newImport returns the host PV that an admin creates for the existing leaf PV.
 func newImport(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	leaf := newHandMade(policy, false)
 	mirrored := hostpv.Mirror(leaf, newRoot(claimNames[0], ""), policy, here)
@@ -84,19 +84,19 @@ func newImport(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1
 	}
 }
 
-// ownClaim returns the member's own claim.
+// ownClaim returns the member's own claim, bound to the existing leaf PV.
 func ownClaim() *corev1.PersistentVolumeClaim {
 	claim := newRoot("theirs", theirs)
 	claim.Namespace, claim.Spec.VolumeName, claim.Status.Phase = "theirs", handMade, corev1.ClaimBound
 	return claim
 }
 
-// takenInMember reports whether that claim has a leaf PV.
+// takenInMember reports whether a leaf PV is bound to the member's own claim.
 func takenInMember(leaf *corev1.PersistentVolume) bool {
 	return leaf != nil && leaf.Spec.ClaimRef != nil && leaf.Spec.ClaimRef.UID == theirs && leaf.Status.Phase == corev1.VolumeBound
 }
 
-// imports are the actions of admins and users that involve the existing volume.
+// imports makes the moves of admins and users that involve the existing volume.
 func (ms *moves) imports() {
 	m := ms.model
 	for _, n := range []int{firstImport, secondImport} {
@@ -133,13 +133,13 @@ func (ms *moves) imports() {
 			pv.Spec.ClaimRef, pv.Status.Phase = reference(ownClaim()), corev1.VolumeBound
 		})
 	case takenInMember(leaf):
-		edit("that claim is deleted", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
+		edit("the member's own claim is deleted", func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased })
 	}
 }
 
-// handMadeWritten returns why a write to the member's existing leaf PV is wrong, or "". The
-// member's admin must have consented, now or before a leaf claim got the volume, and no foreign
-// claim may use it (I4, I8).
+// handMadeWritten returns why a write to the member's existing leaf PV is wrong. The member's admin
+// must consent now or, if a leaf claim already has the volume, must have consented before, and the
+// member's own claim must not use the volume (I4, I8).
 func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if !w.before || was.Name != handMade {
 		return nil
@@ -149,14 +149,14 @@ func (m *Model) handMadeWritten(w world, was, is *corev1.PersistentVolume) []str
 	case was.Labels[v1alpha1.LabelHost] != here.HostID && !hostpv.HeldBy(was, m.objects.claim(w.claims[0])):
 		return []string{"I8: Xylem writes to a volume without the consent of the member's admin"}
 	case takenInMember(was):
-		return []string{"I4: Xylem writes to a volume of the member's own claim"}
+		return []string{"I4: Xylem writes to a volume that the member's own claim uses"}
 	case !stamped && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return []string{"I2: Xylem takes an existing volume of the member without setting it to Retain"}
+		return []string{"I2: Xylem adopts a member's existing volume without setting it to Retain"}
 	}
 	return nil
 }
 
-// importWritten returns why a write to a host PV that an admin created is wrong, or "".
+// importWritten returns why a write to a host PV that an admin created is wrong.
 func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []string {
 	if _, asks := hostpv.ImportOfIn(was, here.ClusterID); !asks || !hostpv.Imported(is) {
 		return nil
@@ -165,34 +165,35 @@ func (m *Model) importWritten(w world, was, is *corev1.PersistentVolume) []strin
 	leaf := m.leafNamed(w, name)
 	switch {
 	case !ours || leaf == nil || leaf.UID != uid:
-		return []string{"I8: a host PV is recorded for a volume that does not exist"}
+		return []string{"I8: a host PV adopts a volume that does not exist"}
 	case leaf.Labels[v1alpha1.LabelHost] != here.HostID:
-		return []string{"I8: a host PV is recorded without the consent of the member's admin"}
+		return []string{"I8: a host PV adopts a volume without the consent of the member's admin"}
 	case takenInMember(leaf):
-		return []string{"I4: a host PV is recorded for a volume of the member's own claim"}
+		return []string{"I4: a host PV adopts a volume that the member's own claim uses"}
 	case len(m.mirrorsOf(w.hostState, name)) > 1:
-		return []string{"I3: a second host PV is recorded for a volume"}
+		return []string{"I3: a second host PV adopts a volume"}
 	case hostpv.MemberPolicy(leaf) == corev1.PersistentVolumeReclaimRetain && is.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return []string{"I2: a host PV with policy Delete is recorded for a volume that its member retains"}
+		return []string{"I2: a host PV with policy Delete adopts a volume that its member retains"}
 	}
 	return nil
 }
 
-// unsettledImport returns why a host PV that an admin created should not wait, or "".
+// unsettledImport returns what is wrong with a host PV that an admin created, in a world without
+// moves.
 func (m *Model) unsettledImport(w world, pv *corev1.PersistentVolume) []string {
-	if name, asks := hostpv.ImportOfIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports a missing one
+	if name, asks := hostpv.ImportOfIn(pv, here.ClusterID); asks && pv.DeletionTimestamp == nil && m.leafNamed(w, name) != nil { // leaf_pv reports a missing leaf PV
 		return []string{"a host PV waits for volume " + name}
 	}
 	if _, name, uid, ours := hostpv.LeafOf(pv); ours && hostpv.Imported(pv) && pv.DeletionTimestamp == nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
 		leaf := m.leafNamed(w, name)
-		if leaf != nil && leaf.UID == uid && stampOf(leaf) == "" { // a missing one is reported on the claim that is bound to it
-			return []string{"a host PV is recorded for a volume that has no stamp"}
+		if leaf != nil && leaf.UID == uid && stampOf(leaf) == "" { // the bound claim reports a missing leaf PV
+			return []string{"a host PV has adopted a volume that has no stamp"}
 		}
 	}
 	return nil
 }
 
-// stampedForClaim reports whether a leaf PV has the stamp of a claim, rather than of a host PV.
+// stampedForClaim reports whether a leaf PV is stamped for a claim, rather than for a host PV.
 func stampedForClaim(leaf client.Object) bool {
 	origin, stamped := mirror.OriginIn(here.HostID, leaf)
 	return stamped && origin.Root.Namespace != ""

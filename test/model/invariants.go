@@ -35,7 +35,7 @@ func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	return found
 }
 
-// rootOf returns the host's claim with a UID, or nil.
+// rootOf returns the root claim with a UID, or nil.
 func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 	for _, i := range w.roots {
 		if root := m.objects.claim(i); root != nil && root.UID == uid {
@@ -45,7 +45,7 @@ func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// rootReferredBy returns the claim to which a host PV refers, or nil if it was deleted.
+// rootReferredBy returns the root claim to which a host PV refers, or nil if the claim was deleted.
 func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	if pv.Spec.ClaimRef == nil {
 		return nil
@@ -53,7 +53,7 @@ func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.Per
 	return m.rootOf(w, pv.Spec.ClaimRef.UID)
 }
 
-// violations returns the invariants that a write violates, given the world before it.
+// violations returns the invariants that a write violates. w is the world before the write.
 func (m *Model) violations(w world, s side, before, after encoded) []string {
 	switch after := after.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -72,7 +72,7 @@ func (m *Model) violations(w world, s side, before, after encoded) []string {
 	return nil
 }
 
-// rootWritten checks that a claim is not placed in one member while only another has its leaf
+// rootWritten checks that a claim is not placed in one member while only the other has its leaf
 // claim.
 func (m *Model) rootWritten(w world, was, is *corev1.PersistentVolumeClaim) []string {
 	if was == nil || was.Annotations[v1alpha1.AnnotationPlacedIn] != "" || is.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
@@ -81,7 +81,7 @@ func (m *Model) rootWritten(w world, was, is *corev1.PersistentVolumeClaim) []st
 	for c, i := range w.second.claims {
 		if leaf := m.objects.claim(i); leaf != nil && w.claims[c] == 0 {
 			if origin, _ := mirror.OriginIn(here.HostID, leaf); origin.UID == is.UID {
-				return []string{"I3: a claim is placed in a member while another one has its leaf claim"}
+				return []string{"I3: a claim is placed in a member while another member has its leaf claim"}
 			}
 		}
 	}
@@ -127,15 +127,14 @@ func (m *Model) leafVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 	return m.destroyed(w, slices.Index(leafNames[:], is.Name), nil)
 }
 
-// releasing reports whether a promise whose disk is released with its last Pod is marked as being
-// released.
+// releasing reports whether a promise with release WhenUnused is marked as releasing.
 func (m *Model) releasing(w world) bool {
 	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.Releasing(pv) })
 }
 
-// releasedInUse returns why the disk of a promise must not be released with its last Pod: I2 (c).
-// Once its leaf PV has policy Delete, a new Pod waits for a new disk, and its leaf claim is
-// deleted.
+// releasedInUse returns why the disk of a promise with release WhenUnused must not be released (I2
+// (c)). Pods count only until the leaf PV has policy Delete. After that, a new Pod waits for a new
+// disk, and Xylem deletes the leaf claim.
 func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1.PersistentVolumeClaim) []string {
 	switch {
 	case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
@@ -148,7 +147,7 @@ func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1
 	return nil
 }
 
-// podUses reports whether a Pod exists that has not ended.
+// podUses reports whether the Pod exists and has not ended.
 func (m *Model) podUses(w world) bool {
 	pod := m.objects.pod(w.pod)
 	return pod != nil && !podstatus.Finished(pod)
@@ -165,16 +164,16 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 		_, stamped := mirror.OriginIn(here.HostID, leaf)
 		switch {
 		case stamped || w.mirrored[n]:
-			return []string{"I2: destroyed although it was mirrored, and the host has no PV for it"}
+			return []string{"I2: destroyed although it was mirrored and the host has no PV for it"}
 		case by == nil:
-			return []string{"I2: destroyed without a host PV"}
+			return []string{"I2: destroyed without a host PV as evidence"}
 		}
 		return nil
 	}
 	var found []string
 	for _, host := range hosts {
 		if _, asks := hostpv.ImportOfIn(host, here.ClusterID); asks && len(hosts) > 1 {
-			continue // another host PV represents the volume, and this one was rejected
+			continue // another host PV represents the volume, and Xylem rejected this one
 		}
 		_, _, uid, _ := hostpv.LeafOf(host)
 		switch ref := host.Spec.ClaimRef; {
@@ -191,7 +190,7 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 		case by == nil && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] != string(corev1.PersistentVolumeReclaimDelete):
 			found = append(found, "I2: destroyed although the member had policy Retain")
 		case uid != leaf.UID:
-			found = append(found, "I2: a leaf PV is destroyed that is not the mirrored one")
+			found = append(found, "I2: destroyed although the leaf PV is not the mirrored one")
 		}
 	}
 	return found
@@ -215,7 +214,7 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 	_, name, uid, _ := hostpv.LeafOf(was)
 	leaf := m.leafNamed(w, name)
 	if goes && leaf != nil && leaf.UID == uid {
-		found = append(found, "I1: the host PV is deleted before its leaf PV")
+		found = append(found, "I1: a host PV is deleted before its leaf PV")
 	}
 	if root := m.rootReferredBy(w, was); root != nil && root.Spec.VolumeName == was.Name && was.Status.Phase == corev1.VolumeBound {
 		found = append(found, "I2: the host PV of a bound claim is released")
@@ -226,10 +225,10 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string {
 	root, ref := m.rootReferredBy(w, made), made.Spec.ClaimRef
 	if root == nil {
-		return nil // the PV controller releases it
+		return nil // the PV controller releases such a PV
 	}
 	if root.Annotations[v1alpha1.AnnotationPlacedIn] == m.other.ClusterID {
-		return []string{"I3: mirrored although the claim is placed elsewhere"}
+		return []string{"I3: a volume is mirrored although the claim is placed elsewhere"}
 	}
 	if found := m.otherData(w, root, made); found != nil {
 		return found
@@ -242,8 +241,8 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	return nil
 }
 
-// misled returns why the report of a step is wrong: a volume that its claim may still get must not
-// be reported as surplus, because an admin would delete it (F5).
+// misled returns why the report of a step is wrong: it must not report a volume as surplus that its
+// claim may still get, because an admin would delete such a volume (F5).
 func (m *Model) misled(w world, s step) []string {
 	if !slices.Contains(s.told, v1alpha1.ReasonSurplusVolume) || w.lagging != none {
 		return nil
@@ -262,11 +261,12 @@ func (m *Model) misled(w world, s step) []string {
 	return nil
 }
 
-// shared reports whether two controllers may write to a target, so that the resourceVersion decides.
+// shared reports whether several controllers may write to a target, so that the resourceVersion
+// decides which write wins.
 //
-// This applies to a promise without a disk: root_pvc writes the member's labels, leaf_pv the record
-// of the disk, and root_pv its end. A disk that is provisioned when no Pod needs it any longer is
-// recorded, or stays as an orphan.
+// This applies to a promise without a disk: root_pvc writes the member's labels, leaf_pv records
+// the disk, and root_pv ends the promise. A disk that is provisioned when no Pod needs it any
+// longer is recorded, or is kept as an orphan.
 func (m *Model) shared(w world, t target) bool {
 	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
 		pv := m.objects.pv(i)
@@ -296,7 +296,7 @@ func (m *Model) unsettled(w world) []string {
 		root, claim := m.objects.claim(w.roots[c]), m.objects.claim(w.claims[c])
 		if claim != nil {
 			if origin, _ := mirror.OriginIn(here.HostID, claim); root == nil || origin.UID != root.UID {
-				found = append(found, "a leaf claim stays although its claim was deleted")
+				found = append(found, "a leaf claim is left although its root claim was deleted")
 			}
 		}
 		if root != nil {
@@ -306,7 +306,7 @@ func (m *Model) unsettled(w world) []string {
 	return found
 }
 
-// inUse reports whether a host PV represents a leaf PV, and has not ended.
+// inUse reports whether a host PV represents a leaf PV, and has not been abandoned or released.
 func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 	return slices.ContainsFunc(m.mirrorsOf(w.hostState, leaf.Name), func(host *corev1.PersistentVolume) bool {
 		_, _, uid, _ := hostpv.LeafOf(host)
@@ -332,11 +332,11 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 	case gone && pv.DeletionTimestamp != nil && held:
 		return []string{fmt.Sprintf("a host PV is Terminating (%s, %s)", pv.Status.Phase, policy)}
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && same && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(policy):
-		return []string{"the disk of a host PV that was released with policy Delete stays"}
+		return []string{"a host PV was released with policy Delete, and its disk is not destroyed"}
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && !same:
-		return []string{"a host PV that was released with policy Delete stays although its leaf PV was deleted or replaced"}
+		return []string{"a host PV was released with policy Delete, and is left although its leaf PV was deleted or replaced"}
 	case gone && policy == corev1.PersistentVolumeReclaimRecycle:
-		return []string{"a host PV stays with policy Recycle"}
+		return []string{"a host PV keeps policy Recycle"}
 	case pv.Spec.ClaimRef == nil && pv.DeletionTimestamp != nil && held:
 		return []string{"a free host PV is Terminating"}
 	}
@@ -352,13 +352,13 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	switch root.Spec.VolumeName {
 	case "":
 		if promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))]); promise != nil && promise.DeletionTimestamp != nil {
-			return nil // promise reports it
+			return nil // the controller promise reports the problem
 		}
 		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
-			return nil // no Pod needs it
+			return nil // no Pod needs the claim
 		}
 		if m.clones(c) && m.sourceOf(w, root).Locate(root).Refusal != nil {
-			return nil // host_claim reports it
+			return nil // host_claim reports the problem
 		}
 		return []string{"a claim is Pending"}
 	case elsewhereNames[c]:
@@ -372,20 +372,20 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		pod := m.objects.pod(w.pod)
 		switch {
 		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == m.self.NodeName:
-			return []string{"a Pod waits for the disk of its promise"}
+			return []string{"a Pod waits for its promise's disk"}
 		case claim != nil:
-			return []string{"a leaf claim of a promise stays although no Pod needs it"}
+			return []string{"a promise's leaf claim is left although no Pod needs it"}
 		}
 		return nil
 	}
 	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
-		return []string{"the disk of a promise stays although no Pod uses it"}
+		return []string{"a promise's disk is left although no Pod uses it"}
 	}
 	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && (leaf == nil && (root.Status.Phase == corev1.ClaimPending || root.Annotations[v1alpha1.AnnotationPlacedIn] == "") || leaf != nil && !stampedForClaim(leaf)) {
-		return nil // it requests a volume that was deleted or never mirrored: the host's PV controller reports that
+		return nil // the claim requests a volume that was deleted or never mirrored: the host's PV controller reports that
 	}
 	if root.Status.Phase == corev1.ClaimPending && host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && host.Spec.ClaimRef.UID != root.UID {
-		return nil // it requests a volume that another claim has or had: the host's PV controller reports that (FailedBinding)
+		return nil // the claim requests a volume that another claim has or had: the host's PV controller reports that (FailedBinding)
 	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not match"}
@@ -397,7 +397,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	}
 	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
 		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != m.self.ClusterID {
-		return []string{"a bound claim has no complete volume in the member"}
+		return []string{"a bound claim lacks a complete volume in the member"}
 	}
 	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]
 	if has.Cmp(wants) < 0 && leaf.DeletionTimestamp == nil && host.DeletionTimestamp == nil {
@@ -406,12 +406,12 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	return nil
 }
 
-// unsettledElsewhere does the same for a claim that has a volume in the other member, and may have
-// a leaf claim here.
+// unsettledElsewhere returns what is wrong with a claim that has a volume in the other member. leaf
+// reports whether it has a leaf claim here.
 func (m *Model) unsettledElsewhere(root *corev1.PersistentVolumeClaim, leaf bool) []string {
 	switch {
 	case leaf:
-		return []string{"a leaf claim stays although its claim has a volume elsewhere"}
+		return []string{"a leaf claim is left although its root claim has a volume elsewhere"}
 	case root.Annotations[v1alpha1.AnnotationPlacedIn] == m.self.ClusterID:
 		return []string{"a claim is placed here although it has a volume elsewhere"}
 	}

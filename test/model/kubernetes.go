@@ -33,8 +33,8 @@ func (ms *moves) add(name string, change func(*world)) {
 	}
 }
 
-// kubernetes are the moves of the controllers of both clusters, the provisioner, the scheduler, and
-// the other member. Each of them happens eventually.
+// kubernetes returns the moves of the controllers of both clusters, the provisioner, the scheduler,
+// and the other member. If a move stays possible, it happens eventually.
 func (m *Model) kubernetes(w world) []move {
 	ms := &moves{model: m, from: w}
 	for c := range claimNames {
@@ -65,7 +65,7 @@ func (m *Model) kubernetes(w world) []move {
 	return ms.made
 }
 
-// inMember are the moves of the member's controllers.
+// inMember makes the moves of the member's controllers.
 func (ms *moves) inMember() {
 	for c := range claimNames {
 		ms.bindClaim(memberSide, c)
@@ -79,7 +79,7 @@ func (ms *moves) inMember() {
 	ms.finish(memberSide)
 }
 
-// claimsAt and pvsAt return the location of a side's objects in a world.
+// claimsAt and pvsAt return the part of a world that contains a side's objects.
 func claimsAt(w *world, s side) []id {
 	if s == hostSide {
 		return w.roots[:]
@@ -96,7 +96,7 @@ func pvsAt(w *world, s side) []id {
 
 func (s side) String() string { return [...]string{"host", "member", "second member"}[s] }
 
-// bindClaim is the PV controller's next write for the claim
+// bindClaim makes the PV controller's next write for a claim
 // (kubernetes/pkg/controller/volume/persistentvolume: syncClaim).
 func (ms *moves) bindClaim(s side, c int) { //nolint:gocyclo // as the PV controller decides
 	m, w := ms.model, ms.from
@@ -126,7 +126,7 @@ func (ms *moves) bindClaim(s side, c int) { //nolint:gocyclo // as the PV contro
 	}
 }
 
-// bind binds a claim and a PV: first the PV, then the claim.
+// bind binds first the PV to the claim, and then the claim to the PV.
 func (ms *moves) bind(s side, c, n int) {
 	m := ms.model
 	ms.add(s.String()+": the PV controller binds the PV", func(to *world) {
@@ -136,7 +136,7 @@ func (ms *moves) bind(s side, c, n int) {
 				pv.Spec.ClaimRef = reference(claim)
 				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volumehelpers.AnnBoundByController, "yes")
 				if m.bounds.Writes {
-					return // its status is another write
+					return // the status is a separate write
 				}
 			}
 			pv.Status.Phase = corev1.VolumeBound
@@ -152,7 +152,7 @@ func (ms *moves) bind(s side, c, n int) {
 			claim.Spec.VolumeName = pv.Name
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volumehelpers.AnnBindCompleted, "yes")
 			if m.bounds.Writes && !bound {
-				return // its status is another write
+				return // the status is a separate write
 			}
 			claim.Status.Phase = corev1.ClaimBound
 		})
@@ -165,7 +165,7 @@ func (ms *moves) lose(s side, c int) {
 	})
 }
 
-// syncVolume is the PV controller's next write for a PV (syncVolume).
+// syncVolume makes the PV controller's next write for a PV (syncVolume).
 func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV controller decides
 	m, w := ms.model, ms.from
 	pv := m.objects.pv(pvsAt(&w, s)[n])
@@ -178,7 +178,7 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 	phase := func(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase }
 	}
-	var claim *corev1.PersistentVolumeClaim // to which the PV refers
+	var claim *corev1.PersistentVolumeClaim // the claim to which the PV refers
 	if ref := pv.Spec.ClaimRef; ref != nil {
 		if c := slices.Index(claimNames[:], ref.Name); c >= 0 {
 			claim = m.objects.claim(claimsAt(&w, s)[c])
@@ -197,7 +197,7 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 		}
 	case claim.Spec.VolumeName == "":
 	case claim.Spec.VolumeName == pv.Name:
-		to("finds the PV bound", phase(corev1.VolumeBound))
+		to("sets the PV to Bound", phase(corev1.VolumeBound))
 	case pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && metav1.HasAnnotation(pv.ObjectMeta, volumehelpers.AnnDynamicallyProvisioned):
 		if !ended {
 			to("releases the PV of a claim that has another PV", phase(corev1.VolumeReleased))
@@ -216,7 +216,7 @@ func (ms *moves) syncVolume(s side, n int) { //nolint:gocyclo // as the PV contr
 	}
 }
 
-// reclaim is the provisioner's move for a Released PV.
+// reclaim makes the provisioner's move for a Released PV.
 func (ms *moves) reclaim(n int) {
 	pv := ms.model.objects.pv(ms.from.memberState.pvs[n])
 	if pv != nil && pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
@@ -224,8 +224,8 @@ func (ms *moves) reclaim(n int) {
 	}
 }
 
-// resize is the next write of the member's resizer for a leaf claim that requests more capacity:
-// first the PV.
+// resize makes the write of the member's resizer for a leaf claim that requests more capacity: it
+// expands the PV.
 func (ms *moves) resize(c int) {
 	m := ms.model
 	claim := m.objects.claim(ms.from.claims[c])
@@ -243,7 +243,7 @@ func (ms *moves) resize(c int) {
 	}
 }
 
-// promise is the one write of the controller promise.
+// promise makes the only write of the controller "promise".
 func (ms *moves) promise() {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[0])
@@ -264,7 +264,8 @@ func (ms *moves) promise() {
 	})
 }
 
-// runPod binds a Pod to the member's node once its claim is bound, and removes a deleted Pod.
+// runPod makes the moves that bind a Pod to the member's node once its claim is bound, and that
+// remove a deleted Pod.
 func (ms *moves) runPod() {
 	m := ms.model
 	pod, root := m.objects.pod(ms.from.pod), m.objects.claim(ms.from.roots[0])
@@ -301,7 +302,8 @@ func (ms *moves) finish(s side) {
 	}
 }
 
-// provision creates the volume of a leaf claim. A repeated call returns the existing disk.
+// provision makes the provisioner's move that creates a leaf claim's volume. A repeated call
+// returns the existing disk.
 func (ms *moves) provision(c int) {
 	m := ms.model
 	claim := m.objects.claim(ms.from.claims[c])
@@ -334,8 +336,8 @@ func (ms *moves) provision(c int) {
 	})
 }
 
-// schedule makes the scheduler select the member's node for a claim without a volume, or a free
-// volume for the claim.
+// schedule makes the moves by which the scheduler selects a member's node for a claim without a
+// volume, or a free volume for the claim.
 func (ms *moves) schedule(c int) {
 	m := ms.model
 	if ms.from.mode != mirrors {
@@ -379,7 +381,8 @@ func (m *Model) selectNode(to *world, c int, node string) {
 	})
 }
 
-// otherMember treats a claim that is, or was, requested in the other member as this member would.
+// otherMember makes the other member's moves for a claim whose selected node is, or was, in that
+// member.
 func (ms *moves) otherMember(c int) {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[c])
@@ -405,7 +408,7 @@ func (ms *moves) otherMember(c int) {
 	}
 }
 
-// fulfillThere places the claim for a Pod in the other member, and records a disk on the promise.
+// fulfillThere places a promise's claim in the other member, and records a disk on the promise.
 func (m *Model) fulfillThere(to *world, n int) {
 	pv := m.objects.pv(to.hostState.pvs[n])
 	leaf := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "there"}}, "l-there", corev1.PersistentVolumeReclaimDelete)
@@ -419,15 +422,15 @@ func (m *Model) fulfillThere(to *world, n int) {
 	}
 }
 
-// isThere reports whether a PV of the host represents a volume of the other member.
+// isThere reports whether a host PV represents a volume in the other member.
 func (m *Model) isThere(pv *corev1.PersistentVolume) bool {
 	return pv != nil && pv.Labels[v1alpha1.LabelClusterID] == m.other.ClusterID
 }
 
-// endThere is the other member's step for a promise without a claim.
+// endThere makes the other member's move for a promise whose claim was deleted.
 func (ms *moves) endThere(n int) {
 	if ms.model.second != nil {
-		return // it has its own controllers
+		return // the second member has its own controllers
 	}
 	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); ms.model.isThere(pv) && hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		ms.add("the other member destroys the disk of the promise", func(to *world) { to.hostState.pvs[n] = 0 })

@@ -9,8 +9,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// idle is a request that is not enqueued in a world. On some path there, it was reconciled when
-// it had nothing to do except to report said, and nothing has enqueued it since.
+// idle is a request that is not enqueued in a world. On some path to the world, it was reconciled
+// when it had nothing to do except to report said, and nothing has enqueued it since.
 type idle struct {
 	at int
 	request
@@ -20,14 +20,13 @@ type idle struct {
 // reasons is a set of reported reasons.
 type reasons uint64
 
-// lost searches for requests with a step or a report that nothing enqueues: on some path to a
-// world, the request was reconciled when it had nothing to do, and no later event enqueued it.
-// It is a finding if nothing else moves.
+// lost searches for requests that have a step or a report, but that nothing enqueues: on some path
+// to a world, the request was reconciled when it had nothing to do, and no later event enqueued it.
+// This is a finding if no other move is possible.
 type lost struct {
 	*search
 	wakes *wakes
-	// from has, for each idle request, the previous world with the same request, or its own world
-	// if it was reconciled there.
+	// from contains, for each idle request, the previous world on the path on which it became idle.
 	from  map[idle]int
 	work  []idle
 	known map[string]reasons
@@ -60,7 +59,7 @@ func wakeups(ctx context.Context, s *search) error {
 	return nil
 }
 
-// at returns the step of a request in a world, and whether there is one.
+// at returns the step of a request in a world, and whether the request exists there.
 func (l *lost) at(at int, q request) (step, bool) {
 	for _, step := range l.steps[at] {
 		if step.request == q {
@@ -70,13 +69,13 @@ func (l *lost) at(at int, q request) (step, bool) {
 	return step{}, false
 }
 
-// pending reports whether a step has anything to do, or to report beyond said.
+// pending reports whether a step writes anything, or reports anything beyond said.
 func (l *lost) pending(s step, said reasons) bool {
 	return s.wrote != (written{}) || l.reported(s)&^said != 0
 }
 
-// processed follows the requests that are reconciled in a world to the worlds in which they
-// have more to do.
+// processed assumes that all requests were reconciled in a world, and follows them to the next
+// worlds.
 func (l *lost) processed(at int) {
 	for _, e := range l.next[at] {
 		l.passOn(at, e.to, e)
@@ -86,15 +85,15 @@ func (l *lost) processed(at int) {
 	}
 }
 
-// passOn passes the requests that have nothing to do in a world, or have just done it, to the
-// next one.
+// passOn passes the requests that have nothing to do in a world, or have just done it, on to the
+// next world.
 func (l *lost) passOn(at, to int, by edge) {
 	for _, next := range l.steps[to] {
 		var said reasons
 		if done, there := l.at(at, next.request); there {
 			own := by.ours && by.by == next.request
 			if done.again || done.wrote != (written{}) && !own {
-				continue // enqueued, or not judged yet
+				continue // the request is still enqueued, or its step is still to be done
 			}
 			said = l.reported(done)
 		}
@@ -102,12 +101,12 @@ func (l *lost) passOn(at, to int, by edge) {
 	}
 }
 
-// follow follows an idle request along the moves from its world, as long as it has something to
-// do.
+// follow follows an idle request along all moves from its world, as long as it still has something
+// to do.
 func (l *lost) follow(i idle) {
 	along := func(to int, by edge) {
 		if by.ours && by.by == i.request {
-			return // it was enqueued there
+			return // the move is the request's own step, so it was enqueued
 		}
 		if next, there := l.at(to, i.request); there {
 			l.pass(i.at, to, next, i.said)
@@ -121,8 +120,8 @@ func (l *lost) follow(i idle) {
 	}
 }
 
-// pass passes an idle request on if it has something to do in the next world and no event
-// enqueues it.
+// pass records a request as idle in the next world if it has something to do there, and no event of
+// the move enqueues it.
 func (l *lost) pass(at, to int, next step, said reasons) {
 	i := idle{to, next.request, said}
 	if _, known := l.from[i]; known || !l.pending(next, said) || l.events(at, to)[next.request] {
@@ -136,7 +135,7 @@ func (l *lost) pass(at, to int, next step, said reasons) {
 func (l *lost) events(at, to int) map[request]bool {
 	before, after := l.worlds[at], l.worlds[to]
 	if before.suspended != after.suspended {
-		return everything // a link or the process restarts
+		return everything // a link or the process restarts, which enqueues everything
 	}
 	key := [2]state{before.seen(), after.seen()}
 	if key[0] == key[1] {
@@ -165,14 +164,14 @@ var everything = func() map[request]bool {
 	return all
 }()
 
-// judge checks a world for requests that may be idle in it.
+// judge reports the idle requests of a world in which no other move is possible.
 func (l *lost) judge(at int, left []idle) {
 	if len(left) == 0 || slices.ContainsFunc(l.next[at], func(e edge) bool { return !e.ours }) {
 		return
 	}
 	for _, step := range l.steps[at] {
 		if step.wrote != (written{}) && !slices.ContainsFunc(left, func(i idle) bool { return i.request == step.request }) {
-			return // the world has moves
+			return // another step is possible
 		}
 	}
 	for _, i := range left {
@@ -185,7 +184,7 @@ func (l *lost) judge(at int, left []idle) {
 	}
 }
 
-// way returns the path on which a request became idle.
+// way describes the path on which a request became idle.
 func (l *lost) way(i idle) string {
 	var worlds []int
 	for seen := map[int]bool{}; !seen[i.at]; {
@@ -200,17 +199,17 @@ func (l *lost) way(i idle) string {
 	slices.Reverse(worlds)
 	var b strings.Builder
 	for n, at := range worlds {
-		fmt.Fprintf(&b, "idle in world %d of %d, by %s:\n    %s\n", n+1, len(worlds), l.by[at], l.model.describe(l.worlds[at]))
+		fmt.Fprintf(&b, "idle in world %d of %d, after %s:\n    %s\n", n+1, len(worlds), l.by[at], l.model.describe(l.worlds[at]))
 	}
 	return b.String()
 }
 
-// reported returns the reasons that a step reports.
+// reported returns the set of reasons that a step reports.
 func (l *lost) reported(s step) reasons {
 	var all reasons
 	for _, reason := range s.told {
 		if strings.HasPrefix(reason, "error") || reason == v1alpha1.ReasonSurplusVolume || reason == v1alpha1.ReasonOrphanedVolume {
-			continue // the controller retries; or orphan, which runs at intervals, reports it
+			continue // the controller retries after an error, and the controller orphan runs at intervals
 		}
 		if l.known[reason] == 0 {
 			if len(l.known) == 64 {

@@ -13,11 +13,11 @@ import (
 	"github.com/xylem-io/xylem/test/fault/mutation"
 )
 
-var runMutants = flag.Bool("mutants", false, "add each of the model's mutants to the controllers, and check that the model finds it (a minute each)")
+var runMutants = flag.Bool("mutants", false, "add each of the model's mutants to the controllers, and check that the model finds it (takes a minute each)")
 
 func TestMutants(t *testing.T) {
 	if !*runMutants {
-		t.Skip("takes a minute for each: -args -mutants")
+		t.Skip("takes a minute for each mutant; run with -args -mutants")
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -40,7 +40,7 @@ func TestMutants(t *testing.T) {
 					t.Fatalf("unexpected result: %v\n%s", err, out)
 				}
 			}
-			t.Errorf("the model does not find, by any of %v, that %s", m.Caught, m.Class)
+			t.Errorf("the model does not find %v with this mutant: %s", m.Caught, m.Class)
 		})
 	}
 }

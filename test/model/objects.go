@@ -32,18 +32,19 @@ const (
 	pvProtection  = "kubernetes.io/pv-protection"
 )
 
-// here is the member of the model. there is another member, for which the model has only the
-// objects in the host.
+// here is the modelled member. there is another member, of which the model has only the objects in
+// the host, unless Bounds.Members is set.
 var (
 	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
 
-	// claimNames are the names of claims on both sides.
+	// claimNames are the names of claims in both clusters.
 	claimNames = [names]string{"data", "logs"}
 )
 
-// Times of a member's clock. A cluster is restored at the second of these times, to objects of the
-// first. Objects that are created afterwards have the third.
+// The model's points in time, from earliest to latest. Objects have the creation time before or, if
+// a restore preceded their creation, after. restored is the time of each restore, and deleted that
+// of each deletion.
 var (
 	before   = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	restored = before.Add(time.Hour)
@@ -55,7 +56,7 @@ var (
 // resourceVersion. 0 means no object.
 type id int32
 
-// objects has all objects that were ever created, by id. They never change.
+// objects contains all objects that were ever created, by id. They never change.
 type objects struct {
 	mu     sync.RWMutex
 	ids    map[string]id
@@ -101,28 +102,28 @@ func (o *objects) keep(obj encoded) id {
 	return made
 }
 
-// claim returns the claim of an id, or nil for 0. Do not modify it.
+// claim returns the claim with an id, or nil for 0. Do not modify it.
 func (o *objects) claim(i id) *corev1.PersistentVolumeClaim {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.claims[i]
 }
 
-// pv returns the PV of an id, or nil for 0. Do not modify it.
+// pv returns the PV with an id, or nil for 0. Do not modify it.
 func (o *objects) pv(i id) *corev1.PersistentVolume {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pvs[i]
 }
 
-// pod returns the Pod of an id, or nil for 0. Do not modify it.
+// pod returns the Pod with an id, or nil for 0. Do not modify it.
 func (o *objects) pod(i id) *corev1.Pod {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pods[i]
 }
 
-// changePod returns the id of a Pod with a change.
+// changePod applies a change to a copy of a Pod, and returns the copy's id.
 func (o *objects) changePod(i id, change func(*corev1.Pod)) id {
 	pod := o.pod(i).DeepCopy()
 	change(pod)
@@ -140,28 +141,28 @@ func newPod(uid types.UID) *corev1.Pod {
 	}
 }
 
-// changeClaim returns the id of a claim with a change.
+// changeClaim applies a change to a copy of a claim, and returns the copy's id.
 func (o *objects) changeClaim(i id, change func(*corev1.PersistentVolumeClaim)) id {
 	claim := o.claim(i).DeepCopy()
 	change(claim)
 	return o.keep(claim)
 }
 
-// changePV returns the id of a PV with a change.
+// changePV applies a change to a copy of a PV, and returns the copy's id.
 func (o *objects) changePV(i id, change func(*corev1.PersistentVolume)) id {
 	pv := o.pv(i).DeepCopy()
 	change(pv)
 	return o.keep(pv)
 }
 
-// larger is the requested size of an expanded claim.
+// larger is the size that an expanded claim requests.
 var larger = resource.MustParse("2Gi")
 
 func sized(size resource.Quantity) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: size}
 }
 
-// newRoot returns a claim as a user creates it.
+// newRoot returns a claim such as a user creates.
 func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, CreationTimestamp: before, Finalizers: []string{pvcProtection}},
@@ -195,7 +196,7 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
 }
 
-// elsewhere returns the host PV of a volume in the other member.
+// elsewhere returns the host PV for a claim's volume in the other member.
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: root.Name, UID: elsewhereUID(root.Name)}}
 	claim.Spec = root.Spec
@@ -221,12 +222,13 @@ func hostClass(policy corev1.PersistentVolumeReclaimPolicy, mode mode) *storagev
 	return class
 }
 
-// registration of the member.
+// registration returns the member's registration.
 func registration() *v1alpha1.ClusterRegistration {
 	return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: here.Registration, UID: "registration"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: here.ClusterID}}
 }
 
-// record is the host's record of the member. The model does not use it.
+// record returns the host's record of the member, without content, because the model does not use
+// it.
 func record(of mirror.Member) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(of.ClusterID), UID: "record",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}

@@ -2,20 +2,20 @@ package model
 
 import "strings"
 
-// race is an allowed difference between ends: the first of two moves decides. Prefixes of names
-// identify the moves.
+// race is a permitted difference between ends: the end depends on which of two moves comes first.
+// one and other are prefixes of the moves' names.
 type race struct{ why, one, other string }
 
-// races are the reviewed races. Each is between Xylem and a user who removes the object of its
-// step, or between two controllers of Kubernetes. Each entry lists the ends that its first move can
-// lead to.
+// races are the reviewed races. Each is between Xylem and a user who changes or deletes the object
+// of Xylem's step, or between two controllers of Kubernetes. Each description names the possible
+// ends.
 var races = []race{
 	{
-		"a claim is deleted while its volume is about to be mirrored: once the volume has its stamp, only a host PV can be evidence for its destruction (I2), so it stays as a reported orphan",
+		"a claim is deleted while its volume is about to be mirrored: once the volume is stamped, only a host PV can be evidence for its destruction (I2), so it is kept and reported as an orphan",
 		"host: the claim is deleted", "leaf_pv: create *v1.PersistentVolume in the host",
 	},
 	{
-		"a leaf claim is deleted while its volume is about to be mirrored: the next leaf claim gets this volume, or another one, in which case this one is reported as an orphan",
+		"a leaf claim is deleted while its volume is about to be mirrored: the next leaf claim gets this volume, or it gets another one and this volume is reported as an orphan",
 		"member: the claim is deleted", "leaf_pv: create *v1.PersistentVolume in the host",
 	},
 	{
@@ -23,7 +23,7 @@ var races = []race{
 		"member: the PV controller releases the PV", "leaf_pv: create *v1.PersistentVolume in the host",
 	},
 	{
-		"a leaf claim is deleted while its volume is about to be stamped: a volume that its member retains stays, with or without the stamp",
+		"a leaf claim is deleted while its volume is about to be stamped: a volume that its member retains is kept, with or without the stamp",
 		"member: the claim is deleted", "leaf_pv: patch *v1.PersistentVolume in the member",
 	},
 	{
@@ -35,15 +35,15 @@ var races = []race{
 		"member: the provisioner destroys the disk", "leaf_pv: patch *v1.PersistentVolume in the member",
 	},
 	{
-		"a restored host has no record of the claim's placement: the scheduler selects the node again before or after the leaf claim is withdrawn",
+		"a restored host lost the record of the claim's placement: the scheduler selects the node again before or after the leaf claim is withdrawn",
 		"host: the scheduler selects the member's node", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
 	},
 	{
-		"the leaf PV of a withdrawn leaf claim was deleted: the provisioner finds its disk again for the leaf claim, or does not",
+		"the leaf PV of a withdrawn leaf claim was deleted: the provisioner creates a PV for its disk again before the leaf claim is deleted, or it does not",
 		"member: the provisioner creates a volume", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
 	},
 	{
-		"an admin sets a host PV to Recycle that its member retains: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is Failed or Released, which are both valid ends",
+		"an admin sets a host PV to Recycle whose member retains it: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is then Failed or Released, and both are valid",
 		"host: the PV controller cannot recycle the PV", "leaf_pv: patch *v1.PersistentVolume in the host",
 	},
 	{
@@ -51,35 +51,35 @@ var races = []race{
 		"member: the PV is no longer protected", "member: the provisioner destroys the disk",
 	},
 	{
-		"in Kubernetes: a deleted PV is removed before it is bound to its claim, or is bound and stays",
+		"in Kubernetes: a deleted PV is removed before it is bound to its claim, or is bound and remains Terminating",
 		"member: the PV is no longer protected", "member: the PV controller binds the PV",
 	},
 }
 
-// histories has the number of ends that a single disruption may have, depending on its time.
-// Other disruptions have the same end whenever they happen.
+// histories contains the number of different ends that a single disruption can have, depending on
+// when it happens. Other disruptions always have the same end.
 var histories = map[string]int{
-	// Possible ends: no object is left; the volume was mirrored and its policy applies; it was not
-	// mirrored and its member retains it; or it had its stamp and is an orphan.
+	// The possible ends are: no object is left; the volume was mirrored and its policy applies; it was
+	// not mirrored and its member retains it; or it was stamped and is an orphan.
 	"a user deletes the claim": 4,
-	// If the volume exists first, the claim is bound to it. Otherwise, the other member has the
+	// If the volume existed before, the claim is bound to it. Otherwise, the other member has the
 	// claim, and this member has no volume, a stamped one, or an unstamped one that it retains.
 	"the scheduler selects a node of the other member": 4,
 	// If the volume was mirrored, the next leaf claim gets it. Otherwise, that leaf claim gets
 	// another volume, and this one is deleted, or remains with or without the stamp.
 	"the member's admin deletes the leaf claim": 3,
-	// The PV is deleted and provisioned again. Or it is bound and remains Terminating, from before
-	// the stamp, before the mirror, or after it.
+	// The PV is deleted and provisioned again. Or it is bound and remains Terminating, deleted before
+	// it was stamped, before it was mirrored, or afterwards.
 	"the member's admin deletes the leaf PV": 4,
 	// The re-created PV is mirrored, or the host PV represents the earlier one.
-	"the leaf PV is re-created under its name": 2,
-	// The host PV was bound to its claim and stays Terminating; or its claim does not get it,
-	// whether or not the PV controller has begun.
+	"the leaf PV is re-created with the same name": 2,
+	// The host PV was bound to its claim and remains Terminating; or the claim does not get it,
+	// whether or not the PV controller had begun to bind it.
 	"an admin deletes the host PV": 3,
 }
 
-// raced returns why moves may lead to different ends: for each pair of ends, a race has a move that
-// leads to either. It returns "" if no race explains a pair.
+// raced returns why moves may lead to different ends: each pair of ends needs a race between a move
+// that leads to the one and a move that leads to the other. It returns "" if a pair lacks a race.
 func raced(sides [][]string) string {
 	var whys []string
 	for i := range sides {

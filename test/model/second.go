@@ -7,11 +7,12 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// ofSecond is the suffix of the names of the second member's controllers.
+// ofSecond is the suffix that distinguishes the second member's controllers.
 const ofSecond = " of the second member"
 
-// exchanged returns a world as the second member sees it, with its own objects as the member's. A
-// restore, and a stale cache of leaf objects, belong to the first member.
+// exchanged returns the world from the second member's point of view: the two members' objects are
+// exchanged. A restore of the member, and a stale cache of leaf objects, affect only the first
+// member.
 func (w world) exchanged() world {
 	w.memberState, w.second = w.second, w.memberState
 	w.memberRestored = false
@@ -25,7 +26,7 @@ func (w world) exchanged() world {
 	return w
 }
 
-// asSecond returns the steps of the second member's controllers, with their own names.
+// asSecond marks steps as those of the second member's controllers.
 func asSecond(steps []step) []step {
 	taken := slices.Clone(steps)
 	for i := range taken {
@@ -38,7 +39,7 @@ func asSecond(steps []step) []step {
 	return taken
 }
 
-// inSecond returns the moves of the second member's controllers.
+// inSecond makes the moves of the second member's controllers.
 func (ms *moves) inSecond() {
 	seen := &moves{model: ms.model.second, from: ms.from.exchanged()}
 	seen.inMember()
@@ -49,8 +50,8 @@ func (ms *moves) inSecond() {
 	}
 }
 
-// others returns the other members that may have a claim, from the view of one of them. A member
-// that is not modelled has no leaf claims.
+// others returns the other members that may have a claim, from this member's point of view. A
+// member that is not modelled has no leaf claims.
 func (m *Model) others(live reader) []proof.Other {
 	if !m.bounds.Members {
 		return nil

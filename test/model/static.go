@@ -10,11 +10,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// own is the index in leafNames of the leaf PV that existed in the member before, without a claim.
-// It has the name of the second leaf claim's volume, so the provisioner finds it.
+// own is the index in leafNames of a leaf PV that already existed in the member, without a claim.
+// It has the name of the second leaf claim's volume, so the provisioner finds its disk.
 const own = 1
 
-// hadBefore is an existing volume of the member, with the consent of its admin.
+// hadBefore returns the member's existing volume, with the consent of the member's admin.
 func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
 	pv := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: claimUIDs[own]}, Spec: newRoot(claimNames[0], rootUIDs[0]).Spec},
 		volumeUIDs("l", leafNames[own])[0], policy)
@@ -23,7 +23,7 @@ func hadBefore(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVo
 	return pv
 }
 
-// asking is the host PV with which the admin requests it.
+// asking returns the host PV with which an admin requests the existing volume.
 func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leaf, newRoot(claimNames[0], rootUIDs[0]), policy, here)
 	pv.ObjectMeta = metav1.ObjectMeta{Name: name, Finalizers: []string{pvProtection}}
@@ -31,7 +31,7 @@ func asking(name string, policy corev1.PersistentVolumeReclaimPolicy, leaf *core
 	return pv
 }
 
-// adopts are the disruptions of admins who adopt a volume.
+// adopts makes the moves of admins who adopt a volume.
 func (ms *moves) adopts() {
 	m := ms.model
 	leaf := m.objects.pv(ms.from.memberState.pvs[own])
@@ -67,7 +67,7 @@ func (ms *moves) adopts() {
 	})
 }
 
-// notTheirs returns why a write to the member's existing leaf PV is wrong, or "".
+// notTheirs returns why a write to the member's existing leaf PV is wrong.
 func (m *Model) notTheirs(was, is *corev1.PersistentVolume) []string {
 	var found []string
 	if _, stamped := was.Labels[v1alpha1.LabelManagedBy]; m.bounds.Adopts && !stamped && was.Spec.ClaimRef == nil {

@@ -20,17 +20,17 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// wakes computes the requests that the events of a move enqueue. It runs the controllers' own
-// sources on informers that it feeds: their filters, the router of the host's events, and the
-// index lookups, with caches that show the state after the move.
+// wakes computes the requests that the events of a move enqueue. It feeds informers on which the
+// controllers' own sources run, with their filters, the router of the host's events, and the index
+// lookups. The caches show the state after the move.
 type wakes struct {
 	model     *Model
-	now       state // what the caches show
+	now       state // the state that the caches show
 	informers map[informed]*informer
 	woken     map[request]bool
 }
 
-// informed identifies an informer.
+// informed identifies an informer by its cluster and kind.
 type informed struct {
 	side side
 	kind string
@@ -76,7 +76,8 @@ func (k *wakes) start(ctx context.Context, controller string, sources []source.S
 	return nil
 }
 
-// between returns all requests that the events of a change between two cached states enqueue.
+// between returns all requests that the events of a change from one cached state to another
+// enqueue.
 func (k *wakes) between(from, to state) map[request]bool {
 	k.now, k.woken = to, map[request]bool{}
 	for _, s := range []side{hostSide, memberSide} {
@@ -90,7 +91,7 @@ func (k *wakes) between(from, to state) map[request]bool {
 	return k.woken
 }
 
-// tell calls the handlers of a kind for the changes.
+// tell calls the event handlers of a kind for each changed object.
 func (k *wakes) tell(s side, like client.Object, from, to state) {
 	i := k.informers[informed{s, fmt.Sprintf("%T", like)}]
 	was := byName(contents{k.model, s, func() state { return from }}.objects(like))
@@ -119,7 +120,7 @@ func byName(objects []client.Object) map[client.ObjectKey]client.Object {
 	return found
 }
 
-// GetInformer returns an informer of a kind, with the cached objects.
+// GetInformer returns the informer for the object's kind.
 func (r reader) GetInformer(_ context.Context, obj client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	of := informed{r.side, fmt.Sprintf("%T", obj)}
 	if r.watched.informers[of] == nil {
@@ -131,7 +132,7 @@ func (r reader) GetInformer(_ context.Context, obj client.Object, _ ...cache.Inf
 // WaitForCacheSync returns true, because the caches are always current.
 func (reader) WaitForCacheSync(context.Context) bool { return true }
 
-// informer implements the methods that sources and the router use.
+// informer implements those methods of an informer that sources and the router use.
 type informer struct {
 	toolscache.SharedIndexInformer
 	objects  func() []client.Object
@@ -169,7 +170,7 @@ type registered struct {
 
 func (registered) HasSynced() bool { return true }
 
-// indexes are the indexes of an informer.
+// indexes provides the indexes of an informer.
 type indexes struct {
 	toolscache.Indexer
 	informer *informer
@@ -191,7 +192,7 @@ func (i indexes) ByIndex(name, value string) ([]any, error) {
 	return found, nil
 }
 
-// queue is a controller's queue that records the enqueued requests.
+// queue is a controller's queue. It only records the enqueued requests.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	wakes      *wakes

@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// names are the names of possible claims.
+	// names is the maximum number of names that claims can have.
 	names = 2
 	// made is the maximum number of leaf claims with volumes at a time, each with its own name.
 	made = 2
-	// leaves is the maximum number of leaf PVs: the provisioned ones, and one that existed in the
-	// member before.
+	// leaves is the maximum number of leaf PVs: the provisioned ones, and one that already existed in
+	// the member.
 	leaves = made + 1
 	// hosts is the maximum number of host PVs, each with its own name.
 	hosts = 2*leaves + 3
 )
 
-// UIDs that objects may have. Unreferenced UIDs are reused.
+// The UIDs that objects can have. Unreferenced UIDs are reused.
 var (
 	rootUIDs  = []types.UID{"r1", "r2", "r3"}
 	claimUIDs = [made]types.UID{"c1", "c2"}
 	podUIDs   = []types.UID{"p1", "p2", "p3"}
 )
 
-// Names of leaf PVs, and of the host PVs that may represent them: first the plain names, then those
-// that are used on conflicts.
+// The names of leaf PVs, and of host PVs: first the leaf PVs' names, then the names that are used
+// on conflicts, and last the names of promises.
 var (
 	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1]), handMade}
 	hostNames = [hosts]string{
@@ -43,7 +43,7 @@ var (
 	}
 )
 
-// hostUIDs are the UIDs that host PVs may have, by hostNames.
+// hostUIDs are the UIDs that host PVs can have, in the order of hostNames.
 var hostUIDs = func() (uids [hosts][]types.UID) {
 	for n, name := range hostNames {
 		uids[n] = volumeUIDs("h", name)
@@ -51,38 +51,38 @@ var hostUIDs = func() (uids [hosts][]types.UID) {
 	return uids
 }()
 
-// hostState and memberState are what each cluster has of the claim.
+// hostState and memberState are the claim's objects in each cluster.
 type hostState struct {
-	roots [names]id // by claimNames
-	pvs   [hosts]id // by hostNames
-	pod   id        // of the first claim
+	roots [names]id // in the order of claimNames
+	pvs   [hosts]id // in the order of hostNames
+	pod   id        // the first claim's Pod
 }
 
 type memberState struct {
-	claims [names]id  // by claimNames
-	pvs    [leaves]id // by leafNames
+	claims [names]id  // in the order of claimNames
+	pvs    [leaves]id // in the order of leafNames
 }
 
 // state is the state of both clusters, and of Xylem's process.
 type state struct {
 	hostState
 	memberState
-	second                       memberState // objects of another modelled member
+	second                       memberState // objects of the second member, if it is modelled
 	suspended                    restoredCluster
 	memberRestored, hostRestored bool
-	hostPolicy, leafPolicy       policy // of the classes
-	mode                         mode   // of the host's class
+	hostPolicy, leafPolicy       policy // policies of the classes
+	mode                         mode   // mode of the host's class
 }
 
 type policy uint8
 
-// mode of a host class.
+// mode is the mode of the host's class.
 type mode uint8
 
 const (
 	mirrors mode = iota
 	promises
-	promisesWhileUsed // disks are released with their last Pods
+	promisesWhileUsed // promise mode with release WhenUnused
 )
 
 const (
@@ -119,27 +119,27 @@ func (k kind) String() string {
 	return [...]string{"", " (its cache of claims is stale)", " (its cache of host PVs is stale)", " (its cache of Pods is stale)", " (its cache of leaf claims is stale)", " (its cache of leaf PVs is stale)"}[k]
 }
 
-// world is the complete state. It is comparable, and equal worlds are the same world.
+// world is the complete state. It is comparable, so that equal worlds are visited only once.
 type world struct {
 	state
 	disks [leaves]bool
-	// mirrored reports whether a host PV has represented the volume on the existing disk.
+	// mirrored reports whether a host PV has ever represented the volume on an existing disk.
 	mirrored [leaves]bool
-	// theirs reports whether a user removed a disk's PV in the member or restored the member, so
-	// that an unknown disk there is not Xylem's leak.
+	// theirs reports whether an admin deleted a disk's PV in the member or restored the member. After
+	// that, a disk without a PV is not Xylem's leak.
 	theirs bool
 
-	hostBackup   hostState // of a host with a claim
+	hostBackup   hostState // valid if backedUp is set for the host
 	memberBackup memberState
-	backedUp     [2]bool // host, member
+	backedUp     [2]bool // for the host and the member
 
 	lagging kind
-	stale   state // only the cached state of that kind
+	stale   state // contains only the cached objects of the lagging kind
 
-	// before reports whether the path began with an existing volume of the member.
+	// before reports whether the path began with a member's existing volume.
 	before bool
 
-	budget uint8 // the remaining disruptions
+	budget uint8 // the number of disruptions that are still allowed
 }
 
 // take copies the objects of a kind from another state.
@@ -159,14 +159,14 @@ func (s *state) take(k kind, from state) {
 	}
 }
 
-// seen returns the state as the caches show it.
+// seen returns the state that the caches show.
 func (w world) seen() state {
 	s := w.state
 	s.take(w.lagging, w.stale)
 	return s
 }
 
-// lag freezes the cache of a kind at the current state.
+// lag freezes the cache of a kind in its current state.
 func (w *world) lag(k kind) {
 	w.lagging = k
 	w.stale.take(k, w.state)
@@ -174,14 +174,14 @@ func (w *world) lag(k kind) {
 
 func (w *world) follow() { w.lagging, w.stale = none, state{} }
 
-// referred returns the UIDs that objects in a world have or refer to.
+// referred returns the UIDs that a world's objects have or refer to.
 func (m *Model) referred(w world) map[string]bool {
 	found := map[string]bool{}
 	note := func(obj client.Object, ref *corev1.ObjectReference) {
 		found[string(obj.GetUID())] = true
 		for _, value := range obj.GetAnnotations() {
 			found[value] = true
-			_, uid, _ := strings.Cut(value, "/") // of a record
+			_, uid, _ := strings.Cut(value, "/") // the UID in a record
 			found[uid] = true
 		}
 		if ref != nil {
@@ -222,7 +222,7 @@ func (m *Model) referred(w world) map[string]bool {
 	return found
 }
 
-// unused returns the first of some UIDs without references in a world, or "".
+// unused returns the first of the UIDs that a world does not use, or "".
 func (m *Model) unused(w world, uids ...types.UID) types.UID {
 	return firstUnused(m.referred(w), uids...)
 }
@@ -236,7 +236,8 @@ func firstUnused(referred map[string]bool, uids ...types.UID) types.UID {
 	return ""
 }
 
-// volumeUIDs are the UIDs that a PV may have: one each in state, backup and cache.
+// volumeUIDs returns the UIDs that a PV can have. The state, the backup and the cache may each
+// contain another one.
 func volumeUIDs(side, name string) []types.UID {
 	var uids []types.UID
 	for i := range 4 {
@@ -253,7 +254,7 @@ func (s state) now() metav1.Time {
 	return before
 }
 
-// describe returns a world's description for a trace.
+// describe describes a world in a trace.
 func (m *Model) describe(w world) string {
 	var parts []string
 	for _, i := range w.roots {

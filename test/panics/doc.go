@@ -1,4 +1,4 @@
-// Package panics finds panics in the manager's log. controller-runtime recovers from a panic in
-// a reconcile and retries. The process continues, so a test that only checks objects does not
-// notice it.
+// Package panics finds panics in the manager's log. If a reconcile panics, controller-runtime
+// recovers and retries. The process continues, so a test that checks only objects does not notice
+// the panic.
 package panics

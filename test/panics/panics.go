@@ -10,13 +10,12 @@ import (
 const (
 	// observed is the message with which controller-runtime and client-go log a recovered panic.
 	observed = "Observed a panic"
-	// stackLines is the number of lines of a panic's stack that are reported.
+	// stackLines is the number of lines that In reports from a panic's stack.
 	stackLines = 24
 )
 
-// In returns the panics in a manager's log, each with its count and its stack. It includes
-// panics that ended the manager, and those from which controller-runtime recovered: it retries
-// the reconcile, and only the log shows the panic.
+// In returns the panics in a manager's log, each with its count and its stack. It includes panics
+// that ended the manager, and panics from which controller-runtime recovered.
 func In(log string) []string {
 	var order []string
 	count, text := map[string]int{}, map[string]string{}
@@ -28,7 +27,7 @@ func In(log string) []string {
 		}
 		where := value
 		if len(stack) > 1 {
-			where += stack[1] // file and line; the frame above has addresses
+			where += stack[1] // file and line; the line before it contains addresses
 		}
 		if count[where]++; count[where] == 1 {
 			order = append(order, where)
@@ -51,7 +50,7 @@ func panicAt(line string, following []string) (value string, stack []string) {
 			Panic      any    `json:"panic"`
 			Stacktrace string `json:"stacktrace"`
 		}
-		for _, text := range []string{fields, line} { // console encoding, and JSON
+		for _, text := range []string{fields, line} { // the fields of a console line, or a whole JSON line
 			if begin := strings.Index(text, "{"); begin >= 0 && json.Unmarshal([]byte(text[begin:]), &parsed) == nil {
 				return fmt.Sprint(parsed.Panic), raised(strings.Split(parsed.Stacktrace, "\n"))
 			}

@@ -30,15 +30,15 @@ import (
 const (
 	class     = "roaming"
 	namespace = "placement"
-	// room is the capacity of the full member, in claims.
+	// room is the number of claims for which the full member has capacity.
 	room = 10
 )
 
 func main() {
 	ctrl.SetLogger(logr.Discard())
 	claims := flag.Int("claims", 100, "Number of claims, each with a Pod.")
-	timeout := flag.String("timeout", "5s", "Placement timeout of the class.")
-	patience := flag.Duration("patience", 4*time.Minute, "Maximum time until all Pods run.")
+	timeout := flag.String("timeout", "5s", "The class's placement timeout.")
+	patience := flag.Duration("patience", 4*time.Minute, "Maximum time to wait until all Pods run.")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *claims, *timeout, *patience)
@@ -100,8 +100,8 @@ func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
 	})
 }
 
-// watch checks every 200 ms which Pods run. It prints the table when all of them do, or when
-// patience has passed.
+// watch checks every 200 ms which Pods are running. It prints the table when all Pods are running,
+// or after patience.
 func watch(ctx context.Context, x *harness.Xylem, claims int, begun time.Time, patience time.Duration) error {
 	ran := map[string]time.Duration{}
 	where := map[string][]time.Duration{}

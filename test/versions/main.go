@@ -1,6 +1,6 @@
-// Command versions tells stories on hosts and members of several versions of Kubernetes, and
-// upgrades them under load. It prints a table with what ran and how long. `make test-versions`
-// builds the versions and runs it.
+// Command versions runs the integration stories on hosts and members with several Kubernetes
+// versions, and upgrades clusters under load. It prints a table of the runs and how long they took.
+// `make test-versions` builds these Kubernetes versions and runs the command.
 package main
 
 import (
@@ -20,13 +20,13 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// timeout bounds one run.
+// timeout is the maximum duration of one run.
 const timeout = 90 * time.Minute
 
 func main() {
-	only := flag.String("only", "", "run only what this regular expression matches in a row of the table, such as 'upgrade' or '^1.36'")
-	all := flag.Bool("all", false, "run all stories in each row, which takes half an hour or more for each")
-	out := flag.String("out", "dist/versions", "directory for the output of the tests and the table")
+	only := flag.String("only", "", "run only the table's rows that match this regular expression, such as 'upgrade' or '^1.36'")
+	all := flag.Bool("all", false, "run all stories in each row, which takes half an hour or more for each row")
+	out := flag.String("out", "dist/versions", "directory for the table and the tests' output")
 	list := flag.Bool("list", false, "print the table without times, and run nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,7 +83,7 @@ func run(ctx context.Context, only, out string, all, list bool) error {
 	return errors.Join(append(failed, os.WriteFile(filepath.Join(out, "table.md"), []byte(table), 0o600))...)
 }
 
-// run runs the test of a row, with its output in a file.
+// run runs a row's test, and writes the output to a file.
 func (r *row) run(ctx context.Context, root, out string) {
 	name := strings.NewReplacer(" ", "-", ",", "", ":", "").Replace(strings.Join([]string{r.what, r.host, r.members()}, "-")) + ".log"
 	log, err := os.Create(filepath.Join(out, name)) //nolint:gosec // In the directory that the caller named.

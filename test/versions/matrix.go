@@ -9,7 +9,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// row is one run: versions of the host and of the members, and a test on them.
+// row is one run: the versions of the host and the members, and the test that runs on them.
 type row struct {
 	host   string
 	member []string
@@ -24,15 +24,15 @@ type row struct {
 
 func (r *row) members() string { return strings.Join(r.member, ", ") }
 
-// mainStories are those of the rules for namespaces and of the main flow, without the one about
-// the pace of many claims, which does not depend on the version.
+// mainStories selects the stories about the namespace rules and the main flow, except a slow one
+// about many claims, which does not depend on the version.
 var mainStories = []string{
 	"-ginkgo.focus-file=namespaces_test.go", "-ginkgo.focus-file=flow_test.go", "-ginkgo.skip=is placed as fast as the host binds",
 }
 
-// matrix returns the runs for minor versions, of which the first is the default: every version by
-// itself, the newest host with the older members, the oldest host with newer members, and an
-// upgrade from each older version. Without all, only the main stories run.
+// matrix returns the runs for the minor versions: each version in all clusters, the newest host
+// with older members, the oldest host with newer members, and an upgrade from each older version.
+// If all is false, only the main stories run.
 func matrix(versions []string, all bool) []row {
 	told := row{what: "stories: rules, main flow", args: mainStories}
 	if all {
@@ -58,14 +58,14 @@ func matrix(versions []string, all bool) []row {
 	return rows
 }
 
-// on returns the run of the stories on these versions.
+// on returns a run of the stories on these versions.
 func (r row) on(host string, members ...string) row {
 	r.host, r.member, r.pkg = host, members, "./test/integration/stories"
 	r.env = []string{"XYLEM_HOST_VERSION=" + host, "XYLEM_MEMBER_VERSIONS=" + strings.Join(members, ",")}
 	return r
 }
 
-// tableOf returns the runs as a table in Markdown.
+// tableOf returns the runs as a Markdown table.
 func tableOf(rows []row) string {
 	var b strings.Builder
 	b.WriteString("| Host | Members | Ran | Result | Seconds |\n|---|---|---|---|---|\n")

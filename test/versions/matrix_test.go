@@ -16,7 +16,7 @@ func TestMatrix(t *testing.T) {
 	}{
 		"one version":              {versions: []string{"1.37"}, want: []string{"1.37: 1.37, 1.37: stories: rules, main flow"}},
 		"one version, all stories": {versions: []string{"1.37"}, all: true, want: []string{"1.37: 1.37, 1.37: stories: all"}},
-		"three, and the default is not the newest": {versions: []string{"1.9", "1.10", "1.8"}, want: []string{
+		"three versions, and the first is not the newest": {versions: []string{"1.9", "1.10", "1.8"}, want: []string{
 			"1.10: 1.10, 1.10: stories: rules, main flow",
 			"1.9: 1.9, 1.9: stories: rules, main flow",
 			"1.8: 1.8, 1.8: stories: rules, main flow",

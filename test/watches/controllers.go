@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// program is the source below internal/.
+// program is the type-checked source below internal/.
 type program struct{ *gosource.Program }
 
 func load(ctx context.Context, root string, extra ...string) (*program, error) {
@@ -19,7 +19,7 @@ func load(ctx context.Context, root string, extra ...string) (*program, error) {
 	return &program{p}, err
 }
 
-// access is a kind in a cache.
+// access identifies what a controller reads or watches: a kind in a cache.
 type access struct {
 	side side
 	kind string
@@ -27,9 +27,9 @@ type access struct {
 
 func (a access) String() string { return string(a.side) + " " + a.kind }
 
-// controller has the reads and watches of a controller, with their places in the source.
+// controller has a controller's reads and watches, with their positions in the source.
 type controller struct {
-	// name is its package and the type of its reconciler.
+	// name is the package and the type of the controller's reconciler.
 	name           string
 	reads, watches map[access]string
 	// unknown are reads and watches whose reader or kind could not be determined.
@@ -48,7 +48,7 @@ func (c *controller) unwatched() []access {
 	return all
 }
 
-// controllers returns all controllers that functions below internal/controller register.
+// controllers returns all controllers that the packages below internal/controller register.
 func (p *program) controllers() ([]*controller, error) {
 	var all []*controller
 	for f, decl := range p.Functions {
@@ -112,8 +112,8 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 	return reconciler
 }
 
-// instances returns all type arguments with which a function is called, or one empty set if it has
-// no type parameters.
+// instances returns all sets of type arguments with which a function is called, or one empty set if
+// the function is not generic.
 func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	parameters := f.Signature().TypeParams()
 	if parameters.Len() == 0 {
@@ -144,7 +144,7 @@ func (p *program) controller(setup *types.Func, reconciler ast.Expr, targs map[*
 	method, _, _ := types.LookupFieldOrMethod(t, true, named.Obj().Pkg(), "Reconcile")
 	reconcile, ok := method.(*types.Func)
 	if !ok {
-		return nil, fmt.Errorf("%s has no Reconcile", named)
+		return nil, fmt.Errorf("%s lacks method Reconcile", named)
 	}
 	c := &controller{name: named.Obj().Pkg().Name() + "." + named.Obj().Name()}
 	if described := describe(targs); described != "" {

@@ -1,17 +1,17 @@
 package watches
 
-// side is the cache that a reader reads.
+// side is the cache from which a reader reads.
 type side string
 
 const (
 	host  side = "host"
 	leaf  side = "leaf"
-	other side = "workloads" // Pods of the member that do not belong to this host
-	live  side = "live"      // live reads of either cluster
+	other side = "workloads" // the member's Pods that do not belong to this host
+	live  side = "live"      // live reads from either cluster
 )
 
-// readers are the struct fields with readers, by package, type and name. A field that is not listed
-// is reported as unknown.
+// readers has the cache for each struct field that contains a reader, by package, type and name. A
+// field that is not in the table is reported as unknown.
 var readers = map[string]side{
 	"member.Link.Host":      host,
 	"member.Link.HostLive":  live,

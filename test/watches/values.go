@@ -14,13 +14,15 @@ import (
 // depth is the maximum number of assignments through which a value is traced.
 const depth = 8
 
-// assigned is an assigned expression and, for a call with several results, the index of the result.
+// assigned is an assigned expression. For a call with several results, result is the index of the
+// assigned one.
 type assigned struct {
 	expr   ast.Expr
 	result int
 }
 
-// sidesOf returns what a reader may read. An unknown side begins with a question mark.
+// sidesOf returns the caches from which a reader may read. A side that begins with a question mark
+// describes an unknown reader.
 func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	e = ast.Unparen(e)
 	if level > depth {
@@ -47,7 +49,7 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		return w.sidesOfAll(in.assigned[variable], in, level)
 	case *ast.UnaryExpr:
 		return w.sidesOf(e.X, in, level+1)
-	case *ast.CallExpr: // the manager's cache is the cache of the host
+	case *ast.CallExpr: // the manager's cache is the host's cache
 		if f := w.callee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
 			return []side{host}
 		}
@@ -67,7 +69,7 @@ func (w *walk) sidesOfAll(all []assigned, in *frame, level int) []side {
 	return slices.Compact(found)
 }
 
-// kindsOf returns the possible kinds of an object or of a list's items.
+// kindsOf returns the possible kinds of an object, or of the items in a list.
 func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 	e = ast.Unparen(e)
 	if level > depth {
@@ -140,8 +142,8 @@ func kindOf(t types.Type) string {
 	return named.Obj().Name()
 }
 
-// assignments returns a function's assignments to variables, to the variables of a loop over a
-// literal, to fields in literals, and to the parameters of its own function literals.
+// assignments returns a function's assignments to variables, loop variables over literals, fields
+// in literals, and parameters of the function's own function literals.
 func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 	all := map[types.Object][]assigned{}
 	literals := map[types.Object]*ast.FuncLit{}
@@ -192,7 +194,7 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 	return all
 }
 
-// fields records the fields of a struct literal.
+// fields records the assignments to fields in a struct literal.
 func (p *program) fields(literal *ast.CompositeLit, into map[types.Object][]assigned) {
 	structure, ok := deref(p.Info.TypeOf(literal)).Underlying().(*types.Struct)
 	if !ok {
@@ -226,7 +228,7 @@ func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Obj
 	}
 }
 
-// fieldName returns the package, the type and the name of a struct field.
+// fieldName returns a struct field's package, type and name, as in readers.
 func (p *program) fieldName(field *types.Var) string {
 	field = field.Origin()
 	for _, pkg := range p.Packages {
@@ -246,10 +248,10 @@ func (p *program) fieldName(field *types.Var) string {
 	return field.Name()
 }
 
-// isReader reports whether a parameter of the type may be a reader.
+// isReader reports whether a parameter of this type may be a reader.
 func isReader(t types.Type) bool { return hasMethods(t, "Get", "List") }
 
-// isObject reports whether a parameter of the type is an object or a list of any kind.
+// isObject reports whether a parameter of this type is an object or a list of any kind.
 func isObject(t types.Type) bool { return hasMethods(t, "GetObjectKind", "DeepCopyObject") }
 
 func hasMethods(t types.Type, names ...string) bool {
@@ -280,7 +282,7 @@ func bindTypes(parameters *types.TypeParamList, args *types.TypeList, in map[*ty
 	return all
 }
 
-// subst replaces type parameters.
+// subst replaces type parameters in a type with their arguments.
 func subst(t types.Type, by map[*types.TypeParam]types.Type) types.Type {
 	switch t := types.Unalias(t).(type) {
 	case *types.TypeParam:
@@ -314,7 +316,7 @@ func describe(targs map[*types.TypeParam]types.Type) string {
 	return strings.Join(names, ",")
 }
 
-// String returns a text that distinguishes bindings.
+// String returns a text that is unique to the binding.
 func (b binding) String() string {
 	text := []string{describe(b.targs)}
 	for _, obj := range slices.SortedFunc(maps.Keys(b.sides), byPosition) {

@@ -9,10 +9,11 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// binding has the relevant arguments of a function call.
+// binding has the arguments in a function call that matter for the analysis.
 type binding struct {
 	targs map[*types.TypeParam]types.Type
-	// sides of parameters that are readers, and kinds of parameters that are objects.
+	// sides has the caches of parameters that are readers. kinds has the kinds of parameters that
+	// are objects.
 	sides map[types.Object][]side
 	kinds map[types.Object][]string
 }
@@ -29,10 +30,10 @@ func newWalk(p *program) *walk {
 	return &walk{program: p, visited: map[string]bool{}, reads: map[access]string{}, watches: map[access]string{}}
 }
 
-// frame is a function that is being followed.
+// frame is a function that walk is following.
 type frame struct {
 	binding
-	// assigned are the possible expressions of a variable or of a literal's field.
+	// assigned has the expressions that may be assigned to a variable or to a field in a literal.
 	assigned map[types.Object][]assigned
 }
 
@@ -40,7 +41,7 @@ type frame struct {
 func (w *walk) follow(f *types.Func, b binding) {
 	decl := w.Functions[f]
 	if decl == nil {
-		return // of another module
+		return // a function in another module
 	}
 	key := f.FullName() + b.String()
 	if w.visited[key] {
@@ -64,8 +65,8 @@ func (w *walk) follow(f *types.Func, b binding) {
 	})
 }
 
-// mention follows a function value that is passed instead of called. It may be called later, with
-// unknown arguments.
+// mention follows a function that is used as a value instead of called. It may be called later,
+// with unknown arguments.
 func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
 	f, ok := w.Info.Uses[name].(*types.Func)
 	if !ok || called[name] {
@@ -83,7 +84,7 @@ func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
 func (w *walk) call(call *ast.CallExpr, in *frame) {
 	f := w.callee(call)
 	if f == nil {
-		return // a conversion, or a function value: its literal is examined where it is defined
+		return // a conversion or a function value; function literals are examined where they are defined
 	}
 	receiver, _ := function(call).(*ast.SelectorExpr)
 	switch {
@@ -98,8 +99,8 @@ func (w *walk) call(call *ast.CallExpr, in *frame) {
 	}
 }
 
-// source is a function that adds a watch. The argument at index object has the kind. If side is
-// empty, the first argument determines it.
+// source is a function that adds a watch. The argument at index object determines the kind. If side
+// is empty, the first argument determines the side.
 type source struct {
 	path, name string
 	side       side
@@ -117,7 +118,7 @@ var sources = []source{
 	{gosource.Module + "internal/member", "LeafSnapshotSource", leaf, 0},
 	{gosource.Module + "internal/member", "LeafAttachmentSource", leaf, 0},
 	{gosource.Module + "internal/member", "HostSnapshotSource", host, 0},
-	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource and LeafAttachmentSource call it too
+	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
 }
 
 // accesses records a call that reads or watches, and returns false for other calls.
@@ -131,7 +132,7 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 		}
 		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
 		return true
-	case path == gosource.Module+"internal/route" && name == "Each": // it reads the host's informers
+	case path == gosource.Module+"internal/route" && name == "Each": // Each reads from the host's informers
 		w.record(w.reads, &w.unknownReads, call, []side{host}, w.kindsOf(call.Args[1], in, 0))
 		return true
 	}
@@ -147,14 +148,14 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 	return true
 }
 
-// record records an access to each of the kinds on each of the sides.
+// record records an access to each kind on each side.
 func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallExpr, sides []side, kinds []string) {
 	where := w.Files.Position(call.Pos()).String()
 	if len(sides) == 0 {
-		*unknown = append(*unknown, where+": whose cache is read?")
+		*unknown = append(*unknown, where+": unknown reader")
 	}
 	if len(kinds) == 0 && !slices.Equal(sides, []side{live}) {
-		*unknown = append(*unknown, where+": which kind?")
+		*unknown = append(*unknown, where+": unknown kind")
 	}
 	for _, s := range sides {
 		if strings.HasPrefix(string(s), "?") {
@@ -197,7 +198,7 @@ func function(call *ast.CallExpr) ast.Expr {
 	return fun
 }
 
-// implementations returns the methods that a call of an interface's method may reach.
+// implementations returns the methods that a call of an interface method may reach.
 func (p *program) implementations(f *types.Func) []*types.Func {
 	in, ok := f.Signature().Recv().Type().Underlying().(*types.Interface)
 	if !ok {

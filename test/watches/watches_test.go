@@ -12,46 +12,46 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// exception is a read that a controller need not watch.
+// exception is a read for which a controller does not need a watch.
 type exception struct {
 	controller string
 	access     access
 }
 
-// readAgain is why recovery need not watch what it reads.
+// readAgain is why recovery does not need to watch what it reads.
 const readAgain = "read when the claim's timeout has passed, and then at intervals until a member is found"
 
-// exceptions has the reason of each exception. An unnecessary one fails the test.
+// exceptions has the reason for each exception. An unnecessary exception fails the test.
 var exceptions = map[exception]string{
 	{"claimtrace.reconciler", access{leaf, "PersistentVolume"}}: "the volume of the leaf claim, which is watched",
 
-	{"capacity.reconciler", access{host, "ClusterRegistration"}}: "only its name and UID, as an owner: the Link ends with the registration",
+	{"capacity.reconciler", access{host, "ClusterRegistration"}}: "only its name and UID, for the owner reference: the Link ends with the registration",
 
-	{"clusterregistration.Reconciler", access{host, "StorageClass"}}: "for the condition ClassesReflected: reflected_class watches them, and the record that both share enqueues the registration",
+	{"clusterregistration.Reconciler", access{host, "StorageClass"}}: "for the condition ClassesReflected: reflected_class watches the classes, and the record that both share enqueues the registration",
 
 	{"leafevent.reconciler", access{host, "PersistentVolumeClaim"}}: "an event is copied to the objects that exist when it arrives; an event that arrives too early is retried",
-	{"leafevent.reconciler", access{host, "Pod"}}:                   "like claims: an event is copied to the objects that exist when it arrives",
+	{"leafevent.reconciler", access{host, "Pod"}}:                   "as for claims: an event is copied to the objects that exist when it arrives",
 	{"leafevent.reconciler", access{leaf, "PersistentVolumeClaim"}}: "only for an event that has arrived",
 	{"leafevent.reconciler", access{leaf, "Pod"}}:                   "only for an event that has arrived",
 
-	{"leafpod.reconciler", access{host, "Node"}}:                "the member's own node, for the checks of a kubelet when a Pod is bound; a missing node is an error, and retried",
-	{"leafpod.reconciler", access{host, "ClusterRegistration"}}: "to find other members that could take a Pod; if there are none, it is read again at intervals",
+	{"leafpod.reconciler", access{host, "Node"}}:                "the member's own node, for a kubelet's checks when a Pod is bound; a missing node is an error, which is retried",
+	{"leafpod.reconciler", access{host, "ClusterRegistration"}}: "to find other members that could run a Pod; if there are none, the registrations are read again at intervals",
 	{"leafpod.reconciler", access{host, "StorageClass"}}:        "to find other members, like the registrations",
 
 	{"leafpod.reconciler", access{host, "Namespace"}}: "to find other members, like the registrations",
 
-	{"rootpod.reconciler", access{host, "Node"}}: "for the checks of a kubelet, also of another node to which the scheduler bound the Pod; for nodes that it selected for claims, only that they are known: its next selection changes the claim",
-	{"rootpvc.reconciler", access{host, "Node"}}: "only if the scheduler nominates no node: its next attempt changes the Pod",
+	{"rootpod.reconciler", access{host, "Node"}}: "for a kubelet's checks, including those of another node to which the scheduler bound the Pod; for nodes that the scheduler selected for claims, only whether they are known: the next selection changes the claim",
+	{"rootpvc.reconciler", access{host, "Node"}}: "only if the scheduler does not nominate a node: its next attempt changes the Pod",
 
 	{"hostservice.Reconciler", access{host, "Node"}}:                "whether a Pod's node is virtual, which does not change",
-	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "for the text of that event",
+	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "only for the message of an event",
 
-	{"waitingpod.Reconciler", access{host, "StorageClass"}}:     "the scheduler retries the Pod when the class of its claim is created, which changes the Pod",
-	{"waitingpod.Reconciler", access{host, "PersistentVolume"}}: "the volume of a bound claim, which exists: the scheduler's next attempt changes the Pod",
+	{"waitingpod.Reconciler", access{host, "StorageClass"}}:     "when the class of a Pod's claim is created, the scheduler retries the Pod, which changes the Pod",
+	{"waitingpod.Reconciler", access{host, "PersistentVolume"}}: "the volume of a bound claim, which already exists: the scheduler's next attempt changes the Pod",
 
-	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists; a missing namespace is an error, and retried",
+	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists; a missing namespace is an error, which is retried",
 	{"leafpv.reconciler", access{host, "Pod"}}:                  "for events on Pods when a promise is fulfilled: no decision depends on them",
-	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, they are checked again at intervals",
+	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, the Pods are checked again at intervals",
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    readAgain,
@@ -62,22 +62,22 @@ var exceptions = map[exception]string{
 	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      readAgain,
 	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: readAgain,
 
-	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "not used: it comes with the members",
-	{"source.Reconciler", access{host, "Pod"}}:                "only which of several members it prefers: the scheduler's selection changes the claim",
-	{"leafpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "the owner of its name when the volume that was restored from it appears, which is watched",
-	{"rootpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "it has no reader for them: the volume is already mirrored",
+	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "read together with the members, but not used",
+	{"source.Reconciler", access{host, "Pod"}}:                "only to prefer one of several members: the scheduler's selection changes the claim",
+	{"leafpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "whether the source's name still belongs to the same snapshot when the restored volume appears, which is watched",
+	{"rootpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "this controller lacks a reader for them: the volume is already mirrored",
 
-	{"rootsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "its volume, which does not change while it is bound: the snapshot-controller creates a content only for a bound claim",
+	{"rootsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "the claim's volume, which does not change while the claim is bound: the snapshot-controller creates contents only for bound claims",
 	{"rootsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "the volume of the leaf claim, which is watched",
-	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "like root_snapshot: its volume, which does not change while it is bound",
-	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "like root_snapshot: the volume of the leaf claim, which is watched",
-	{"hostsnapshot.Reconciler", access{host, "PersistentVolumeClaim"}}: "like root_snapshot: its volume, which does not change while it is bound",
+	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "as for root_snapshot: the claim's volume, which does not change while the claim is bound",
+	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "as for root_snapshot: the volume of the leaf claim, which is watched",
+	{"hostsnapshot.Reconciler", access{host, "PersistentVolumeClaim"}}: "as for root_snapshot: the claim's volume, which does not change while the claim is bound",
 
 	{"reflectedclass.observer", access{host, "StorageClass"}}: "only for classes that were published before the manager started",
 }
 
-// untriggered lists the packages in internal/controller without a controller, and what runs them
-// instead.
+// untriggered lists the packages in internal/controller that do not register a controller, and
+// when they do their work.
 var untriggered = map[string]string{
 	"leafnode":    "totals nodes and Pods when its informers report changes",
 	"membertoken": "renews a token at a given time",
@@ -116,7 +116,7 @@ func TestEveryControllerWatchesWhatItReads(t *testing.T) {
 	}
 	for e := range exceptions {
 		if !used[e] {
-			t.Errorf("%s no longer reads %s, or watches it: remove the exception", e.controller, e.access)
+			t.Errorf("%s no longer reads %s, or now watches it: remove the exception", e.controller, e.access)
 		}
 	}
 	everyPackage(t, root, all)
@@ -132,7 +132,7 @@ func everyPackage(t *testing.T, root string, all []*controller) {
 	for _, entry := range entries {
 		found := slices.ContainsFunc(all, func(c *controller) bool { return packageOf(c) == entry.Name() })
 		if listed := untriggered[entry.Name()] != ""; found == listed {
-			t.Errorf("package %s: has a controller: %t; is listed as one without: %t", entry.Name(), found, listed)
+			t.Errorf("package %s: registers a controller: %t; is in untriggered: %t", entry.Name(), found, listed)
 		}
 	}
 }
@@ -142,8 +142,8 @@ func packageOf(c *controller) string {
 	return name
 }
 
-// known has reads in each way that the controllers use. If one is not found, the analysis is
-// broken.
+// known checks for a real read of each form that the controllers use. If one is not found, the
+// analysis is broken.
 func known(t *testing.T, all []*controller) {
 	for name, accesses := range map[string][]access{
 		"rootpvc.reconciler":                {{host, "PersistentVolumeClaim"}, {leaf, "PersistentVolumeClaim"}, {leaf, "StorageClass"}, {host, "PersistentVolume"}, {leaf, "Namespace"}},
@@ -166,7 +166,7 @@ func known(t *testing.T, all []*controller) {
 	}
 }
 
-// TestBroken checks that unwatched reads are found in each way that controllers use.
+// TestBroken checks that the analysis finds unwatched reads of every form that controllers use.
 func TestBroken(t *testing.T) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -182,7 +182,7 @@ func TestBroken(t *testing.T) {
 	}
 	i := slices.IndexFunc(all, func(c *controller) bool { return packageOf(c) == "broken" })
 	if i < 0 {
-		t.Fatal("it was not found")
+		t.Fatal("the controller was not found")
 	}
 	want := []access{
 		{host, "ConfigMap"}, {host, "Namespace"}, {host, "Node"}, {host, "PersistentVolume"}, {leaf, "CSIStorageCapacity"},

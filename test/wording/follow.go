@@ -13,10 +13,10 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// sources are the names of fields, of type string, that hold messages.
+// sources are the names of string fields that hold messages.
 var sources = []string{"Message", "Note"}
 
-// look are functions that inspect a text, by package. An empty list means all functions of the
+// look has the functions that inspect a text, by package. An empty list means all functions in the
 // package.
 var look = map[string][]string{
 	"strings": {
@@ -29,7 +29,7 @@ var look = map[string][]string{
 	"encoding/json": {"Unmarshal"},
 }
 
-// carry are functions whose result is a message if an argument is one.
+// carry has the functions whose result is a message if an argument is a message.
 var carry = map[string][]string{
 	"strings": {"Clone", "Join", "Replace", "ReplaceAll", "ToLower", "ToUpper", "Trim", "TrimFunc", "TrimLeft", "TrimRight", "TrimSpace"},
 	"fmt":     {"Sprint", "Sprintf", "Sprintln"},
@@ -41,7 +41,7 @@ type reading struct {
 	at            token.Position
 }
 
-// follower marks what holds a message: variables, parameters, fields and functions' results.
+// follower records what holds a message: variables, parameters, fields and functions' results.
 type follower struct {
 	*gosource.Program
 	holds   map[types.Object]bool
@@ -50,7 +50,7 @@ type follower struct {
 	found   map[string]reading
 }
 
-// readings returns all places below internal/ and cmd/ that inspect a message, except in
+// readings returns all places below internal/ and cmd/ that inspect a message, except those in
 // package wording.
 func readings(p *gosource.Program) []reading {
 	f := &follower{Program: p, holds: map[types.Object]bool{}, results: map[*types.Func]bool{}}
@@ -119,8 +119,8 @@ func (f *follower) mark(e ast.Expr) {
 	}
 }
 
-// hold marks a variable, a parameter or a field permanently. It ignores fields of other
-// modules' types, which are sources by name.
+// hold marks a variable, a parameter or a field permanently. It ignores fields in other modules'
+// types, because sources lists those by name.
 func (f *follower) hold(obj types.Object) {
 	if obj != nil && obj.Pkg() != nil && strings.HasPrefix(obj.Pkg().Path(), gosource.Module) && !f.holds[obj] {
 		f.holds[obj], f.changed = true, true
@@ -199,7 +199,7 @@ func (f *follower) result(call *ast.CallExpr) bool {
 	callee := f.callee(call)
 	switch {
 	case callee == nil || callee.Pkg() == nil:
-		return callee != nil && callee.Name() == "Error" // of the interface error
+		return callee != nil && callee.Name() == "Error" // the Error method of the interface error
 	case callee.Name() == "Error" && callee.Signature().Recv() != nil:
 		return true
 	case callee.Signature().Results().Len() != 1 || !isString(callee.Signature().Results().At(0).Type()):

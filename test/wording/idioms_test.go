@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// No text of the repository has a phrase that reads as translated.
+// TestTextHasNoTranslatedIdioms checks that no text in the repository contains a phrase that reads
+// as translated.
 func TestTextHasNoTranslatedIdioms(t *testing.T) {
 	all, err := prose(module)
 	if err != nil {
@@ -51,7 +52,7 @@ func TestIdioms(t *testing.T) {
 	}
 }
 
-// prose finds every kind of text, and joins its lines.
+// TestProseIsFound checks that prose finds every kind of text, and joins its lines.
 func TestProseIsFound(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{

@@ -12,7 +12,7 @@ import (
 
 const module = "../.."
 
-// Every message of the product follows the rules of the style guide.
+// TestMessagesKeepTheStyle checks that all of the product's messages follow the style guide.
 func TestMessagesKeepTheStyle(t *testing.T) {
 	all, err := messages(module, "internal")
 	if err != nil {
@@ -20,7 +20,7 @@ func TestMessagesKeepTheStyle(t *testing.T) {
 	}
 	const least = 400
 	if len(all) < least {
-		t.Fatalf("%d messages were found in the source, want %d and more", len(all), least)
+		t.Fatalf("%d messages were found in the source, want at least %d", len(all), least)
 	}
 	for _, m := range all {
 		if why := broken(m.text); len(why) > 0 {
@@ -47,7 +47,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// messages finds a message however it is composed.
+// TestMessagesAreFound checks that messages finds a message, however it is composed.
 func TestMessagesAreFound(t *testing.T) {
 	dir := t.TempDir()
 	source := `package p

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// exceptions are functions that inspect a message without deciding by it, each with its
+// exceptions has the functions that inspect a message but do not decide based on it, each with its
 // purpose. An unnecessary entry fails the test.
 var exceptions = map[string]string{
 	"internal/cli/bundle/redact.Text":       "removes credentials before a text leaves the cluster",
@@ -24,18 +24,18 @@ var exceptions = map[string]string{
 	"internal/mirror/pvc.AttributesOf":      "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/sanitize.Line":         "puts text on one line, for display",
 	"internal/mirror/sanitize.Plain":        "removes control characters and truncates, for display",
-	"internal/mirror/snapshot.Failed":       "keeps the time of a report whose message is the same",
+	"internal/mirror/snapshot.Failed":       "keeps the time of a report if its message is unchanged",
 	"internal/mirror/snapshot.Record.Names": "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recreated":  "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recorded":   "compares snapshot handles, which a member sends as text",
-	"internal/mirror/report.Tried.With":     "keeps the message of one member for display, without earlier messages of others",
+	"internal/mirror/report.Tried.With":     "keeps one member's message for display, without earlier messages from others",
 }
 
 func TestNoDecisionReadsMessageText(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range readings(source(t)) {
 		if used[r.function] = true; exceptions[r.function] == "" {
-			t.Errorf("%s: %s inspects a message with %s. Let the writer provide a field, an annotation or a reason. Only internal/wording parses texts of other programs", r.at, r.function, r.how)
+			t.Errorf("%s: %s inspects a message with %s. Pass the fact in a field, an annotation or a reason. Only internal/wording parses other programs' messages", r.at, r.function, r.how)
 		}
 	}
 	for function := range exceptions {
@@ -45,7 +45,7 @@ func TestNoDecisionReadsMessageText(t *testing.T) {
 	}
 }
 
-// TestReadings: each way to inspect a message is found.
+// TestReadings checks that the analysis finds each way to inspect a message.
 func TestReadings(t *testing.T) {
 	var found []string
 	for _, r := range readings(source(t, filepath.Join("testdata", "reads"))) {

@@ -9,13 +9,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{- /* The account. If it belongs to one host, its name contains the host's ID. */ -}}
+{{- /* The account's name. It contains the host's ID if the account belongs to one host. */ -}}
 {{- define "xylem.account" -}}
 {{ .Values.serviceAccount.name }}{{ with .Values.serviceAccount.hostID }}-host-{{ . }}{{ end }}
 {{- end }}
 {{/*
-An optional permission of the account for Pods, in the given namespaces or, without any, everywhere.
-The same as config/member/logs and config/member/exec.
+An optional permission for the account to access Pods, in the given namespaces or, if empty, in all.
+It grants the same as config/member/logs and config/member/exec.
 */}}
 {{- define "xylem.reach" -}}
 apiVersion: rbac.authorization.k8s.io/v1

@@ -1,4 +1,4 @@
-{{/* Object names are part of the contract, and do not depend on the release name: a host has one Xylem. */}}
+{{/* Object names are part of the contract and do not depend on the release's name, because a host has only one Xylem. */}}
 
 {{- define "xylem.selectorLabels" -}}
 app.kubernetes.io/name: xylem
@@ -22,9 +22,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* The user's affinity. To each of its required node terms, which are alternatives, it
-adds the fixed requirements: never in a member, regardless of the taints of its virtual
-node, and on Linux. */}}
+{{/* The user's affinity with two fixed requirements: the Pods run only on Linux, and never on a
+virtual node, regardless of its taints. Required node terms are alternatives, so each term gets both
+requirements. */}}
 {{- define "xylem.affinity" -}}
 {{- $always := list (dict "key" "xylem.io/virtual-node" "operator" "DoesNotExist") (dict "key" "kubernetes.io/os" "operator" "In" "values" (list "linux")) }}
 {{- $affinity := deepCopy .Values.affinity }}
@@ -48,7 +48,7 @@ node, and on Linux. */}}
 {{- toYaml $constraints }}
 {{- end }}
 
-{{/* A Go duration, as the schema accepts it, in seconds. */}}
+{{/* Converts a Go duration that the schema accepts to seconds. */}}
 {{- define "xylem.seconds" -}}
 {{- $units := dict "ns" 0.000000001 "us" 0.000001 "µs" 0.000001 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 }}
 {{- $sum := 0.0 }}
@@ -58,7 +58,7 @@ node, and on Linux. */}}
 {{- $sum }}
 {{- end }}
 
-{{/* Rejects values that the schema cannot check, and with which the manager would not start. */}}
+{{/* Rejects values that the schema cannot check and that would prevent the manager from starting. */}}
 {{- define "xylem.checkValues" -}}
 {{- $duration := include "xylem.seconds" .Values.fence.duration | float64 }}
 {{- $probe := include "xylem.seconds" .Values.fence.probeInterval | float64 }}
@@ -78,7 +78,7 @@ node, and on Linux. */}}
 {{- if and .Values.nodeAPI.certificate.secretName .Values.nodeAPI.certificate.request }}
 {{- fail "nodeAPI.certificate: set secretName or request, not both" }}
 {{- end }}
-{{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* set by --set, it is a string */}}
+{{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* with --set, the value is a string */}}
 {{- fail (printf "renewTokensAfter %v: 0.6 at most" .Values.renewTokensAfter) }}
 {{- end }}
 {{- end }}

@@ -11,23 +11,24 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Sizes are the volume sizes that the drivers of one member rejected for lack of space, by the
-// member's classes. It exists in memory, as long as a Link. After a restart, the next failing
-// volume records its size again. The zero value is ready for use.
+// Sizes contains the volume sizes that one member's drivers rejected for lack of space, by member
+// class. It is kept in memory and lives as long as the Link. After a restart, the next volume that
+// fails records its size again. The zero value is ready for use.
 type Sizes struct {
 	mu     sync.Mutex
 	failed map[string][]failure
 	waker  route.Waker
 }
 
-// failure is a size that a driver rejected, and the time until which it counts.
+// failure is a size that a driver rejected, and the time when the record expires.
 type failure struct {
 	size  resource.Quantity
 	until time.Time
 }
 
-// Note records that a driver lacks capacity for a volume of the given size and class of the member.
-// The record counts until the given time. Afterwards, only another attempt can show it.
+// Note records that a driver lacks capacity for a volume of the given size and member class. The
+// record expires at the given time: afterwards, only another attempt can show whether capacity is
+// lacking.
 func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,14 +44,13 @@ func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time
 	e.waker.Wake(memberClass)
 }
 
-// impliedBy reports whether other excludes all sizes that f excludes, for at least as
-// long.
+// impliedBy reports whether other excludes all sizes that f excludes, for at least as long as f.
 func (f failure) impliedBy(other failure) bool {
 	return other.size.Cmp(f.size) <= 0 && !other.until.Before(f.until)
 }
 
-// Limit returns the maximum size of a volume to request from the class's driver, and the time
-// until which it applies. It returns false if no failure is known.
+// Limit returns the maximum size to request from the class's driver, and the time until which this
+// limit applies. It returns false if no failure is known.
 func (e *Sizes) Limit(memberClass string, now time.Time) (resource.Quantity, time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,7 +68,7 @@ func (e *Sizes) Limit(memberClass string, now time.Time) (resource.Quantity, tim
 	return *resource.NewQuantity(max(0, least.size.Value()-1), resource.BinarySI), least.until, true
 }
 
-// Forget drops the failures of a class, because its driver has reported its capacity again.
+// Forget drops the failures of a class. Call it when the driver has reported its capacity again.
 func (e *Sizes) Forget(memberClass string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,8 +78,8 @@ func (e *Sizes) Forget(memberClass string) {
 	}
 }
 
-// Met records that a driver created a volume of the given size. Failures of that size or less
-// no longer count.
+// Met records that a driver created a volume of the given size. Recorded failures of that size or
+// less are dropped.
 func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -95,6 +95,6 @@ func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.waker.Wake(memberClass)
 }
 
-// SourceOf enqueues the requests of a member class's name whenever its failures change. The end
-// of a limit enqueues nothing: the controller must check again at the time that Limit returned.
+// SourceOf enqueues the requests for a member class's name whenever its failures change. An
+// expiring limit enqueues nothing: the controller must check again at the time that Limit returned.
 func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }

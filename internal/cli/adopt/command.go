@@ -22,7 +22,7 @@ import (
 
 const (
 	poll = 300 * time.Millisecond
-	// restoring bounds the time for removing the consent after a failure, or after Ctrl-C.
+	// restoring limits how long removing the consent label may take after a failure or Ctrl-C.
 	restoring = 15 * time.Second
 )
 
@@ -41,11 +41,11 @@ type run struct {
 	cr           *v1alpha1.ClusterRegistration
 	there        mirror.Member
 	leaf         *corev1.PersistentVolume
-	// asks is the host PV. If it has a UID, it already exists.
+	// asks is the host PV that requests the volume. It has a UID if it already exists.
 	asks *corev1.PersistentVolume
 }
 
-// NewCommand creates the command adopt.
+// NewCommand creates the adopt command.
 func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{env: env}
 	c := &cobra.Command{
@@ -58,9 +58,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"class.\n\n" +
 			"Xylem never destroys the volume, unless you set --policy=Delete and its policy in the member is Delete too.\n" +
 			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
-		Example: "  # Check what it would do, and whether the host may adopt the volume:\n" +
+		Example: "  # Show the changes, and check whether the host may adopt the volume:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --dry-run\n" +
-			"  # Only for one claim, under another name:\n" +
+			"  # Adopt the volume for one claim only, and under another name:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --name orders-db --claim shop/orders",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -71,12 +71,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 	}
 	flags := c.Flags()
 	r.admin.AddFlags(flags, "the command labels the volume there as this user.")
-	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host; that of VOLUME if not set.")
-	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host; the one that maps to VOLUME's class in the member if not set.")
-	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may use it; any matching claim if not set.")
+	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host. Default: VOLUME.")
+	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host. Default: the class that maps to VOLUME's class in the member.")
+	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may use it. Default: any matching claim.")
 	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete too.")
 	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the PersistentVolumes.")
-	r.dry.AddFlag(c, "check what it would do, and change nothing.", "let both clusters validate the writes, too.")
+	r.dry.AddFlag(c, "show and check the changes without making them.", "also let both clusters validate the writes.")
 	r.output.AddFlags(c)
 	return c
 }
@@ -146,7 +146,7 @@ func (r *run) consent() *corev1.PersistentVolume {
 	return after
 }
 
-// write labels the member's volume, and then creates the PersistentVolume. If the latter fails,
+// write labels the member's volume, and then creates the PersistentVolume. If the creation fails,
 // it removes the label. The member's volume must not have changed since the check.
 func (r *run) write(ctx context.Context, dry bool) error {
 	consented := hostpv.Consented(r.leaf, r.there.HostID)
@@ -174,7 +174,7 @@ func (r *run) write(ctx context.Context, dry bool) error {
 	return errors.Join(err, r.withdraw(ctx))
 }
 
-// withdraw removes the label that this run set, also after Ctrl-C.
+// withdraw removes the label that this run set, even after Ctrl-C.
 func (r *run) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
 	defer cancel()

@@ -29,7 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// open reads the registration and the volume, and checks that the kubeconfig is for that member.
+// open reads the registration and the volume, and checks that the kubeconfig points to that member.
 func (r *run) open(ctx context.Context) error {
 	admin, err := r.admin.Config()
 	if err != nil {
@@ -146,8 +146,8 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 	return strings.Join(found, ""), nil
 }
 
-// check returns an error if the host may not adopt the volume, given the consent. It decides like
-// the controllers.
+// check returns an error if the host may not adopt the volume, given the consent. It uses the
+// controllers' rules.
 func (r *run) check(ctx context.Context) error {
 	if _, _, uid, recorded := hostpv.LeafOf(r.asks); recorded && uid == r.leaf.UID {
 		return nil
@@ -173,7 +173,7 @@ func (r *run) check(ctx context.Context) error {
 	return nil
 }
 
-// observe reads the other objects for the check, from both clusters.
+// observe reads the other objects that the check needs from both clusters.
 func (r *run) observe(ctx context.Context, s *volume.Observed) error {
 	var list corev1.PersistentVolumeList
 	err := index.Pages(ctx, r.host, &list, func() {
@@ -203,7 +203,7 @@ func (r *run) observe(ctx context.Context, s *volume.Observed) error {
 	return r.observeHolder(ctx, s)
 }
 
-// observeHolder reads the member's claim that has the volume.
+// observeHolder reads the member's claim that uses the volume.
 func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	ref := s.Leaf.Spec.ClaimRef
 	if ref == nil || ref.UID == "" {

@@ -18,19 +18,19 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// missingFile lists what could not be read.
+// missingFile is the file that lists what could not be read.
 const missingFile = "missing.yaml"
 
-// bundle writes the archive. All content passes through its redaction.
+// bundle writes the archive. It redacts all content.
 type bundle struct {
 	zip  *gzip.Writer
 	tar  *tar.Writer
 	name string
 	now  time.Time
-	// known are the credentials that this program has used itself.
+	// known contains the credentials that the plugin itself has used.
 	known   redact.Known
 	missing []model.Missing
-	// files, and objects by kind.
+	// files and objects count what the archive contains.
 	files   int
 	objects int
 }
@@ -44,7 +44,7 @@ func newBundle(w io.Writer, name string, now time.Time, secrets [][]byte) *bundl
 	return b
 }
 
-// know has a kubeconfig's credentials removed wherever they are.
+// know records a kubeconfig's credentials, which write then removes from every file.
 func (b *bundle) know(kubeconfig []byte) {
 	b.known.Add(string(kubeconfig))
 	b.known.Add(base64.StdEncoding.EncodeToString(kubeconfig))
@@ -58,15 +58,16 @@ func (b *bundle) know(kubeconfig []byte) {
 	}
 }
 
-// miss records what could not be read. The API server's message may repeat anything.
+// miss records what could not be read. It redacts the error, because the API server's message may
+// contain secrets.
 func (b *bundle) miss(cluster, what string, err error) {
 	b.missing = append(b.missing, model.Missing{What: what, Cluster: cluster, Why: redact.Text(err.Error())})
 }
 
-// text writes a text, without credentials.
+// text writes a text file, without credentials.
 func (b *bundle) text(file, content string) error { return b.write(file, redact.Text(content)) }
 
-// list writes objects, as far as they may leave the cluster.
+// list writes redacted objects.
 func (b *bundle) list(file string, objects []*unstructured.Unstructured) error {
 	if len(objects) == 0 {
 		return nil
@@ -79,7 +80,7 @@ func (b *bundle) list(file string, objects []*unstructured.Unstructured) error {
 	return b.yaml(file, map[string]any{"apiVersion": "v1", "kind": "List", "items": kept})
 }
 
-// yaml writes what is redacted already.
+// yaml writes a value that is already redacted, as YAML.
 func (b *bundle) yaml(file string, v any) error {
 	content, err := yaml.Marshal(v)
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	// objects of a kind.
 	pageSize = 500
 	most     = 20_000
-	// memberTotal bounds how long one member is read.
+	// memberTotal limits how long the plugin reads one member.
 	memberTotal = 2 * time.Minute
 )
 
@@ -41,11 +41,11 @@ host/                     objects of the host, and the manager's logs and metric
 members/NAME/             objects of each member that could be read
 missing.yaml              what could not be read, and why
 
-Values of environment variables, commands, annotations of others, parameters of classes, and the contents of Secrets
-and ConfigMaps are not in it. REDACTED replaces what was removed from texts.
+Values of environment variables, commands, third-party annotations, class parameters, and the contents of Secrets
+and ConfigMaps are not included. REDACTED replaces text that was removed.
 `
 
-// collect writes everything.
+// collect writes all files of the archive.
 func (o *options) collect(ctx context.Context, b *bundle, s *collect.Sources) error {
 	for _, m := range s.Missing {
 		b.miss(m.Cluster, m.What, errors.New(m.Why))
@@ -74,7 +74,7 @@ func (o *options) collect(ctx context.Context, b *bundle, s *collect.Sources) er
 	return b.yaml(missingFile, b.missing)
 }
 
-// doctor writes what doctor finds.
+// doctor writes the findings of `kubectl xylem doctor`.
 func (o *options) doctor(ctx context.Context, b *bundle) error {
 	checkup, err := doctor.Examine(ctx, o.env, o.way)
 	if err != nil {
@@ -110,7 +110,7 @@ func (b *bundle) versions(s *collect.Sources) error {
 	return b.yaml("versions.yaml", versions)
 }
 
-// folder of a member in the archive.
+// folder returns the folder of a member in the archive.
 func folder(s *collect.Source) string {
 	if s.Name != "" {
 		return path.Join("members", s.Name)
@@ -125,7 +125,8 @@ type cluster struct {
 	folder string
 }
 
-// read lists a kind, page by page, and returns the objects that keep accepts.
+// read lists a kind, page by page, and returns the objects that keep accepts, or all if keep is
+// nil.
 func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep func(*unstructured.Unstructured) bool, opts ...client.ListOption) []*unstructured.Unstructured {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -157,7 +158,7 @@ func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep f
 	}
 }
 
-// save writes objects into a file of the cluster's folder.
+// save writes objects to a file in the cluster's folder.
 func (c *cluster) save(file string, objects []*unstructured.Unstructured) error {
 	return c.list(path.Join(c.folder, file+".yaml"), objects)
 }

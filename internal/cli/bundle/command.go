@@ -21,7 +21,7 @@ type options struct {
 	env  *command.Env
 	way  collect.Way
 	file string
-	// logSince and logLimit bound the logs of each container.
+	// logSince and logLimit limit the logs of each container.
 	logSince time.Duration
 	logLimit int64
 }
@@ -29,24 +29,24 @@ type options struct {
 // logLimit is the default of --log-limit.
 const logLimit = 10 << 20
 
-// NewCommand creates the command support-bundle.
+// NewCommand creates the support-bundle command.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:     "support-bundle",
 		Aliases: []string{"bundle"},
-		Short:   "Collect what a report of a problem needs, without secrets",
-		Long: `Write an archive with what somebody else needs to find out what is wrong: what kubectl xylem doctor found, versions,
-registrations, virtual nodes, classes, policies, and Xylem's claims, volumes, Pods and snapshots with their events, of
-the host and of members, and the manager's logs and metrics.
+		Short:   "Collect what a bug report needs, without secrets",
+		Long: `Write an archive that helps somebody else to diagnose a problem: the findings of kubectl xylem doctor, versions,
+registrations, virtual nodes, classes, policies, and Xylem's claims, volumes, Pods and snapshots with their events from
+the host and from members, and the manager's logs and metrics.
 
-No content of a Secret or a ConfigMap is in it, and no Secret is read except the kubeconfigs that lead to members.
-Of each object, only fields that are known to be harmless are kept: no environment variable's value, no command, no
-annotation of others, no parameter of a class. Credentials are removed from logs and messages, as far as they can be
-recognized: read the archive before you publish it. Names of objects, labels, images and addresses are kept.
+The archive contains no data of Secrets or ConfigMaps. The command reads no Secrets except the members' kubeconfigs.
+It keeps only fields that are known to be harmless: no values of environment variables, no commands, no third-party
+annotations and no class parameters. It removes credentials from logs and messages as far as it can recognize them, so
+read the archive before you publish it. It keeps names of objects, labels, images and addresses.
 
-It changes nothing in the clusters. Members are read as by kubectl xylem doctor. What could not be read is named in
-missing.yaml.`,
+The command changes nothing in the clusters, and connects to members like kubectl xylem doctor. missing.yaml lists what
+could not be read.`,
 		Example: `  kubectl xylem support-bundle
   kubectl xylem support-bundle --file /tmp/report.tar.gz --log-since 2h
   kubectl xylem support-bundle --member-kubeconfig ~/cluster38.kubeconfig`,
@@ -54,8 +54,8 @@ missing.yaml.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	c.Flags().StringVarP(&o.file, "file", "f", "", "The archive to write. It must not exist. Default: xylem-support-TIME.tar.gz in the current directory.")
-	c.Flags().DurationVar(&o.logSince, "log-since", 24*time.Hour, "How far back the manager's logs go.")
-	c.Flags().Int64Var(&o.logLimit, "log-limit", logLimit, "The most bytes of the log of one container.")
+	c.Flags().DurationVar(&o.logSince, "log-since", 24*time.Hour, "Age of the oldest line to include from the manager's logs.")
+	c.Flags().Int64Var(&o.logLimit, "log-limit", logLimit, "Maximum size of each container's log, in bytes.")
 	doctor.AddWayFlags(c, &o.way)
 	return c
 }
@@ -63,9 +63,9 @@ missing.yaml.`,
 func (o *options) validate() error {
 	switch {
 	case o.logSince <= 0:
-		return fmt.Errorf("--log-since %s: more than 0", o.logSince)
+		return fmt.Errorf("--log-since=%s is out of range: use more than 0", o.logSince)
 	case o.logLimit <= 0:
-		return fmt.Errorf("--log-limit %d: more than 0", o.logLimit)
+		return fmt.Errorf("--log-limit=%d is out of range: use more than 0", o.logLimit)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	file, err := os.OpenFile(o.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%q already exists, and is left alone. Specify another file with --file", o.file)
+		return fmt.Errorf("file %q already exists. Specify another one with --file", o.file)
 	}
 	if err != nil {
 		return fmt.Errorf("create the archive: %w", err)
@@ -103,6 +103,6 @@ func (o *options) run(ctx context.Context) (err error) {
 	if len(b.missing) > 0 {
 		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.Count(len(b.missing), "item"), filepath.Join(name, missingFile))
 	}
-	fmt.Fprintln(o.env.Out, "Read it before you publish it: it has names, labels, images, addresses and log lines of your clusters.")
+	fmt.Fprintln(o.env.Out, "Read it before you publish it: it contains names, labels, images, addresses and log lines from your clusters.")
 	return nil
 }

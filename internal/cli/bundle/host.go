@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 )
 
-// Kinds that are read.
+// Kinds that the support bundle contains.
 var (
 	kindPod      = corev1.SchemeGroupVersion.WithKind("Pod")
 	kindClaim    = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
@@ -33,14 +33,14 @@ var (
 	kindContent  = snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshotContent")
 )
 
-// listing is a list that is written to a file.
+// listing is a kind whose objects are written to a file.
 type listing struct {
 	file string
 	kind schema.GroupVersionKind
 	opts []client.ListOption
 }
 
-// plain are lists of the host that are written as a whole, or by label.
+// plain returns the host's listings that need no filter, except by label or namespace.
 func plain(namespace string) []listing {
 	labelled := client.MatchingLabels{command.LabelName: command.LabelNameValue}
 	created := client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
@@ -96,7 +96,7 @@ func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) e
 	return o.logs(ctx, c)
 }
 
-// ofDrivers reports whether a volume of the host is Xylem's.
+// ofDrivers reports whether a host PV belongs to one of Xylem's drivers.
 func ofDrivers(pv *unstructured.Unstructured) bool {
 	driver := field(pv, "spec", "csi", "driver")
 	return driver == v1alpha1.ProvisionerName || driver == v1alpha1.PromiseDriverName
@@ -131,7 +131,7 @@ func names(objects []*unstructured.Unstructured) sets.Set[string] {
 	return all
 }
 
-// claim also records the claims that it accepts.
+// claim reports whether a claim is related to Xylem, and records it if so.
 func (s scope) claim(obj *unstructured.Unstructured) bool {
 	ours := s.classes.Has(field(obj, "spec", "storageClassName")) || s.volumes.Has(field(obj, "spec", "volumeName")) || obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn] != ""
 	if ours {
@@ -163,13 +163,13 @@ func (s scope) snapshot(obj *unstructured.Unstructured) bool {
 		s.claims.Has(obj.GetNamespace()+"/"+field(obj, "spec", "source", "persistentVolumeClaimName"))
 }
 
-// events writes the events about objects.
+// events writes the events about the given objects.
 func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructured) error {
 	about, namespaces := sets.New[string](), sets.New[string]()
 	for _, list := range lists {
 		for _, obj := range list {
 			about.Insert(string(obj.GetUID()))
-			namespaces.Insert(cmp.Or(obj.GetNamespace(), corev1.NamespaceDefault)) // events of cluster-scoped objects are there
+			namespaces.Insert(cmp.Or(obj.GetNamespace(), corev1.NamespaceDefault)) // namespace of events about cluster-scoped objects
 		}
 	}
 	var events []*unstructured.Unstructured
@@ -181,7 +181,7 @@ func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructu
 	return c.list(path.Join(c.folder, "events.yaml"), events)
 }
 
-// member writes the objects of this host in a member, and what bears on them.
+// member writes the leaf objects of this host in a member, and other objects that affect them.
 func (b *bundle) member(ctx context.Context, source *collect.Source, hostID, namespace string) error {
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
@@ -219,7 +219,7 @@ func (c *cluster) fence(ctx context.Context, namespace, hostID string) []*unstru
 	lease := &unstructured.Unstructured{}
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("Lease"))
 	if err := c.source.Get(ctx, client.ObjectKey{Namespace: namespace, Name: hostID}, lease); err != nil {
-		c.miss(c.source.Name, "the fence, Lease "+hostID, err)
+		c.miss(c.source.Name, "the fence Lease "+hostID, err)
 		return nil
 	}
 	return []*unstructured.Unstructured{lease}

@@ -16,13 +16,13 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
-// metricsPort is the manager's, by name.
+// metricsPort is the name of the manager's metrics port.
 const metricsPort = "metrics"
 
 // managers selects the manager's Pods.
 var managers = client.MatchingLabels{command.LabelName: command.LabelNameValue, "control-plane": "controller-manager"}
 
-// logs writes the logs of the manager's Pods, and their metrics, if the API server may read them.
+// logs writes the logs of the manager's Pods, and their metrics if the API server can read them.
 func (o *options) logs(ctx context.Context, c *cluster) error {
 	var pods corev1.PodList
 	if err := c.source.List(ctx, &pods, client.InNamespace(o.env.Namespace), managers, client.Limit(pageSize)); err != nil {
@@ -115,15 +115,15 @@ func lines(kept []byte, limit int64, cut bool) []byte {
 			return kept[i+1:]
 		}
 	}
-	return nil // half a line might hide the name of a credential
+	return nil // the cut part of a line might contain the name that identifies a credential
 }
 
-// metricsTimeout bounds reading the metrics of one Pod.
+// metricsTimeout limits how long reading the metrics of one Pod may take.
 const metricsTimeout = 10 * time.Second
 
 // metrics writes the manager's metrics. The manager serves them over HTTPS to authorized users
-// only, and the API server does not forward credentials. So they are missing without
-// --metrics-secure=false.
+// only, and the API server does not forward credentials. Therefore, the metrics are missing unless
+// the manager runs with --metrics-secure=false.
 func (o *options) metrics(ctx context.Context, c *cluster, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
@@ -139,7 +139,8 @@ func (o *options) metrics(ctx context.Context, c *cluster, pod *corev1.Pod) erro
 	return nil
 }
 
-// portOf returns the port of the metrics by its number, since a proxy does not know its name.
+// portOf returns the number of the metrics port, because the API server's proxy does not resolve
+// its name.
 func portOf(pod *corev1.Pod) *string {
 	for _, container := range pod.Spec.Containers {
 		for _, port := range container.Ports {

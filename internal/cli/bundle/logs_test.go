@@ -34,13 +34,13 @@ func TestTail(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 			if whole, err := tail(strings.NewReader(tc.log), tc.limit); err != nil || whole != tc.want {
-				t.Errorf("at once: %q, %v", whole, err)
+				t.Errorf("read in a single call: %q, %v", whole, err)
 			}
 		})
 	}
 }
 
-// What was read before an error is kept.
+// tail returns what it read before an error.
 func TestTailFails(t *testing.T) {
 	broken := errors.New("broken")
 	got, err := tail(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), 100)

@@ -1,3 +1,3 @@
-// Package command has what the plugin's commands share: streams, clients of host and members,
-// colors, and printing of objects.
+// Package command provides what the plugin's commands share: streams, clients for the host and
+// members, colors, and printing of objects.
 package command

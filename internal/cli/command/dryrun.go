@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// DryRun is the value of the flag --dry-run, which all commands that write have.
+// DryRun is the value of --dry-run, a flag of all commands that write.
 type DryRun string
 
 // Values of the flag.
@@ -15,11 +15,11 @@ const (
 	DryRunNone DryRun = "none"
 	// DryRunClient prints what would be written, and writes nothing.
 	DryRunClient DryRun = "client"
-	// DryRunServer also has the clusters validate the writes, and changes nothing.
+	// DryRunServer also lets the clusters validate the writes, and changes nothing.
 	DryRunServer DryRun = "server"
 )
 
-// AddFlag adds the flag. Without a value, it means client.
+// AddFlag adds the flag. Without a value, the flag means client.
 func (d *DryRun) AddFlag(c *cobra.Command, client, server string) {
 	*d = DryRunNone
 	c.Flags().StringVar((*string)(d), "dry-run", string(DryRunNone), fmt.Sprintf("none, client or server. client: %s server: %s", client, server))

@@ -21,11 +21,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// userAgent of all calls.
+// userAgent identifies the plugin in all API requests.
 const userAgent = "kubectl-xylem"
 
-// Env has the streams, clients and flags that all commands share. It removes from the output
-// what a terminal would interpret.
+// Env has the streams, clients and flags that all commands share. It removes everything from the
+// output that a terminal would interpret.
 type Env struct {
 	genericiooptions.IOStreams
 	// Host has kubectl's own flags for the host: kubeconfig, context, namespace and so on.
@@ -45,8 +45,8 @@ func NewEnv(streams genericiooptions.IOStreams, c clock.Clock) *Env {
 	return e
 }
 
-// MachineOut returns the stream for objects that programs read. Files and pipes get them byte
-// for byte. On a terminal, they are stripped like other output.
+// MachineOut returns the stream for objects that programs read. It writes them unchanged to files
+// and pipes. For a terminal, it strips them like other output.
 func (e *Env) MachineOut() io.Writer {
 	if terminal(e.Out) {
 		return e.Out
@@ -58,7 +58,7 @@ func (e *Env) MachineOut() io.Writer {
 func (e *Env) AddFlags(flags *pflag.FlagSet) {
 	e.Host.AddFlags(flags)
 	flags.StringVar(&e.Namespace, "xylem-namespace", e.Namespace, "Namespace of Xylem's manager in the host.")
-	flags.StringVar(&e.color, "color", e.color, "Colour what is printed: auto (on terminals, unless NO_COLOR is set), always or never.")
+	flags.StringVar(&e.color, "color", e.color, "Whether to print in color: auto (on terminals, unless NO_COLOR is set), always or never.")
 }
 
 // Cluster is a cluster with a client that bypasses caches.
@@ -68,7 +68,7 @@ type Cluster struct {
 	Config *rest.Config
 }
 
-// HostCluster creates a client of the host.
+// HostCluster creates a client for the host.
 func (e *Env) HostCluster() (*Cluster, error) {
 	config, err := e.Host.ToRESTConfig()
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Env) HostCluster() (*Cluster, error) {
 	return e.NewCluster(config)
 }
 
-// NewCluster creates a client of a cluster. It prints the cluster's warnings.
+// NewCluster creates a client for a cluster. It prints the cluster's warnings.
 func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
@@ -105,7 +105,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Silent is an error that has been reported.
+// Silent is an error that has already been reported.
 type Silent struct{}
 
 // Error implements error.
@@ -130,7 +130,7 @@ const (
 	colorNever  = "never"
 )
 
-// colored reports whether the output to w should have colors.
+// colored reports whether the output to w should be colored.
 func (e *Env) colored(w io.Writer) bool {
 	switch e.color {
 	case colorAlways:
@@ -142,7 +142,7 @@ func (e *Env) colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
 }
 
-// behind returns the stream that a stripped one writes to, or the stream itself.
+// behind returns the underlying stream of a stripped one, or the stream itself.
 func behind(w io.Writer) io.Writer {
 	if p, ok := w.(*plain); ok {
 		return p.to
@@ -162,10 +162,10 @@ func terminal(stream any) bool {
 func (e *Env) Interactive() bool { return terminal(e.In) && terminal(e.ErrOut) }
 
 // Confirm prompts the user to type the name of an object, and fails unless they do. kind is the
-// object's, and purpose completes "to ...".
+// kind of the object, and purpose completes "to ...".
 func (e *Env) Confirm(kind, name, purpose string) error {
 	if !e.Interactive() {
-		return errors.New("nothing was changed: the command cannot ask for confirmation without a terminal. Set --yes to continue")
+		return errors.New("nothing was changed: the command cannot prompt for confirmation without a terminal. Set --yes to continue")
 	}
 	fmt.Fprintf(e.ErrOut, "Type the %s's name to %s:  ", kind, purpose)
 	answer, err := bufio.NewReader(e.In).ReadString('\n')

@@ -13,8 +13,8 @@ func TestColour(t *testing.T) {
 		flag, noColor string
 		want          string
 	}{
-		"into a file":                         {colorAuto, "", "x"},
-		"asked for":                           {colorAlways, "", "\x1b[31mx\x1b[0m"},
+		"writing to a file":                   {colorAuto, "", "x"},
+		"requested":                           {colorAlways, "", "\x1b[31mx\x1b[0m"},
 		"requested, although NO_COLOR is set": {colorAlways, "1", "\x1b[31mx\x1b[0m"},
 		"not requested":                       {colorNever, "", "x"},
 		"NO_COLOR":                            {colorAuto, "1", "x"},

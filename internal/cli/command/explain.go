@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Explain adds a remedy to an error of a call. who is "the host" or "the member".
+// Explain adds a remedy to an error of a request to a cluster. who is "the host" or "the member".
 func Explain(who string, config *rest.Config, err error) error {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -29,25 +29,25 @@ func Explain(who string, config *rest.Config, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf(access.Unauthorized+" of the kubeconfig: %w. They are wrong or have expired: log in again, or give another kubeconfig", cluster, err)
+		return fmt.Errorf(access.Unauthorized+" of the kubeconfig: %w. They are wrong or have expired: log in again, or specify another kubeconfig", cluster, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is gone, and run this command again", who, err)
+		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is deleted, then run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
 		return fmt.Errorf(access.Forbidden+": %w. Specify a kubeconfig of a cluster admin", who, err)
-	case apierrors.IsForbidden(err): // by an admission policy or a quota, which explains the reason in its message
+	case apierrors.IsForbidden(err): // rejected by an admission policy or a quota, whose message explains why
 		return fmt.Errorf("%s rejects the request: %w", cluster, err)
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%s has a certificate that the kubeconfig's CA did not sign, or that is for another name: %w", cluster, err)
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%s does not have this kind of object: %w", who, err)
+		return fmt.Errorf("%s does not serve this kind of object: %w", who, err)
 	case errors.As(err, &network), errors.As(err, &address):
-		return fmt.Errorf(access.Unreachable+": %w. Check the address, and that it can be reached from here", cluster, err)
+		return fmt.Errorf(access.Unreachable+": %w. Check the address and the network connection", cluster, err)
 	}
 	return fmt.Errorf("%s: %w", cluster, err)
 }
 
-// Refused reports whether a cluster rejected a request: it changed nothing, and a retry does
-// not help. After any other error, neither is certain.
+// Refused reports whether a cluster rejected a request. Then the cluster changed nothing, and a
+// retry does not help. After other errors, both are uncertain.
 func Refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -18,23 +18,23 @@ import (
 const MemberAccount = "xylem"
 
 // HostAccount returns the name of one host's ServiceAccount in a member. The member's policies
-// read the host's cluster ID from it.
+// derive the host's cluster ID from it.
 func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostID }
 
-// callTimeout bounds each call to a member, so that the plugin reports an unreachable one while
-// the user still waits.
+// callTimeout limits each request to a member, so that the plugin reports an unreachable member
+// while the user is still waiting.
 const callTimeout = 15 * time.Second
 
 // Member has the flags for the credentials of a member's admin.
 type Member struct {
-	// Kubeconfig is a file. Context is one of its contexts; the default is the current one.
+	// Kubeconfig is the path of a file. Context is one of its contexts, by default its current one.
 	Kubeconfig, Context string
 }
 
 // AddFlags adds the flags.
 func (m *Member) AddFlags(flags *pflag.FlagSet, purpose string) {
 	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", "File with a kubeconfig of an admin of the member: "+purpose)
-	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig; its current one if not set.")
+	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig. Default: its current context.")
 }
 
 // Config returns the client configuration, with the contents of files that the kubeconfig
@@ -56,7 +56,7 @@ func (m *Member) Config() (*rest.Config, error) {
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", fmt.Errorf("read the kube-system namespace, its identity: %w", err)
+		return "", fmt.Errorf("read the cluster's identity, the kube-system namespace: %w", err)
 	}
 	return string(system.UID), nil
 }

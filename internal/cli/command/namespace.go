@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// FieldOwner is the field owner of all writes of the plugin.
+// FieldOwner is the field owner of all of the plugin's writes.
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
 // Ours reports whether the plugin created or changed the object, by its managed fields. The
@@ -29,11 +29,12 @@ const (
 	LabelNameValue = "xylem"
 )
 
-// Xylems reports whether an object with a name that Xylem uses belongs to Xylem. It does
-// not matter who created the object. Pure.
+// Xylems reports whether an object with a name that Xylem uses belongs to Xylem. Who created the
+// object does not matter. Pure.
 func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == LabelNameValue }
 
-// few is how many objects of each kind are listed to see that a namespace is not empty.
+// few is how many objects of each kind Holds lists, because it only needs to know that a namespace
+// is not empty.
 const few = 20
 
 // Holds lists the objects in a namespace, because deleting the namespace deletes them all. It
@@ -42,23 +43,23 @@ const few = 20
 func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, error) {
 	known, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
-		return nil, fmt.Errorf("create a client of %s: %w", c.Config.Host, err)
+		return nil, fmt.Errorf("create a client for %s: %w", c.Config.Host, err)
 	}
 	groups, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, known)
 	if err != nil {
-		return nil, fmt.Errorf("look up what kinds of objects there are: %w", err)
+		return nil, fmt.Errorf("discover the kinds of objects: %w", err)
 	}
 	quiet := rest.CopyConfig(c.Config)
-	quiet.WarningHandler = rest.NoWarnings{} // the user did not request these kinds, so hide warnings that they are deprecated
+	quiet.WarningHandler = rest.NoWarnings{} // hide deprecation warnings, because the user did not request these kinds
 	reader, err := client.New(quiet, client.Options{Mapper: c.RESTMapper()})
 	if err != nil {
-		return nil, fmt.Errorf("create a client of %s: %w", c.Config.Host, err)
+		return nil, fmt.Errorf("create a client for %s: %w", c.Config.Host, err)
 	}
 	var held []string
 	for _, group := range groups {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
-			return nil, fmt.Errorf("look up what kinds of objects there are: %w", err)
+			return nil, fmt.Errorf("discover the kinds of objects: %w", err)
 		}
 		for i := range group.APIResources {
 			resource := &group.APIResources[i]
@@ -68,7 +69,7 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
 			if err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(few)); err != nil {
-				return nil, fmt.Errorf("list the %s of namespace %q: %w", resource.Name, namespace, err)
+				return nil, fmt.Errorf("list the %s in namespace %q: %w", resource.Name, namespace, err)
 			}
 			for j := range list.Items {
 				if !passing(resource.Kind, &list.Items[j], host) {
@@ -80,7 +81,7 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 	return held, nil
 }
 
-// passing reports whether an object does not count: it is Xylem's, or every namespace has it.
+// passing reports whether Holds skips an object, because it is Xylem's or every namespace has it.
 // Pure.
 func passing(kind string, obj client.Object, host string) bool {
 	switch kind {

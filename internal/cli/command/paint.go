@@ -10,7 +10,7 @@ import (
 // Paint colors text if it is enabled.
 type Paint struct{ on bool }
 
-// PaintOf returns a Paint that is enabled if the stream should have colors.
+// PaintOf returns a Paint that is enabled if the stream should be colored.
 func (e *Env) PaintOf(w io.Writer) Paint { return Paint{e.colored(w)} }
 
 // Escape sequences for colors and styles (ECMA-48, SGR).
@@ -21,30 +21,31 @@ const (
 	bold      = "\x1b[1m"
 	faint     = "\x1b[2m"
 	uncolored = "\x1b[0m"
-	// client-go prints the word "Warning:" with this.
+	// client-go prints the word "Warning:" with this sequence.
 	warning = "\x1b[33;1m"
 )
 
-// colours are the sequences that pass to a stream with colors.
+// colours lists the sequences that may pass to a colored stream.
 var colours = [][]byte{[]byte(green), []byte(red), []byte(yellow), []byte(bold), []byte(faint), []byte(uncolored), []byte(warning)}
 
-// Good is for good states.
+// Good colors text about good states.
 func (p Paint) Good(s string) string { return p.in(green, s) }
 
-// Bad is for errors.
+// Bad colors errors.
 func (p Paint) Bad(s string) string { return p.in(red, s) }
 
-// Doubtful is for states that are in transition or may become errors.
+// Doubtful colors states that are in transition or may become errors.
 func (p Paint) Doubtful(s string) string { return p.in(yellow, s) }
 
-// Strong is for text that a reader looks for first.
+// Strong emphasizes text that a reader looks for first.
 func (p Paint) Strong(s string) string { return p.in(bold, s) }
 
-// Faint is for text that a reader can skip.
+// Faint dims text that a reader can skip.
 func (p Paint) Faint(s string) string { return p.in(faint, s) }
 
-// Drawing returns the error stream for what only a terminal can show, such as a line that changes, or
-// nil if it is not a terminal. It is not stripped, so no text of a cluster may be written to it.
+// Drawing returns the error stream for output that needs a terminal, such as a line that changes.
+// It returns nil if the stream is not a terminal. The stream is not stripped, so never write text
+// from a cluster to it.
 func (e *Env) Drawing() io.Writer {
 	if terminal(e.ErrOut) {
 		return behind(e.ErrOut)
@@ -59,7 +60,7 @@ func (p Paint) in(code, s string) string {
 	return code + s + uncolored
 }
 
-// Width returns the width of a terminal in characters, or 0 if the stream is none.
+// Width returns the width of a terminal in characters, or 0 if the stream is not a terminal.
 func (e *Env) Width(w io.Writer) int {
 	file, ok := behind(w).(*os.File)
 	if !ok {

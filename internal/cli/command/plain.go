@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// plain is an output stream for people. Any text may come from an attacker, so it removes what
-// a terminal would interpret or hide: control characters except line breaks and tabs,
-// characters that reverse the writing direction or have no width, and invalid UTF-8. Of an
-// escape sequence, it removes only the escape character.
+// plain is an output stream for people. Any text may come from an attacker, so plain removes what a
+// terminal would interpret or hide: control characters except line breaks and tabs, characters that
+// reverse the writing direction or have no width, and invalid UTF-8. Of an escape sequence, it
+// removes only the escape character.
 type plain struct {
 	to io.Writer
-	// colored reports whether the plugin's own colors pass.
+	// colored reports whether to keep the plugin's own colors.
 	colored func(io.Writer) bool
-	// rest is the end of the data if it needs more bytes to be interpreted.
+	// rest is an incomplete character or sequence at the end of the data.
 	rest []byte
 }
 
@@ -36,7 +36,7 @@ func (p *plain) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// stripped returns the safe part of a text, and its incomplete end.
+// stripped returns a text without unsafe characters, and separately its incomplete end.
 func stripped(text []byte, own [][]byte) (out, rest []byte) {
 	out = make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -56,8 +56,8 @@ func stripped(text []byte, own [][]byte) (out, rest []byte) {
 	return out, nil
 }
 
-// sequenceIn returns the sequence with which the text begins. partial means that it may become
-// one.
+// sequenceIn returns the sequence with which the text begins. partial reports that the text may be
+// the beginning of one.
 func sequenceIn(text []byte, own [][]byte) (sequence []byte, partial bool) {
 	for _, s := range own {
 		if bytes.HasPrefix(text, s) {

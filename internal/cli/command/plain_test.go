@@ -16,20 +16,20 @@ func TestOutputIsPlain(t *testing.T) {
 		write []string
 		want  string
 	}{
-		"text":                           {colorNever, []string{"a\tb\n", emoji}, "a\tb\n" + emoji},
-		"an escape sequence":             {colorNever, []string{"a\x1b[2Jb"}, "a[2Jb"},
-		"the clipboard":                  {colorNever, []string{"\x1b]52;c;AAAA\x07x"}, "]52;c;AAAAx"},
-		"an 8-bit escape sequence":       {colorNever, []string{"a\u009b2Jb\u009d52\u009c"}, "a2Jb52"},
-		"carriage return, backspace":     {colorNever, []string{"true\rfalse\b\x7f\x00\x0b"}, "truefalse"},
-		"direction marks":                {colorNever, []string{"a\u202eb\u2066c\u2069\u200e\u061c"}, "abc"},
-		"characters without width":       {colorNever, []string{"a\u200bb\ufeffc\u2060"}, "abc"},
-		"no UTF-8":                       {colorNever, []string{"a\xffb\xc3"}, "ab"},
-		"a character in two writes":      {colorNever, []string{"caf\xc3", "\xa9"}, "caf\u00e9"},
-		"a direction mark in two writes": {colorNever, []string{"a\xe2\x80", "\xaeb"}, "ab"},
-		"our colours":                    {colorAlways, []string{"\x1b[32mgood\x1b[0m"}, "\x1b[32mgood\x1b[0m"},
-		"our colours in two writes":      {colorAlways, []string{"\x1b[3", "2mgood\x1b", "[0m"}, "\x1b[32mgood\x1b[0m"},
-		"other sequences with colour":    {colorAlways, []string{"\x1b[31;5mx\x1b[", "2Jy"}, "[31;5mx[2Jy"},
-		"our colours without colour":     {colorNever, []string{"\x1b[32mgood\x1b[0m"}, "[32mgood[0m"},
+		"text":               {colorNever, []string{"a\tb\n", emoji}, "a\tb\n" + emoji},
+		"an escape sequence": {colorNever, []string{"a\x1b[2Jb"}, "a[2Jb"},
+		"an escape sequence that sets the clipboard":  {colorNever, []string{"\x1b]52;c;AAAA\x07x"}, "]52;c;AAAAx"},
+		"an 8-bit escape sequence":                    {colorNever, []string{"a\u009b2Jb\u009d52\u009c"}, "a2Jb52"},
+		"carriage return, backspace":                  {colorNever, []string{"true\rfalse\b\x7f\x00\x0b"}, "truefalse"},
+		"direction marks":                             {colorNever, []string{"a\u202eb\u2066c\u2069\u200e\u061c"}, "abc"},
+		"characters without width":                    {colorNever, []string{"a\u200bb\ufeffc\u2060"}, "abc"},
+		"invalid UTF-8":                               {colorNever, []string{"a\xffb\xc3"}, "ab"},
+		"a character split across two writes":         {colorNever, []string{"caf\xc3", "\xa9"}, "caf\u00e9"},
+		"a direction mark split across two writes":    {colorNever, []string{"a\xe2\x80", "\xaeb"}, "ab"},
+		"the plugin's colors":                         {colorAlways, []string{"\x1b[32mgood\x1b[0m"}, "\x1b[32mgood\x1b[0m"},
+		"the plugin's colors split across two writes": {colorAlways, []string{"\x1b[3", "2mgood\x1b", "[0m"}, "\x1b[32mgood\x1b[0m"},
+		"other sequences, colors enabled":             {colorAlways, []string{"\x1b[31;5mx\x1b[", "2Jy"}, "[31;5mx[2Jy"},
+		"the plugin's colors, colors disabled":        {colorNever, []string{"\x1b[32mgood\x1b[0m"}, "[32mgood[0m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errOut := &bytes.Buffer{}, &bytes.Buffer{}
@@ -80,14 +80,14 @@ func FuzzStripped(f *testing.F) {
 			t.Fatal(err)
 		}
 		if out.String() != errOut.String() {
-			t.Errorf("in two writes %q, in one %q", out, errOut)
+			t.Errorf("two writes: %q, one write: %q", out, errOut)
 		}
 		left := out.String()
 		for _, own := range colours {
 			left = strings.ReplaceAll(left, string(own), "")
 		}
 		if strings.ContainsFunc(left, obeyed) {
-			t.Errorf("%q keeps what terminals obey", left)
+			t.Errorf("%q contains characters that a terminal interprets", left)
 		}
 	})
 }

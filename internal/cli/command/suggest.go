@@ -6,8 +6,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// DidYouMean returns a sentence with the known word that is nearest to word, preceded by a
-// space, or "" if none is near.
+// DidYouMean returns a sentence with the known word that is most similar to word, preceded by a
+// space, or "" if none is similar.
 func DidYouMean(word string, known []string) string {
 	if nearest := text.Nearest(word, known); nearest != "" {
 		return fmt.Sprintf(" Did you mean %q?", nearest)

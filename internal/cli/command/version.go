@@ -1,5 +1,5 @@
 package command
 
-// Version is the plugin's version. The build sets it (go build -ldflags -X); a build for
-// development has none.
+// Version is the plugin's version. The build sets it (go build -ldflags -X); development builds
+// have none.
 var Version = ""

@@ -27,7 +27,7 @@ import (
 const (
 	fieldOwner = command.FieldOwner
 	poll       = 300 * time.Millisecond
-	// restoring bounds the time for undoing changes after a failure, or after Ctrl-C.
+	// restoring limits how long undoing changes may take after a failure or Ctrl-C.
 	restoring = 15 * time.Second
 )
 
@@ -43,21 +43,21 @@ type run struct {
 
 	host, member     *command.Cluster
 	hostID, memberID string
-	// leftover is the Secret of a deleted registration.
+	// leftover is the kubeconfig Secret of a deleted registration.
 	leftover *corev1.Secret
 	kept     []string
 }
 
-// NewCommand creates the command.
+// NewCommand creates the deregister command.
 func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{env: env}
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
 	c := &cobra.Command{
 		Use:   "deregister NAME",
 		Short: "Deregister a member cleanly",
-		Long: "Show what the host has in the member and what happens to it, then delete the registration, wait until\n" +
+		Long: "Show which objects the host has in the member and what happens to them, then delete the registration, wait until\n" +
 			"the manager has left, and remove the Secret with the kubeconfig. With --member-kubeconfig, also remove\n" +
-			"what register created in the member. No volume that a claim uses is destroyed.",
+			"what register created in the member. The command never destroys a volume that a claim uses.",
 		Example: "  kubectl xylem deregister cluster38 --dry-run\n" +
 			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig cluster38-admin.kubeconfig",
 		Args: cobra.ExactArgs(1),
@@ -74,10 +74,10 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command deletes what register created there.")
-	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes there: Retain leaves them, Drain waits until the last claim is gone. Default: spec.deregistration of the registration.")
-	r.dry.AddFlag(c, "show what it would do, and change nothing.", "have the host check the deletion as well.")
-	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask before Pods in the member are evicted.")
+	r.admin.AddFlags(flags, "the command deletes what register created in the member.")
+	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes in the member: Retain keeps them, Drain waits until the last claim is deleted. Default: the registration's spec.deregistration.")
+	r.dry.AddFlag(c, "show the changes without making them.", "also let the host validate the deletion.")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not prompt for confirmation before Pods in the member are evicted.")
 	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait for the deregistration.")
 	if err := c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag was just added
@@ -123,7 +123,7 @@ func (r *run) do(ctx context.Context) error {
 	return r.finish(ctx, cr)
 }
 
-// open reads the registration. It checks that the member's kubeconfig, if given, is for that
+// open reads the registration. It checks that the member's kubeconfig, if given, points to that
 // member. It returns nil if the registration was deleted and only the member needs to be cleaned.
 func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var err error
@@ -139,7 +139,7 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	return r.find(ctx)
 }
 
-// openMember creates a client of the member if its kubeconfig is given.
+// openMember creates a client for the member if its kubeconfig is given.
 func (r *run) openMember(ctx context.Context) error {
 	if r.admin.Kubeconfig == "" {
 		return nil
@@ -176,7 +176,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		case item.Name == r.name:
 			cr = item
 		case r.memberID != "" && item.Status.ClusterID == r.memberID:
-			return nil, fmt.Errorf("--member-kubeconfig points to the cluster that is registered as %q. Deregister that one, or give another kubeconfig", item.Name)
+			return nil, fmt.Errorf("--member-kubeconfig points to the cluster that is registered as %q. Deregister that one, or specify another kubeconfig", item.Name)
 		}
 	}
 	if cr == nil {
@@ -198,13 +198,13 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	return cr, nil
 }
 
-// unchanged ends a dry run.
+// unchanged reports that a dry run changed nothing.
 func (r *run) unchanged() error {
 	fmt.Fprintf(r.env.Out, "Nothing was changed (%s)\n", r.dry.Mark())
 	return nil
 }
 
-// confirm prompts the user, unless the flag is set.
+// confirm prompts the user, unless --yes is set.
 func (r *run) confirm(pods int) error {
 	if r.yes {
 		return nil
@@ -212,7 +212,7 @@ func (r *run) confirm(pods int) error {
 	return r.env.Confirm("registration", r.name, fmt.Sprintf("continue (%s will be evicted)", text.Count(pods, "Pod")))
 }
 
-// leave makes the manager leave the member, and waits until it has.
+// leave deletes the registration, and waits until the manager has deregistered the member.
 func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	if err := r.release(ctx, cr, policy); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 			return true, nil
 		}
 		if err != nil {
-			if !command.Refused(err) { // it may be temporary, or ctx has ended
+			if !command.Refused(err) { // the error may be temporary, or ctx has ended
 				return false, nil
 			}
 			return false, fmt.Errorf("read registration %q: %w", r.name, err)
@@ -245,8 +245,8 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 	return nil
 }
 
-// release deletes the registration, and only then confirms that its Pods may be evicted. If the
-// deletion failed after a confirmation, an accidental deletion later would count as confirmed.
+// release deletes the registration, and only then confirms that its Pods may be evicted. In the
+// other order, a failed deletion would leave a confirmation for a later, accidental one.
 func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	host := func(err error) error { return command.Explain("the host", r.host.Config, err) }
 	set := func(ctx context.Context, policy v1alpha1.DeregistrationPolicy) error {
@@ -275,7 +275,8 @@ func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, pol
 	return nil
 }
 
-// patch patches the registration that was read. A later one of its name is a conflict.
+// patch patches the registration that was read. If the name now belongs to another registration, it
+// returns a conflict.
 func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, change map[string]any) error {
 	metadata, ok := change["metadata"].(map[string]any)
 	if !ok {
@@ -302,7 +303,7 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	return secret, nil
 }
 
-// finish removes what register created, and reports what stays.
+// finish removes what register created, and reports what remains.
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
 		if r.dry != command.DryRunNone {
@@ -331,7 +332,7 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 			return err
 		}
 	} else {
-		r.stays("in the member: Xylem's account, permissions and policies. Anybody who has one of its tokens can renew it until the account is deleted. To delete all of it, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
+		r.stays("in the member: Xylem's account, permissions and policies. Anybody who has a token of the account can renew it until the account is deleted. To delete all of these, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
 	}
 	for _, line := range r.kept {
 		fmt.Fprintf(r.env.Out, "Left %s\n", line)

@@ -21,11 +21,11 @@ import (
 // follows.
 const recordPrefix = "fence-"
 
-// there lists the remaining objects of this host and of other hosts in a member.
+// there describes what this host and other hosts still have in a member.
 type there struct {
 	// hosts are the IDs of other hosts with a fence in the member.
 	hosts []string
-	// Volumes and claims with this host's stamp, and the namespaces of this host.
+	// volumes and claims count the objects with this host's stamp. namespaces lists its namespaces.
 	volumes, claims int
 	namespaces      []string
 	// record is the host's record of the member, and fence this host's fence in the member; either
@@ -53,7 +53,7 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 	var namespaces corev1.NamespaceList
 	for _, list := range []client.ObjectList{&volumes, &claims, &namespaces} {
 		if err := r.member.List(ctx, list, ours); err != nil {
-			return nil, fmt.Errorf("list what the host has there: %w", err)
+			return nil, fmt.Errorf("list the host's objects in the member: %w", err)
 		}
 	}
 	t.volumes, t.claims, t.namespaces = len(volumes.Items), len(claims.Items), keys(namespaces.Items)
@@ -65,12 +65,12 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 }
 
 // forgettable reports whether the member has no volume or claim of the host, and neither Lease
-// records one that was released or that a provisioner may have created too late.
+// records an abandoned volume or a withdrawn claim.
 func (t *there) forgettable() bool {
 	return t.volumes+t.claims == 0 && !t.noted(v1alpha1.AnnotationWithdrawn) && !t.noted(v1alpha1.AnnotationLetGo)
 }
 
-// noted reports whether either Lease has the annotation.
+// noted reports whether at least one of the two Leases has the annotation.
 func (t *there) noted(annotation string) bool {
 	return slices.ContainsFunc([]*coordinationv1.Lease{t.record, t.fence}, func(lease *coordinationv1.Lease) bool {
 		return lease != nil && lease.Annotations[annotation] != ""
@@ -110,12 +110,12 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: Xylem's policies and permissions, which other hosts also use (%s)", shown(left.hosts))
 		return nil
 	}
-	objects, err := config.Member(config.Parts...) // including the account from an earlier version or from kubectl apply -k
+	objects, err := config.Member(config.Parts...) // including the account that an earlier version or kubectl apply -k created
 	if err != nil {
 		return err
 	}
 	slices.Reverse(objects)
-	gone := true // the namespace with the fence
+	gone := true // whether the namespace with the fence is gone
 	for _, obj := range objects {
 		if !left.forgettable() && (obj.GetKind() == "Namespace" || obj.GetName() == "xylem-stamps") {
 			continue
@@ -133,14 +133,14 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: namespaces of this host (%s)", shown(left.namespaces))
 	}
 	if !left.forgettable() {
-		r.stays("in the member: %s and %s of this host, with namespace %q and policy \"xylem-stamps\", which record that they are its own",
+		r.stays("in the member: %s and %s of this host, with namespace %q and policy \"xylem-stamps\", which record that these belong to this host",
 			text.Count(left.volumes, "volume"), text.Count(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
 	if left.record == nil || !gone {
 		return nil
 	}
-	// The fence was deleted with its namespace. The host's record would make the member look
+	// The fence was deleted with its namespace. If the host's record remained, the member would look
 	// restored after a new registration.
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, left.record, client.Preconditions{UID: &left.record.UID})); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease \"%s/%s\": %w", left.record.Namespace, left.record.Name, err))
@@ -161,7 +161,7 @@ func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructure
 	}
 	held, err := r.member.Holds(ctx, now.Name, r.hostID)
 	if err != nil {
-		r.stays("in the member: namespace %q, since its contents could not be listed (%v)", now.Name, err)
+		r.stays("in the member: namespace %q, because its contents could not be listed (%v)", now.Name, err)
 		return false, nil
 	}
 	if len(held) > 0 {

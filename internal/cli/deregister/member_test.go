@@ -17,17 +17,17 @@ func TestForgettable(t *testing.T) {
 		there there
 		want  bool
 	}{
-		"nothing":                        {want: true},
-		"Leases without a note":          {there: there{record: with("team"), fence: with("team")}, want: true},
-		"a volume":                       {there: there{volumes: 1}},
-		"a claim":                        {there: there{claims: 1}},
-		"a withdrawn claim, in the host": {there: there{record: with(v1alpha1.AnnotationWithdrawn)}},
-		"a withdrawn claim without a record in the host (I1)": {there: there{fence: with(v1alpha1.AnnotationWithdrawn)}},
-		"a released volume": {there: there{record: with(v1alpha1.AnnotationLetGo)}},
+		"nothing":                                {want: true},
+		"Leases with other annotations only":     {there: there{record: with("team"), fence: with("team")}, want: true},
+		"a volume":                               {there: there{volumes: 1}},
+		"a claim":                                {there: there{claims: 1}},
+		"a withdrawn claim in the host's record": {there: there{record: with(v1alpha1.AnnotationWithdrawn)}},
+		"a withdrawn claim only in the fence, without a record in the host (I1)": {there: there{fence: with(v1alpha1.AnnotationWithdrawn)}},
+		"an abandoned volume": {there: there{record: with(v1alpha1.AnnotationLetGo)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.there.forgettable(); got != tc.want {
-				t.Errorf("forgettable: %v, want %v", got, tc.want)
+				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})
 	}

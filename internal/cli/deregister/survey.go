@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// survey has the host's objects of a member.
+// survey contains the host's objects that belong to a member.
 type survey struct {
 	pods           []corev1.Pod
 	unbound, bound []corev1.PersistentVolumeClaim
@@ -25,12 +25,12 @@ type survey struct {
 	orphans        int32
 }
 
-// look reads, live, the host's objects of the member.
+// look reads the host's objects that belong to the member, without a cache.
 func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegistration) (*survey, error) {
 	s := &survey{orphans: cr.Status.Volumes.Orphaned}
 	id := cr.Status.ClusterID
 	if id == "" {
-		return s, nil // it was never connected, so it has no objects
+		return s, nil // the member was never connected, so the host has no objects for it
 	}
 	var pods corev1.PodList
 	if err := host.List(ctx, &pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", cr.NodeName())}); err != nil {
@@ -65,10 +65,10 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 // fates describes what happens to each group of objects. Pure.
 func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 	stay := "stay in the member with their data; registering the same cluster again adopts them"
-	claims := "keep their volumes, which cannot be reached"
+	claims := "keep their volumes, which become unreachable"
 	if policy == v1alpha1.DeregistrationDrain {
-		stay = "are waited for until they are gone"
-		claims = "are waited for; delete them to let the deregistration end"
+		stay = "must be deleted first; the deregistration waits"
+		claims = "must be deleted first; the deregistration waits until you delete them"
 	}
 	var rows [][3]string
 	row := func(n int, what string, names []string, fate string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Exit codes other than 0, which means that there is no error.
+// Exit codes other than 0. 0 means that doctor found no errors.
 const (
 	codeErrors    = 1
 	codeUnchecked = 2
@@ -25,27 +25,28 @@ type options struct {
 	problems bool
 }
 
-// NewCommand creates the command doctor.
+// NewCommand creates the doctor command.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation in the host and in members",
-		Long: `Check whether Xylem is installed as this version ships it, and whether what it needs works: definition, manager,
+		Long: `Check whether Xylem is installed as shipped in this version, and whether everything it needs works: CRD, manager,
 permissions, admission policies, CSIDrivers, feature gates, clocks, tokens, the path from the API server to the manager,
-DaemonSets on virtual nodes, snapshots, and what earlier members left over; and in each member its version, clock,
-policies, permissions and fence. Each finding has a remedy.
+DaemonSets on virtual nodes, snapshots, and leftovers of former members. In each member, check the version, clock,
+policies, permissions and fence. Each problem is reported with a remedy.
 
-It changes nothing, and is safe in production: it gets and lists objects, page by page, and asks the API servers who
-may do what. A member that is away costs two seconds. Members are read with their registrations' kubeconfigs, if you
-may read those Secrets, and one of them with your own (--member-kubeconfig, --member-context): as its admin, you see
-its policies too. That one may be a cluster that is not registered, to see what is left there. What cannot be checked
-is named. As a cluster admin of the host, you can check everything there.
+The command changes nothing, and is safe in production: it gets and lists objects in pages, and creates access reviews.
+Each unreachable member takes two seconds. The command connects to members with the kubeconfigs of their
+registrations, if you can read those Secrets. For one member, you can specify your own kubeconfig
+(--member-kubeconfig, --member-context): with an admin's, the command also checks the member's policies. It can point to
+an unregistered cluster, to show what is left there. The output lists what could not be checked. As a cluster admin of
+the host, you can check everything in the host.
 
-The exit code is 0 if there is no error (there may be warnings), 1 if there is one, and 2 if the host does not respond.
+The exit code is 0 if there are no errors (warnings are possible), 1 if there are, and 2 if the host does not respond.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + judge.Kind + `, with the fields findings (level, check, cluster, message,
-toDo), missing and counts. Fields may be added, and keep their names and meaning.`,
+toDo), missing and counts. Later versions may add fields, but never rename fields or change their meaning.`,
 		Example: `  kubectl xylem doctor
   kubectl xylem doctor --problems
   kubectl xylem doctor --member-kubeconfig ~/cluster38.kubeconfig
@@ -68,11 +69,11 @@ toDo), missing and counts. Fields may be added, and keep their names and meaning
 	return c
 }
 
-// AddWayFlags adds the flags that select how members are read.
+// AddWayFlags adds the flags that select how to connect to members.
 func AddWayFlags(c *cobra.Command, way *collect.Way) {
-	c.Flags().BoolVar(&way.HostOnly, "host-only", false, "Do not read members with their registrations' kubeconfigs.")
-	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of a member.")
-	c.Flags().StringVar(&way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
+	c.Flags().BoolVar(&way.HostOnly, "host-only", false, "Do not connect to members with their registrations' kubeconfigs.")
+	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig for a member.")
+	c.Flags().StringVar(&way.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
 }
 
 // Examine checks the installation.
@@ -100,5 +101,5 @@ func (o *options) run(ctx context.Context) (*judge.Checkup, error) {
 	return checkup, nil
 }
 
-// Text prints a checkup as a file for people.
+// Text returns a checkup as text for a file.
 func Text(checkup *judge.Checkup) string { return page{}.print(checkup) }

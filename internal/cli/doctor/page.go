@@ -14,13 +14,13 @@ import (
 // page prints a checkup as text.
 type page struct {
 	paint command.Paint
-	// width of the terminal in characters; 0 means unlimited.
+	// width is the width of the terminal in characters; 0 means unlimited.
 	width int
-	// problems omits what is well.
+	// problems omits findings that are OK.
 	problems bool
 }
 
-// mark is as wide as the longest level, and two spaces on either side.
+// mark formats a level: as wide as the longest one, with two spaces on each side.
 const mark = "  %-7s  "
 
 func (p page) print(c *judge.Checkup) string {
@@ -77,8 +77,8 @@ func (p page) finding(out *strings.Builder, f judge.Finding) {
 	}
 }
 
-// paragraph prints a text within the width, after a lead on its first line, which is colored if
-// paint is given.
+// paragraph prints a message within the width. Its first line begins with lead, colored by paint if
+// that is set.
 func (p page) paragraph(out *strings.Builder, lead string, paint func(string) string, message string) {
 	width := p.width
 	if width > 0 {

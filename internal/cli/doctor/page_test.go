@@ -14,7 +14,7 @@ func TestPage(t *testing.T) {
 		Findings: []judge.Finding{
 			{Level: judge.OK, Check: judge.CheckKubernetes, Message: "the host runs Kubernetes v1.36.3"},
 			{Level: judge.Warning, Check: judge.CheckClock, Message: "the clock is wrong", ToDo: "Set it"},
-			{Level: judge.OK, Check: judge.CheckConnection, Cluster: "a", Message: "it answers"},
+			{Level: judge.OK, Check: judge.CheckConnection, Cluster: "a", Message: "it responds"},
 			{Level: judge.Error, Check: judge.CheckRights, Cluster: "b", Message: "a role is missing.", ToDo: "Grant it"},
 		},
 		Missing: []model.Missing{{What: "Secrets", Cluster: "b", Why: "forbidden"}, {What: "PersistentVolumes", Why: "forbidden"}},
@@ -29,7 +29,7 @@ func TestPage(t *testing.T) {
   warning  the clock is wrong.
            To do: Set it.
 Member a
-  ok       it answers.
+  ok       it responds.
 Member b
   error    a role is missing.
            To do: Grant it.

@@ -16,12 +16,11 @@ const (
 	poll = 300 * time.Millisecond
 	// quiet is how long the command waits before it reports what it waits for.
 	quiet = 3 * time.Second
-	// idLength is the length of the random part of names. It is checked for collisions by the API
-	// server.
+	// idLength is the length of the random part of names. The API server detects collisions.
 	idLength = 5
 )
 
-// options are the flags, and what all moves of one run share.
+// options contains the flags, and what all moves of one run share.
 type options struct {
 	env *command.Env
 
@@ -35,16 +34,16 @@ type options struct {
 	namespace, thisID string
 }
 
-// NewCommand creates the command move.
+// NewCommand creates the move command.
 func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "move",
 		Short: "Move the data of a claim to another member",
 		Long: "Move the data of a claim, or of the claims of a StatefulSet, to another member while no Pod uses them.\n\n" +
 			"The claim keeps its name, labels and annotations. The command copies the data through two Pods, one in each\n" +
-			"member, compares both disks by checksum, and only then switches the claim to the copy. The old disk stays, with\n" +
-			"policy Retain, until you run the command with --delete-source.\n\n" +
-			"If the command ends early, for whatever reason, run it again to continue, or with --undo to go back.",
+			"member, compares both disks by checksum, and only then switches the claim to the copy. The command keeps the old\n" +
+			"disk, with policy Retain, until you run it with --delete-source.\n\n" +
+			"If the command is interrupted or fails, run it again to continue, or with --undo to revert the move.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -60,15 +59,15 @@ func newClaim(env *command.Env) *cobra.Command {
 		Long: "Move the data of the claim NAME to the member MEMBER while no Pod uses the claim. The command first prints its\n" +
 			"plan, and checks everything that it can check without making changes.\n\n" +
 			"Files keep their owners, modes, times, links, holes, access control lists, user attributes and capabilities.\n" +
-			"A block device is copied byte by byte. A copy that was cut off starts again.\n\n" +
-			"You need permission to change PersistentVolumes, and to exec in Pods of the namespace: both members must grant\n" +
+			"A block device is copied byte by byte. An interrupted copy starts from the beginning.\n\n" +
+			"You need permission to change PersistentVolumes, and to exec into Pods of the namespace: both members must grant\n" +
 			"Xylem exec (kubectl xylem register --with-exec). The Pods run as root, so the namespace must not enforce the Pod\n" +
 			"Security level restricted.",
 		Example: "  kubectl xylem move pvc orders-db --to cluster39 --dry-run -n shop\n" +
 			"  kubectl xylem move pvc orders-db --to cluster39 -n shop\n" +
-			"  # Go back to the old disk:\n" +
+			"  # Revert to the old disk:\n" +
 			"  kubectl xylem move pvc orders-db --undo -n shop\n" +
-			"  # The application works with the copy, so destroy the old disk:\n" +
+			"  # Destroy the old disk, after checking that the application works with the copy:\n" +
 			"  kubectl xylem move pvc orders-db --delete-source -n shop",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -84,34 +83,34 @@ func newClaim(env *command.Env) *cobra.Command {
 
 func (o *options) addFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&o.to, "to", "", "Member that gets the data: the name of its ClusterRegistration.")
-	flags.BoolVar(&o.undo, "undo", false, "Give the claim its old disk back. The copy is destroyed, unless a Pod may have written to it.")
-	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim left.")
+	flags.StringVar(&o.to, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
+	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless a Pod may have written to it.")
+	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim kept.")
 	flags.StringVar(&o.image, "image", DefaultImage, "Image of the two Pods. It must have a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask.")
-	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for each step of the clusters. Copying and comparing have no limit.")
+	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
+	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for the clusters in each step. Copying and comparing have no time limit.")
 	err := c.RegisterFlagCompletionFunc("to", func(c *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		return o.env.CompleteRegistrations(c, nil, part)
 	})
 	if err != nil {
 		panic(err) // the flag was just added
 	}
-	o.dry.AddFlag(c, "print what it would do, check everything, and change nothing.", "have the host validate the first writes, too.")
+	o.dry.AddFlag(c, "print the plan and check the prerequisites, without changes.", "also let the host validate the first writes.")
 }
 
 // open validates the flags, and creates the client.
 func (o *options) open() error {
 	switch {
 	case o.undo && o.deleteOld:
-		return errors.New("--undo and --delete-source exclude each other: one needs the disk that the other destroys")
+		return errors.New("--undo and --delete-source cannot be used together: one needs the disk that the other destroys")
 	case (o.undo || o.deleteOld) && o.to != "":
-		return errors.New("--to is only for a move. Leave it out")
+		return errors.New("--to cannot be used with --undo or --delete-source. Omit it")
 	case !o.undo && !o.deleteOld && o.to == "":
-		return errors.New("--to is missing. Name the member that gets the data; `kubectl get clusterregistrations` lists the members")
+		return errors.New("--to is missing. Specify the member to move the data to; `kubectl get clusterregistrations` lists the members")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout=%s is out of range: use more than 0", o.timeout)
 	case o.image == "":
-		return errors.New("--image is empty. Leave it out for the default")
+		return errors.New("--image is empty. Omit it to use the default")
 	}
 	if err := o.dry.Validate(); err != nil {
 		return err
@@ -136,7 +135,7 @@ func (o *options) explain(err error) error {
 	return command.Explain("the host", o.host.Config, err)
 }
 
-// do moves claims one after another.
+// do runs the command for each claim, one after another.
 func (o *options) do(ctx context.Context, claims []string) error {
 	act := o.move
 	switch {
@@ -164,19 +163,19 @@ func (o *options) do(ctx context.Context, claims []string) error {
 	return nil
 }
 
-// nothing is the error of a command that has nothing to do for a claim. Others of the StatefulSet may
-// need it.
+// nothing is returned if there is nothing to do for a claim. The StatefulSet's other claims may
+// still need the command.
 type nothing struct{ error }
 
 func (o *options) say(format string, args ...any) { fmt.Fprintf(o.env.Out, format+"\n", args...) }
 
-// unchanged ends a dry run.
+// unchanged reports that a dry run changed nothing.
 func (o *options) unchanged() error {
 	o.say("Nothing was changed (%s)", o.dry.Mark())
 	return nil
 }
 
-// confirm prompts the user, unless the flag is set.
+// confirm prompts the user, unless --yes is set.
 func (o *options) confirm(name, what string) error {
 	if o.yes {
 		return nil

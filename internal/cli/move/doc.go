@@ -1,23 +1,24 @@
-// Package move implements `kubectl xylem move`, which moves the data of a claim, or of the claims of
-// a StatefulSet, to another member while no Pod uses them.
+// Package move implements `kubectl xylem move`, which moves the data of a claim, or of the claims
+// of a StatefulSet, to another member while no Pod uses them.
 //
 // It runs with the user's permissions in the host, and needs nothing in the members: it creates a
 // second claim, which the scheduler places in the other member, and one Pod for each of the two
 // claims. It copies the data through the two Pods' exec streams.
 //
-// A ConfigMap next to the claim records the move. Each run reads it and looks at the objects again,
-// so a run may be killed at any write. Two runs never act at once: each run records its ID first, and
-// every later write of the record fails if another run has taken over.
+// A ConfigMap in the claim's namespace records the move. Each run reads it and the objects again,
+// so a run can be killed at any write. Two runs never act concurrently: each run records its ID
+// first, and every later write of the record fails if another run has taken over.
 //
 // The order of the steps has these properties:
 //
-//   - Nothing of the claim, or of its disk, changes before both disks have the same checksum.
+//   - The claim and its disk do not change before both disks have the same checksum.
 //   - While the command deletes the claim, its own Pod keeps the claim from disappearing. No other
-//     Pod can start with a claim that is being deleted, neither with Kubernetes' scheduler and kubelet
-//     nor with Xylem's root_pod. Only then does the command take the checksum again. So no write
-//     reaches the old disk after its last checksum, and the two disks never diverge.
+//     Pod can start with a claim that is being deleted, neither with Kubernetes' scheduler and
+//     kubelet nor with Xylem's root_pod. Only then does the command calculate the checksum again.
+//     Therefore, no write reaches the old disk after its last checksum, and the two disks never
+//     diverge.
 //   - Both PersistentVolumes of the host have policy Retain before that, and the old one keeps it.
 //
-// The labels and annotations have the prefix move.xylem.io/, because only the manager may write those
-// with the prefix xylem.io/. No controller reads them.
+// The labels and annotations have the prefix move.xylem.io/, because only the manager can write
+// keys with the prefix xylem.io/. No controller reads them.
 package move

@@ -21,8 +21,8 @@ const DefaultImage = "docker.io/library/debian:13.2-slim"
 const (
 	container  = "mover"
 	volumeName = "volume"
-	// mountPath and devicePath are where the container has a volume. The scripts read the path from
-	// the environment variable volumeVariable.
+	// mountPath and devicePath are the paths of a volume in the container. The scripts read the path
+	// from the environment variable volumeVariable.
 	mountPath      = "/volume"
 	devicePath     = "/dev/volume"
 	volumeVariable = "VOLUME"
@@ -31,21 +31,21 @@ const (
 // idle makes the container wait until it is deleted.
 const idle = `trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done`
 
-// Roles of the two Pods, in their names.
+// Roles of the two Pods, which are part of their names.
 const (
 	reads  = "from"
 	writes = "to"
 )
 
-// short shortens a claim's name so that suffixes fit.
+// short truncates a claim's name to leave space for suffixes.
 func short(claim string) string {
 	return strings.TrimRight(claim[:min(len(claim), longestName)], "-.")
 }
 
 func copyName(claim, id string) string { return short(claim) + "-move-" + id }
 
-// podName returns the name of a Pod of a move. Each run has new Pods, so that no earlier stream can
-// still write to the copy.
+// podName returns the name of a Pod of a move. Each run creates new Pods, so that an earlier run's
+// stream can no longer write to the copy.
 func podName(r *record, role string) string {
 	return short(r.Claim.Name) + "-move-" + r.ID + "-" + role + "-" + r.Run
 }
@@ -64,7 +64,7 @@ func kept(all map[string]string) map[string]string {
 }
 
 // manifest returns a claim as its user would create it again, without a volume. It has no data
-// source: its data comes from the move.
+// source, because its data comes from the move.
 func manifest(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	spec := claim.Spec.DeepCopy()
 	spec.VolumeName, spec.DataSource, spec.DataSourceRef = "", nil, nil
@@ -78,7 +78,7 @@ func manifest(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim
 	}
 }
 
-// boundTo returns the claim of a move for a volume that exists.
+// boundTo returns the claim of a move, for an existing volume.
 func boundTo(r *record, volume string) *corev1.PersistentVolumeClaim {
 	claim := r.Claim.DeepCopy()
 	claim.Spec.VolumeName = volume
@@ -86,12 +86,13 @@ func boundTo(r *record, volume string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// isBoundTo reports whether this move created the claim, for that volume.
+// isBoundTo reports whether this move created the claim for the volume.
 func isBoundTo(claim *corev1.PersistentVolumeClaim, r *record, volume string) bool {
 	return claim.Annotations[v1alpha1.LabelMove] == r.ID && claim.Spec.VolumeName == volume
 }
 
-// copyClaim returns the second claim. It is not smaller than the volume, whatever was requested.
+// copyClaim returns the second claim. It is at least as large as the old volume, even if the user
+// requested less.
 func copyClaim(r *record, old *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	spec := r.Claim.Spec.DeepCopy()
 	spec.Selector = nil
@@ -110,8 +111,8 @@ func copyClaim(r *record, old *corev1.PersistentVolume) *corev1.PersistentVolume
 	}
 }
 
-// mover returns a Pod of a move. It runs as root, because it reads and writes files of all owners,
-// but has no other privileges than the container runtime's default.
+// mover returns a Pod of a move. It runs as root to read and write files of all owners, but has
+// only the container runtime's default privileges.
 func mover(r *record, role, image string, taints []corev1.Taint) *corev1.Pod {
 	claim, where := r.Claim.Name, r.where(role)
 	if role == writes {
@@ -158,8 +159,8 @@ func isBlock(r *record) bool {
 	return ptr.Deref(r.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock
 }
 
-// tolerations tolerates the taints that an admin gave a virtual node, but not those of a node that
-// does not work.
+// tolerations returns tolerations for the taints that an admin set on a virtual node, but not for
+// the taints of unhealthy nodes.
 func tolerations(taints []corev1.Taint) []corev1.Toleration {
 	var all []corev1.Toleration
 	for _, t := range taints {

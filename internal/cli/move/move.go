@@ -42,9 +42,9 @@ func (o *options) move(ctx context.Context, name string) error {
 	}
 	switch {
 	case stored != nil && stored.Phase == undoing:
-		return fmt.Errorf("the move of claim %q is being undone. Run this command with --undo and without --to to finish that, and then again", name)
+		return fmt.Errorf("the move of claim %q is being undone. Run this command with --undo and without --to to finish the undo, then move the claim again", name)
 	case stored != nil && stored.Phase != done && stored.To.Registration != o.to:
-		return fmt.Errorf("claim %q is on its way to member %q. Finish that with --to %s, or go back with --undo", name, stored.To.Registration, stored.To.Registration)
+		return fmt.Errorf("a move of claim %q to member %q is in progress. Finish it with --to %s, or revert it with --undo", name, stored.To.Registration, stored.To.Registration)
 	case stored != nil && stored.Phase != done:
 		r.record = stored
 	default:
@@ -76,7 +76,7 @@ func (o *options) registered(ctx context.Context, p place) (*v1alpha1.ClusterReg
 	return all.of(p.ClusterID), nil
 }
 
-// moved reports whether an earlier run moved the claim to this member, and nothing is left to do.
+// moved reports whether an earlier run has already moved the claim to this member.
 func (r *run) moved(ctx context.Context, stored *record) (bool, error) {
 	if stored == nil || stored.To.Registration != r.to {
 		return false, nil
@@ -85,7 +85,7 @@ func (r *run) moved(ctx context.Context, stored *record) (bool, error) {
 	if err != nil || claim == nil || !isBoundTo(claim, stored, stored.New.Name) {
 		return false, err
 	}
-	r.say("Claim %q was moved to member %q before. Its old disk is volume %q", claim.Name, stored.To.Registration, stored.Old.Name)
+	r.say("Claim %q was already moved to member %q. Its old disk is volume %q", claim.Name, stored.To.Registration, stored.Old.Name)
 	return true, nil
 }
 
@@ -94,18 +94,18 @@ func (r *run) print() {
 	size := r.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	r.say("Move claim %q (%s) from member %q to member %q:", r.Claim.Name, size.String(), r.From.Registration, r.To.Registration)
 	if r.Run != "" {
-		r.say("  An earlier run came to the step %s. This run continues", r.Phase)
+		r.say("  An earlier run stopped at step %s. This run continues", r.Phase)
 		return
 	}
 	r.say("  1. create claim %q, with the same class, in member %q", r.Copy, r.To.Registration)
 	r.say("  2. start a Pod for each of the two claims, with image %s, and copy the data", r.image)
 	r.say("  3. compare both disks by checksum")
-	r.say("  4. set both volumes to policy Retain, delete claim %q, and compare the old disk again before it is gone", r.Claim.Name)
-	r.say("  5. create claim %q again, with the copy", r.Claim.Name)
-	r.say("The old disk, volume %q, stays until you run this command with --delete-source", r.Old.Name)
+	r.say("  4. set both volumes to policy Retain, delete claim %q, and compare the old disk again while the claim is being deleted", r.Claim.Name)
+	r.say("  5. create claim %q again, bound to the copy", r.Claim.Name)
+	r.say("The old disk, volume %q, is kept until you run this command with --delete-source", r.Old.Name)
 }
 
-// validate has the host validate the first writes.
+// validate lets the host validate the first writes.
 func (r *run) validate(ctx context.Context) error {
 	r.Run = r.thisID
 	old, err := r.volume(ctx, r.Old)
@@ -131,7 +131,7 @@ func (r *run) validate(ctx context.Context) error {
 	return r.unchanged()
 }
 
-// forward takes the steps that are left. Each begins with what it finds in the host.
+// forward runs the remaining steps. Each step starts from the current objects in the host.
 func (r *run) forward(ctx context.Context) error {
 	r.Run = r.thisID
 	if err := r.save(ctx); err != nil {
@@ -149,22 +149,22 @@ func (r *run) forward(ctx context.Context) error {
 		case rebinding:
 			err = r.rebind(ctx)
 		default:
-			err = fmt.Errorf("the record has the unknown step %q. Use the version of this command that began the move", r.Phase)
+			err = fmt.Errorf("the record has the unknown step %q. Use the plugin version that began the move", r.Phase)
 		}
 		if err != nil {
-			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run it again to continue, or with --undo to go back", r.cause(ctx, err), r.From.Registration)
+			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run it again to continue, or with --undo to revert the move", r.cause(ctx, err), r.From.Registration)
 		}
 	}
 	paint := r.env.PaintOf(r.env.Out)
-	r.say("%s: claim %q has its data in member %q. The old disk in member %q, volume %q, stays until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo goes back to it",
+	r.say("%s: claim %q has its data in member %q. The old disk in member %q, volume %q, is kept until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo reverts to it",
 		paint.Good("Moved"), r.Claim.Name, r.To.Registration, r.From.Registration, r.Old.Name, r.Claim.Name, r.namespace)
 	return nil
 }
 
-// cause returns the error of a step, or that the user interrupted it.
+// cause returns the error of a step, or an error for an interruption by the user.
 func (r *run) cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("interrupted at the step %s: %w", r.Phase, ctx.Err())
+		return fmt.Errorf("interrupted at step %s: %w", r.Phase, ctx.Err())
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (r *run) enter(ctx context.Context, next phase) error {
 	return r.save(ctx)
 }
 
-// podFor returns a Pod of this run, which tolerates the taints of its member's virtual node.
+// podFor returns a Pod of this run, which tolerates the taints of the member's virtual node.
 func (r *run) podFor(ctx context.Context, role string) (*corev1.Pod, error) {
 	node, err := r.node(ctx, r.where(role))
 	if err != nil {
@@ -187,7 +187,8 @@ func (r *run) podFor(ctx context.Context, role string) (*corev1.Pod, error) {
 	return mover(r.record, role, r.image, node.Spec.Taints), nil
 }
 
-// node returns the virtual node of a member of the move, or why no Pod can start there.
+// node returns the virtual node of a member of the move, or an error that explains why no Pod can
+// start there.
 func (r *run) node(ctx context.Context, where place) (*corev1.Node, error) {
 	cr, err := r.registered(ctx, where)
 	switch {
@@ -199,17 +200,18 @@ func (r *run) node(ctx context.Context, where place) (*corev1.Node, error) {
 	return r.usable(ctx, cr)
 }
 
-// volume reads a volume of the move. It must be one of the namespace's: a tenant who may write
-// ConfigMaps there could name another one in the record, which the user of this command may change.
+// volume reads a volume of the move. It must belong to a claim of the namespace: a tenant who can
+// write ConfigMaps there could otherwise record a foreign volume that only the user of this command
+// can change.
 func (r *run) volume(ctx context.Context, d disk) (*corev1.PersistentVolume, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.host, client.ObjectKey{Name: d.Name})
 	switch {
 	case err != nil:
 		return nil, r.explain(err)
 	case pv == nil, pv.UID != d.UID:
-		return nil, fmt.Errorf("volume %q of the host is gone: somebody deleted it. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", d.Name)
+		return nil, fmt.Errorf("somebody deleted volume %q in the host. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", d.Name)
 	case pv.Spec.ClaimRef == nil, pv.Spec.ClaimRef.Namespace != r.namespace:
-		return nil, fmt.Errorf("volume %q is not one of namespace %q, so the record of the move is wrong: somebody changed that volume's claimRef, or ConfigMap %q. Correct it, or delete the ConfigMap",
+		return nil, fmt.Errorf("volume %q does not belong to namespace %q, so the record of the move is wrong: somebody changed the volume's claimRef, or ConfigMap %q. Correct it, or delete the ConfigMap",
 			d.Name, r.namespace, recordName(r.book.claim))
 	}
 	return pv, nil
@@ -225,8 +227,8 @@ func (r *run) claim(ctx context.Context, name string) (*corev1.PersistentVolumeC
 }
 
 // mine fails if another run has taken over. A run calls it between reading an object and writing it
-// with a precondition. The run that takes over writes to the record first and to such an object
-// afterwards, so one of the two checks fails for the earlier run.
+// with a precondition. The run that takes over first writes the record and then the object, so one
+// of the two checks fails for the earlier run.
 func (r *run) mine(ctx context.Context) error {
 	stored, err := index.Find[corev1.ConfigMap](ctx, r.host, client.ObjectKeyFromObject(r.book.stored))
 	if err != nil {
@@ -240,7 +242,7 @@ func (r *run) mine(ctx context.Context) error {
 
 // patchVolume changes a volume unless another run has taken over.
 func (r *run) patchVolume(ctx context.Context, d disk, what string, change func(*corev1.PersistentVolume)) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // others write statuses
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
 		before, err := r.volume(ctx, d)
 		if err != nil {
 			return err
@@ -259,7 +261,8 @@ func (r *run) patchVolume(ctx context.Context, d disk, what string, change func(
 	})
 }
 
-// setVolume sets the reclaim policy of a volume, and annotations. An empty value removes one.
+// setVolume sets the reclaim policy of a volume, and annotations. An empty value removes an
+// annotation.
 func (r *run) setVolume(ctx context.Context, d disk, policy corev1.PersistentVolumeReclaimPolicy, annotations map[string]string) error {
 	return r.patchVolume(ctx, d, "set its policy to "+string(policy), func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeReclaimPolicy = policy
@@ -273,7 +276,8 @@ func (r *run) setVolume(ctx context.Context, d disk, policy corev1.PersistentVol
 	})
 }
 
-// await polls until waiting returns "", and reports what it waits for.
+// await polls until waiting returns "". If that takes long, it reports the reason that waiting
+// returns.
 func (r *run) await(ctx context.Context, what string, waiting func(context.Context) (string, error)) error {
 	limited, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -295,14 +299,14 @@ func (r *run) await(ctx context.Context, what string, waiting func(context.Conte
 	return err //nolint:wrapcheck // waiting names the object
 }
 
-// marks are the annotations of a disk that stays after a move.
+// marks returns the annotations for a disk that is kept after a move.
 func (r *run) marks(d disk) map[string]string {
 	return map[string]string{
 		v1alpha1.LabelMove: r.ID, v1alpha1.AnnotationMoveClaim: r.namespace + "/" + r.Claim.Name, v1alpha1.AnnotationMovePolicy: string(d.Policy),
 	}
 }
 
-// unmarked removes them.
+// unmarked returns empty values for the annotations of marks, which remove them.
 func unmarked() map[string]string {
 	return map[string]string{v1alpha1.LabelMove: "", v1alpha1.AnnotationMoveClaim: "", v1alpha1.AnnotationMovePolicy: ""}
 }

@@ -66,7 +66,7 @@ func TestNamesAreValid(t *testing.T) {
 	}
 	a, b := strings.Repeat("a", 250)+"1", strings.Repeat("a", 250)+"2"
 	if recordName(a) == recordName(b) {
-		t.Error("two claims have the same record")
+		t.Error("two claims share a record")
 	}
 }
 
@@ -125,13 +125,13 @@ func TestEnough(t *testing.T) {
 		all  []storagev1.CSIStorageCapacity
 		want string
 	}{
-		"enough":                        {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "20Gi", "")}, ""},
-		"not enough":                    {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "5Gi", "")}, "only up to 5Gi, and the copy needs 10Gi"},
-		"the scheduler uses the limit":  {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "1Gi", "1Ti")}, ""},
-		"of another member":             {[]storagev1.CSIStorageCapacity{capacity("fast", "one", "20Gi", "")}, "has no capacity for StorageClass \"fast\""},
-		"of another class":              {[]storagev1.CSIStorageCapacity{capacity("slow", "two", "20Gi", "")}, "has no capacity"},
-		"nothing published":             {nil, "lacks its StorageClass \"gp3\""},
-		"published without any figures": {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "", "")}, "has no capacity"},
+		"enough":              {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "20Gi", "")}, ""},
+		"too little capacity": {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "5Gi", "")}, "only up to 5Gi, but the copy needs 10Gi"},
+		"the maximum volume size takes precedence": {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "1Gi", "1Ti")}, ""},
+		"capacity of another member":               {[]storagev1.CSIStorageCapacity{capacity("fast", "one", "20Gi", "")}, "has no capacity for StorageClass \"fast\""},
+		"capacity of another class":                {[]storagev1.CSIStorageCapacity{capacity("slow", "two", "20Gi", "")}, "has no capacity"},
+		"no capacity objects":                      {nil, "lacks its StorageClass \"gp3\""},
+		"a capacity object without values":         {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "", "")}, "has no capacity"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := enough(tc.all, "fast", "gp3", "cluster39", node, resource.MustParse("10Gi"))
@@ -185,12 +185,12 @@ func TestStatefulSet(t *testing.T) {
 	}{
 		"scaled to 0":                       {set: set(0, 0)},
 		"not scaled down":                   {set: set(2, 0), want: "--replicas=0"},
-		"one Pod, which it still has":       {set: set(2, 0), ordinal: 1, one: true, want: "--replicas=1"},
-		"one Pod, which it does not have":   {set: set(2, 0), ordinal: 2, one: true},
-		"one Pod, numbered from 5":          {set: set(2, 5), ordinal: 5, one: true, want: "--replicas=0"},
-		"one Pod before those numbers":      {set: set(2, 5), ordinal: 4, one: true},
-		"claims go with a Pod scaled down":  {set: deletes, want: "whenScaled"},
-		"replicas are not set, which means": {set: func() *appsv1.StatefulSet { s := set(0, 0); s.Spec.Replicas = nil; return s }(), want: "has 1 replicas"},
+		"one Pod, which still exists":       {set: set(2, 0), ordinal: 1, one: true, want: "--replicas=1"},
+		"one Pod, beyond the replicas":      {set: set(2, 0), ordinal: 2, one: true},
+		"one Pod, ordinals start at 5":      {set: set(2, 5), ordinal: 5, one: true, want: "--replicas=0"},
+		"one Pod, before the first ordinal": {set: set(2, 5), ordinal: 4, one: true},
+		"claims are deleted on scale-down":  {set: deletes, want: "whenScaled"},
+		"replicas default to 1":             {set: func() *appsv1.StatefulSet { s := set(0, 0); s.Spec.Replicas = nil; return s }(), want: "has 1 replicas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := scaledDown(tc.set, tc.ordinal, tc.one)
@@ -212,12 +212,12 @@ func TestTail(t *testing.T) {
 		t.Errorf("got %q, want %q", end.text(), want)
 	}
 	if got := (&tail{end: []byte("....")}).text(); got != "" {
-		t.Errorf("dots are shown: %q", got)
+		t.Errorf("dots are not removed: %q", got)
 	}
 	long := &tail{}
 	_, _ = long.Write(bytes.Repeat([]byte("x"), 5*tailBytes))
 	if len(long.end) != tailBytes {
-		t.Errorf("%d bytes are kept", len(long.end))
+		t.Errorf("kept %d bytes", len(long.end))
 	}
 }
 
@@ -258,8 +258,8 @@ func shellIn(ctx context.Context, t *testing.T, volume, script string, in []byte
 func TestScriptsFail(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	for name, script := range map[string]string{
-		"send": sendFiles, "receive": receiveFiles, "sum": sumFiles, "send a device": sendDevice, "sum a device": sumDevice, "measure a device": deviceBytes,
-		"a failure in a pipe": "set -eu\n" + piped("{ echo some; false; }", "cat"), "a failure of its end": "set -eu\n" + piped("true", "false"),
+		"send": sendFiles, "receive": receiveFiles, "sum": sumFiles, "send a device": sendDevice, "sum a device": sumDevice, "read the size of a device": deviceBytes,
+		"the first program in a pipe fails": "set -eu\n" + piped("{ echo some; false; }", "cat"), "the last program in a pipe fails": "set -eu\n" + piped("true", "false"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := shellIn(t.Context(), t, gone, script, nil, "1"); err == nil {
@@ -267,7 +267,7 @@ func TestScriptsFail(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no volume", func(t *testing.T) {
+	t.Run("VOLUME is empty", func(t *testing.T) {
 		if _, err := shellIn(t.Context(), t, "", receiveFiles, nil); err == nil {
 			t.Error("succeeded")
 		}
@@ -305,7 +305,7 @@ func TestReceivingCleansAndKeepsLostAndFound(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if _, err := os.Stat(filepath.Join(to, "deep", "lost+found")); err != nil {
-		t.Error("a user's directory of that name was left out:", err)
+		t.Error("a user's directory named lost+found was not copied:", err)
 	}
 	sums := make([]string, 2)
 	for i, dir := range []string{from, to} {
@@ -320,6 +320,6 @@ func TestReceivingCleansAndKeepsLostAndFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := shellIn(t.Context(), t, to, sumFiles, nil); err != nil || after == sums[1] {
-		t.Errorf("the checksum ignores a mode: %v", err)
+		t.Errorf("the checksum ignores file modes: %v", err)
 	}
 }

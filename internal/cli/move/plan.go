@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// fleet are the registrations of the host.
+// fleet contains the host's registrations.
 type fleet []v1alpha1.ClusterRegistration
 
 func (o *options) fleet(ctx context.Context) (fleet, error) {
@@ -59,7 +59,8 @@ func (f fleet) of(clusterID string) *v1alpha1.ClusterRegistration {
 	return &f[i]
 }
 
-// usable returns the virtual node of a member, or why no Pod can start there.
+// usable returns the virtual node of a member, or an error that explains why no Pod can start
+// there.
 func (o *options) usable(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
 	if ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Status != metav1.ConditionTrue {
 		why := "its registration has no status yet."
@@ -73,7 +74,7 @@ func (o *options) usable(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	case err != nil:
 		return nil, o.explain(err)
 	case node == nil:
-		return nil, fmt.Errorf("member %q has no Node %q in the host yet. Run this command again when it has", cr.Name, cr.NodeName())
+		return nil, fmt.Errorf("member %q has no Node %q in the host yet. Run this command again when the Node exists", cr.Name, cr.NodeName())
 	case node.Spec.Unschedulable:
 		return nil, fmt.Errorf("no Pod can start in member %q: somebody cordoned Node %q. Run `kubectl uncordon %s`", cr.Name, node.Name, node.Name)
 	case !nodes.IsReady(node), nodes.Away(node):
@@ -82,8 +83,8 @@ func (o *options) usable(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	return node, nil
 }
 
-// using returns the names of the Pods that use one of the claims, except those of the move. A Pod
-// that has ended counts, because it keeps the claim from being deleted.
+// using returns the names of the Pods that use one of the claims, except the Pods of the move. It
+// includes terminated Pods, because they also keep the claim from being deleted.
 func using(pods []corev1.Pod, id string, claims ...string) []string {
 	var names []string
 	for i := range pods {
@@ -97,7 +98,7 @@ func using(pods []corev1.Pod, id string, claims ...string) []string {
 	return names
 }
 
-// unused checks that no Pod uses the claims, except those of the move.
+// unused checks that no Pod uses the claims, except the Pods of the move.
 func (o *options) unused(ctx context.Context, id string, claims ...string) error {
 	var pods corev1.PodList
 	if err := o.host.List(ctx, &pods, client.InNamespace(o.namespace)); err != nil {
@@ -107,7 +108,7 @@ func (o *options) unused(ctx context.Context, id string, claims ...string) error
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("claim %q is in use by %s (%s), and a move needs a disk to which nobody writes. Scale their owner down or delete them, also those that have ended, and run this command again",
+	return fmt.Errorf("claim %q is in use by %s (%s), but nobody may write to the disk during a move. Scale their owner down or delete them, including terminated Pods, then run this command again",
 		claims[0], text.Count(len(names), "Pod"), text.Quoted(names...))
 }
 
@@ -146,7 +147,7 @@ func (o *options) plan(ctx context.Context, name string) (*record, error) {
 	return r, o.unused(ctx, "", name)
 }
 
-// bound returns a claim and its volume, if both can be moved.
+// bound returns a claim and its volume, or an error if they cannot be moved.
 func (o *options) bound(ctx context.Context, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.host, client.ObjectKey{Namespace: o.namespace, Name: name})
 	switch {
@@ -159,7 +160,7 @@ func (o *options) bound(ctx context.Context, name string) (*corev1.PersistentVol
 	case claim.Status.Phase != corev1.ClaimBound:
 		return nil, nil, fmt.Errorf("claim %q is not bound, so it has no data: its phase is %s. `kubectl xylem why pvc/%s -n %s` shows why", name, claim.Status.Phase, name, o.namespace)
 	case len(claim.Spec.AccessModes) == 1 && claim.Spec.AccessModes[0] == corev1.ReadOnlyMany:
-		return nil, nil, fmt.Errorf("claim %q has only the access mode ReadOnlyMany, so nobody can write a copy. Create its data in the other member as it was created in this one", name)
+		return nil, nil, fmt.Errorf("claim %q has only access mode ReadOnlyMany, so this command cannot write a copy. Create the data in the other member in the same way as in this one", name)
 	}
 	old, err := index.Find[corev1.PersistentVolume](ctx, o.host, client.ObjectKey{Name: claim.Spec.VolumeName})
 	switch {
@@ -168,7 +169,7 @@ func (o *options) bound(ctx context.Context, name string) (*corev1.PersistentVol
 	case old == nil, !hostpv.PointsAt(old, claim):
 		return nil, nil, fmt.Errorf("claim %q has lost its volume %q. `kubectl xylem why pvc/%s -n %s` shows what to do", name, claim.Spec.VolumeName, name, o.namespace)
 	case hostpv.IsPromise(old):
-		return nil, nil, fmt.Errorf("claim %q is of a class with %s=%s, and such claims cannot be moved. Copy the data to another claim", name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)
+		return nil, nil, fmt.Errorf("claim %q has a class with %s=%s, and such claims cannot be moved. Copy the data to another claim", name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)
 	}
 	return claim, old, nil
 }
@@ -179,27 +180,28 @@ func (o *options) origin(all fleet, claim *corev1.PersistentVolumeClaim, old *co
 	from := all.of(clusterID)
 	switch {
 	case !ours:
-		return nil, fmt.Errorf("volume %q of claim %q is not in a member, and this command moves only volumes between members. Copy the data to another claim", old.Name, claim.Name)
+		return nil, fmt.Errorf("volume %q of claim %q is not in a member, but this command moves volumes only between members. Copy the data to another claim", old.Name, claim.Name)
 	case from == nil:
-		return nil, fmt.Errorf("the cluster with ID %s, which has volume %q, is not registered. Register it again: its volumes are then found again", clusterID, old.Name)
+		return nil, fmt.Errorf("the cluster with ID %s, which has volume %q, is not registered. Register it again, so that Xylem can use its volumes", clusterID, old.Name)
 	case to.Status.ClusterID == "":
 		return nil, fmt.Errorf("the manager has not connected to member %q yet. `kubectl describe clusterregistration %s` shows why", to.Name, to.Name)
 	case clusterID == to.Status.ClusterID:
-		return nil, nothing{fmt.Errorf("the data of claim %q is in member %q already", claim.Name, to.Name)}
+		return nil, nothing{fmt.Errorf("the data of claim %q is already in member %q", claim.Name, to.Name)}
 	}
 	return from, nil
 }
 
-// suits checks that a member has the class and capacity for a claim, and admits its namespace.
+// suits checks that a member has the class and the capacity for a claim, and admits the claim's
+// namespace.
 func (o *options) suits(ctx context.Context, claim *corev1.PersistentVolumeClaim, to *v1alpha1.ClusterRegistration) error {
 	class, err := index.Find[storagev1.StorageClass](ctx, o.host, client.ObjectKey{Name: ptr.Deref(claim.Spec.StorageClassName, "")})
 	switch {
 	case err != nil:
 		return o.explain(err)
 	case class == nil:
-		return fmt.Errorf("no StorageClass %q in the host, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
+		return fmt.Errorf("the host has no StorageClass %q, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
 	case !hostclass.Mirrors(class), ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer:
-		return fmt.Errorf("StorageClass %q is not one with which Xylem creates volumes where a Pod is placed. It needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
+		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. It needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	node, err := o.usable(ctx, to)
 	if err != nil {
@@ -211,7 +213,7 @@ func (o *options) suits(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	}
 	answer := placement.MemberOf(to, node).Answer(placement.Request{Namespace: placement.NamespaceOf(claim.Namespace, namespace), Class: class})
 	if answer.Refusal != nil {
-		return fmt.Errorf("member %q cannot have the claim: %s", to.Name, answer.Refusal.Message)
+		return fmt.Errorf("member %q cannot take the claim: %s", to.Name, answer.Refusal.Message)
 	}
 	var capacities storagev1.CSIStorageCapacityList
 	if err := o.host.List(ctx, &capacities); err != nil {
@@ -220,7 +222,7 @@ func (o *options) suits(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	return enough(capacities.Items, class.Name, answer.Class, to.Name, node, claim.Spec.Resources.Requests[corev1.ResourceStorage])
 }
 
-// enough checks a size against the capacities that Xylem publishes, as the scheduler will.
+// enough compares a size with the capacities that Xylem publishes, as the scheduler does.
 func enough(all []storagev1.CSIStorageCapacity, class, inMember, member string, node *corev1.Node, size resource.Quantity) error {
 	published := false
 	for i := range all {
@@ -237,12 +239,12 @@ func enough(all []storagev1.CSIStorageCapacity, class, inMember, member string, 
 			continue
 		}
 		if limit.Cmp(size) < 0 {
-			return fmt.Errorf("member %q can create volumes of StorageClass %q only up to %s, and the copy needs %s. Free capacity there, or choose another member", member, class, limit, &size)
+			return fmt.Errorf("member %q can create volumes of StorageClass %q only up to %s, but the copy needs %s. Free capacity there, or choose another member", member, class, limit, &size)
 		}
 		published = true
 	}
 	if !published {
-		return fmt.Errorf("member %q has no capacity for StorageClass %q of the host: it lacks its StorageClass %q, or has not reported it yet. Create it there, change spec.storage.classes of its registration, or choose another member", member, class, inMember)
+		return fmt.Errorf("member %q has no capacity for StorageClass %q of the host: it lacks its StorageClass %q, or has not reported capacity for it yet. Create it there, change spec.storage.classes of its registration, or choose another member", member, class, inMember)
 	}
 	return nil
 }

@@ -13,12 +13,11 @@ import (
 
 const (
 	barWidth = 30
-	// redraw is the interval at which the bar is drawn.
+	// redraw is the interval at which the bar is redrawn.
 	redraw = 200 * time.Millisecond
 )
 
-// bar draws how much has been copied, in one line of a terminal. Without a terminal, it only
-// counts.
+// bar draws the progress of a copy in one line of a terminal. Without a terminal, it only counts.
 type bar struct {
 	w     io.Writer
 	clock clock.PassiveClock
@@ -45,7 +44,7 @@ func (b *bar) add(n int) {
 	}
 }
 
-// end removes the bar, and returns what was copied.
+// end removes the bar, and returns the copied size.
 func (b *bar) end() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

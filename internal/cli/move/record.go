@@ -19,37 +19,37 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// phase is how far a move has come.
+// phase is the progress of a move.
 type phase string
 
 const (
-	// copying: the claim and its disk are unchanged. The copy may be incomplete.
+	// copying means that the claim and its disk are unchanged. The copy may be incomplete.
 	copying phase = "Copying"
-	// swapping: the copy has the disk's checksum. The claim may be in deletion, and its disk must be
-	// compared once more.
+	// swapping means that the copy has the disk's checksum. The claim may be in deletion, and its disk
+	// must be compared once more.
 	swapping phase = "Swapping"
-	// sealed: the claim is being deleted, and its disk still had the checksum then. Nothing can
-	// write to it now.
+	// sealed means that the disk still had the checksum after the deletion of the claim began. Nothing
+	// can write to the disk now.
 	sealed phase = "Sealed"
-	// rebinding: both claims are gone. The claim may exist again, with the copy.
+	// rebinding means that both claims are deleted. The claim may exist again, bound to the copy.
 	rebinding phase = "Rebinding"
-	// done: the claim has the copy.
+	// done means that the claim is bound to the copy.
 	done phase = "Done"
-	// undoing: the claim gets its old disk back.
+	// undoing means that the command switches the claim back to its old disk.
 	undoing phase = "Undoing"
 )
 
-// place is a member.
+// place identifies a member.
 type place struct {
 	Registration string `json:"registration"`
 	ClusterID    string `json:"clusterID"`
 }
 
-// disk is a PersistentVolume of the host.
+// disk identifies a PersistentVolume of the host.
 type disk struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// Policy is its reclaim policy before the move.
+	// Policy is the volume's reclaim policy before the move.
 	Policy corev1.PersistentVolumeReclaimPolicy `json:"policy"`
 }
 
@@ -57,11 +57,11 @@ type disk struct {
 type record struct {
 	// ID is in the names and labels of everything that the move creates.
 	ID string `json:"id"`
-	// Run is the ID of the last run of the command. Only this run may continue.
+	// Run is the ID of the last run of the command. Only this run can continue the move.
 	Run   string `json:"run"`
 	Phase phase  `json:"phase"`
-	// Claim is the claim without what Kubernetes and Xylem wrote to it, to create it again. ClaimUID is
-	// the UID of the one with the old disk.
+	// Claim is the manifest to create the claim again, without fields that Kubernetes and Xylem wrote.
+	// ClaimUID is the UID of the claim with the old disk.
 	Claim    *corev1.PersistentVolumeClaim `json:"claim"`
 	ClaimUID types.UID                     `json:"claimUID"`
 	From     place                         `json:"from"`
@@ -77,7 +77,7 @@ type record struct {
 	Used bool `json:"used,omitempty"`
 }
 
-// where returns the member of a Pod with a role.
+// where returns the member in which the Pod with a role runs.
 func (r *record) where(role string) place {
 	if role == writes {
 		return r.To
@@ -85,7 +85,7 @@ func (r *record) where(role string) place {
 	return r.From
 }
 
-// recordKey is the key of the ConfigMap.
+// recordKey is the ConfigMap's key that contains the record.
 const recordKey = "move"
 
 // longestName is the maximum length of the part of a name that comes from the claim.
@@ -101,8 +101,8 @@ func recordName(claim string) string {
 	return prefix + short(claim) + "-" + hex.EncodeToString(digest[:4])
 }
 
-// errTakenOver is the error of a run that another run has replaced.
-var errTakenOver = errors.New("another run of this command has taken over. Wait for it, or run this command again after you have ended it")
+// errTakenOver is returned if another run has taken over the move.
+var errTakenOver = errors.New("another run of this command has taken over. Wait until it ends, or stop it and run this command again")
 
 // book reads and writes the record of one claim.
 type book struct {
@@ -123,12 +123,12 @@ func (b *book) read(ctx context.Context) (*record, error) {
 	b.stored = stored.DeepCopy()
 	r := &record{}
 	if err := json.Unmarshal([]byte(stored.Data[recordKey]), r); err != nil || r.Claim == nil || r.Claim.Namespace != b.namespace || r.Claim.Name != b.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
-		return nil, fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Rename it, or delete it", b.namespace, stored.Name)
+		return nil, fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Rename or delete it", b.namespace, stored.Name)
 	}
 	return r, nil
 }
 
-// write writes the record. It fails if another run wrote to it since this one read it.
+// write writes the record. It fails if another run has written it since this one read it.
 func (b *book) write(ctx context.Context, r *record, dry bool) error {
 	content, err := json.Marshal(r)
 	if err != nil {

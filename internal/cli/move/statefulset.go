@@ -26,11 +26,11 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 		Aliases: []string{"sts"},
 		Short:   "Move the data of all claims of a StatefulSet, or of one of its Pods",
 		Long: "Move the claims of the StatefulSet NAME to the member MEMBER, one after another in the order of its Pods, each as\n" +
-			"`kubectl xylem move pvc` does. Scale the StatefulSet to 0 first or, with --ordinal, so far down that it no longer\n" +
+			"`kubectl xylem move pvc` does. First scale the StatefulSet to 0 or, with --ordinal, far enough down that it no longer\n" +
 			"has that Pod. Its controller would otherwise create the Pod again during the move.",
 		Example: "  kubectl scale statefulset db --replicas=0 -n shop\n" +
 			"  kubectl xylem move statefulset db --to cluster39 -n shop --dry-run\n" +
-			"  # Only the claims of the Pod db-2, which needs at most 2 replicas:\n" +
+			"  # Move only the claims of the Pod db-2 (the StatefulSet must have at most 2 replicas):\n" +
 			"  kubectl xylem move statefulset db --ordinal 2 --to cluster39 -n shop",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -48,11 +48,11 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 		},
 	}
 	o.addFlags(c)
-	c.Flags().IntVar(&o.ordinal, "ordinal", 0, "Move only the claims of the Pod with this ordinal. If not set, move those of all Pods.")
+	c.Flags().IntVar(&o.ordinal, "ordinal", 0, "Move only the claims of the Pod with this ordinal. Default: the claims of all Pods.")
 	return c
 }
 
-// claims returns the names of the claims of a StatefulSet that exist, in the order of its Pods.
+// claims returns the names of a StatefulSet's existing claims, in the order of its Pods.
 func (o *options) claims(ctx context.Context, name string, one bool) ([]string, error) {
 	set, err := index.Find[appsv1.StatefulSet](ctx, o.host, client.ObjectKey{Namespace: o.namespace, Name: name})
 	switch {
@@ -75,10 +75,10 @@ func (o *options) claims(ctx context.Context, name string, one bool) ([]string, 
 	return names, nil
 }
 
-// scaledDown checks that a StatefulSet does not create the Pods whose claims are to be moved.
+// scaledDown checks that a StatefulSet does not create the Pods whose claims the command moves.
 func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	if p := set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil && p.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
-		return fmt.Errorf("StatefulSet %q has persistentVolumeClaimRetentionPolicy.whenScaled=Delete, so Kubernetes deletes the claims of Pods that it scales down. Set it to Retain, at least for the duration of the move", set.Name)
+		return fmt.Errorf("StatefulSet %q has persistentVolumeClaimRetentionPolicy.whenScaled=Delete, so Kubernetes deletes the claims of Pods when the StatefulSet is scaled down. Set it to Retain, at least during the move", set.Name)
 	}
 	start := 0
 	if set.Spec.Ordinals != nil {
@@ -87,15 +87,15 @@ func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	end := start + int(ptr.Deref(set.Spec.Replicas, 1))
 	switch {
 	case !one && end > start:
-		return fmt.Errorf("StatefulSet %[1]q has %[2]d replicas, so its Pods use the claims. Run `kubectl scale statefulset %[1]s --replicas=0 -n %[3]s`, and run this command again", set.Name, end-start, set.Namespace)
+		return fmt.Errorf("StatefulSet %[1]q has %[2]d replicas, so its Pods use the claims. Run `kubectl scale statefulset %[1]s --replicas=0 -n %[3]s`, then run this command again", set.Name, end-start, set.Namespace)
 	case one && ordinal >= start && ordinal < end:
-		return fmt.Errorf("StatefulSet %[1]q has the Pod \"%[1]s-%[2]d\", which uses the claims. Run `kubectl scale statefulset %[1]s --replicas=%[3]d -n %[4]s`, and run this command again", set.Name, ordinal, ordinal-start, set.Namespace)
+		return fmt.Errorf("StatefulSet %[1]q has the Pod \"%[1]s-%[2]d\", which uses the claims. Run `kubectl scale statefulset %[1]s --replicas=%[3]d -n %[4]s`, then run this command again", set.Name, ordinal, ordinal-start, set.Namespace)
 	}
 	return nil
 }
 
-// claimsOf returns the names of a StatefulSet's claims, in the order of its Pods and templates. They
-// include those of Pods that it had before it was scaled down.
+// claimsOf returns the names of a StatefulSet's claims, in the order of its Pods and templates.
+// They include the claims of Pods that existed before it was scaled down.
 func claimsOf(set *appsv1.StatefulSet, claims []corev1.PersistentVolumeClaim, ordinal int, one bool) []string {
 	type member struct {
 		ordinal, template int

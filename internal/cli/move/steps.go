@@ -21,8 +21,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// copyAndCompare copies the data to a new disk, and compares both. It changes nothing of the claim
-// or of its disk.
+// copyAndCompare copies the data to a new disk, and compares both. It does not change the claim or
+// its disk.
 func (r *run) copyAndCompare(ctx context.Context) error {
 	old, err := r.unmoved(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (r *run) copyAndCompare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if copied.UID != r.New.UID { // the record has the policy before the move
+	if copied.UID != r.New.UID { // otherwise, keep the recorded policy, which is from before the move
 		r.New = copied
 	}
 	if err := r.transfer(ctx); err != nil {
@@ -68,12 +68,12 @@ func (r *run) unmoved(ctx context.Context) (*corev1.PersistentVolume, error) {
 		return nil, err
 	}
 	if claim == nil || claim.UID != r.ClaimUID || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
-		return nil, fmt.Errorf("claim %q was deleted, or is no longer bound to volume %q. Run this command with --undo to forget this move", r.Claim.Name, r.Old.Name)
+		return nil, fmt.Errorf("claim %q was deleted, or is no longer bound to volume %q. Run this command with --undo to discard the move", r.Claim.Name, r.Old.Name)
 	}
 	return r.volume(ctx, r.Old)
 }
 
-// ready checks, just before anything of the claim changes, that nothing has come between.
+// ready checks the prerequisites again, just before the command changes the claim.
 func (r *run) ready(ctx context.Context) error {
 	if err := r.unused(ctx, r.ID, r.Claim.Name, r.Copy); err != nil {
 		return err
@@ -89,23 +89,24 @@ func (r *run) ready(ctx context.Context) error {
 	return r.sound(ctx)
 }
 
-// sound checks that the second claim still has the volume that was compared.
+// sound checks that the second claim is still bound to the volume that was compared.
 func (r *run) sound(ctx context.Context) error {
 	copied, err := r.copied(ctx)
 	if err == nil && copied.UID != r.New.UID {
-		err = fmt.Errorf("claim %q, the copy, has another volume now", r.Copy)
+		err = fmt.Errorf("claim %q (the copy) now has another volume", r.Copy)
 	}
 	return err
 }
 
-// ensureCopy creates the second claim. If its volume was lost, another one takes its place.
+// ensureCopy creates the second claim. If the existing one has lost its volume, it creates another
+// one.
 func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) error {
 	existing, err := r.claim(ctx, r.Copy)
 	if err != nil {
 		return err
 	}
 	if why := lost(existing); why != "" {
-		r.say("The copy was lost (%s). It is created again", why)
+		r.say("The copy was lost (%s). Creating another one", why)
 		if err := r.dropCopy(ctx); err != nil {
 			return err
 		}
@@ -122,13 +123,13 @@ func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) erro
 	return nil
 }
 
-// dropCopy gives up the second claim. Another one takes its place.
+// dropCopy abandons the second claim, and chooses the name of its successor.
 func (r *run) dropCopy(ctx context.Context) error {
 	pv, err := r.copyVolume(ctx)
 	if err != nil {
 		return err
 	}
-	if pv != nil { // after an attempt to swap
+	if pv != nil { // after an attempt to swap, which set policy Retain
 		if err := r.setVolume(ctx, r.New, r.New.Policy, nil); err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (r *run) dropCopy(ctx context.Context) error {
 	return r.save(ctx)
 }
 
-// lost returns why a claim is no longer usable, or "".
+// lost returns the reason why a claim is no longer usable, or "".
 func lost(claim *corev1.PersistentVolumeClaim) string {
 	switch {
 	case claim == nil:
@@ -170,11 +171,11 @@ func (r *run) removeClaims(ctx context.Context, except string) error {
 	return nil
 }
 
-// deleteClaim deletes a claim unless another run has taken over. That run changes the claim, or its
-// volume, before it relies on it, so a delayed deletion fails.
+// deleteClaim deletes a claim unless another run has taken over. The other run changes the claim,
+// or its volume, before it relies on the claim, so a delayed deletion fails.
 func (r *run) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	name, uid := claim.Name, claim.UID
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // others write statuses
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
 		claim, err := r.claim(ctx, name)
 		if err != nil || claim == nil || claim.UID != uid || claim.DeletionTimestamp != nil {
 			return err
@@ -192,7 +193,7 @@ func (r *run) deleteClaim(ctx context.Context, claim *corev1.PersistentVolumeCla
 
 // removePods deletes the Pods of all runs, and waits until they are gone.
 func (r *run) removePods(ctx context.Context) error {
-	return r.await(ctx, "the move's Pods to end", func(ctx context.Context) (string, error) {
+	return r.await(ctx, "the move's Pods to be deleted", func(ctx context.Context) (string, error) {
 		pods, err := r.pods(ctx)
 		if err != nil {
 			return "", err
@@ -242,7 +243,7 @@ func (r *run) startPod(ctx context.Context, role string) error {
 		case now == nil, now.DeletionTimestamp != nil:
 			return "", fmt.Errorf("somebody deleted Pod %q", pod.Name)
 		case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-			return "", fmt.Errorf("the Pod %q ended in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
+			return "", fmt.Errorf("Pod %q terminated in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
 		case running(now):
 			return "", nil
 		}
@@ -263,8 +264,8 @@ func running(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) > 0 && pod.DeletionTimestamp == nil
 }
 
-// waitsFor returns why a Pod does not run yet: what Xylem, the scheduler or the container runtime
-// reports.
+// waitsFor returns the reason why a Pod does not run yet, as reported by Xylem, the scheduler or
+// the container runtime.
 func waitsFor(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 	for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaced, v1alpha1.ClaimPlaceable} {
 		if claim == nil {
@@ -287,14 +288,15 @@ func waitsFor(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 	return "its phase is " + string(pod.Status.Phase)
 }
 
-// copied returns the volume of the second claim. It must be sound, and in the right member.
+// copied returns the volume of the second claim, or an error if the volume is lost or not in the
+// right member.
 func (r *run) copied(ctx context.Context) (disk, error) {
 	claim, err := r.claim(ctx, r.Copy)
 	switch {
 	case err != nil:
 		return disk{}, err
 	case claim == nil || claim.Status.Phase != corev1.ClaimBound:
-		return disk{}, fmt.Errorf("claim %q, the copy, is gone or lost its volume", r.Copy)
+		return disk{}, fmt.Errorf("claim %q (the copy) does not exist, or lost its volume", r.Copy)
 	case lost(claim) != "":
 		return disk{}, fmt.Errorf("the copy in member %q was lost: %s", r.To.Registration, lost(claim))
 	}
@@ -303,7 +305,7 @@ func (r *run) copied(ctx context.Context) (disk, error) {
 		return disk{}, r.explain(err)
 	}
 	if pv == nil || !hostpv.PointsAt(pv, claim) {
-		return disk{}, fmt.Errorf("claim %q, the copy, has lost its volume %q", r.Copy, claim.Spec.VolumeName)
+		return disk{}, fmt.Errorf("claim %q (the copy) has lost its volume %q", r.Copy, claim.Spec.VolumeName)
 	}
 	if clusterID, _, _, ours := hostpv.LeafOf(pv); !ours || clusterID != r.To.ClusterID {
 		return disk{}, fmt.Errorf("volume %q of claim %q is not in member %q", pv.Name, r.Copy, r.To.Registration)
@@ -334,7 +336,7 @@ func (r *run) transfer(ctx context.Context) error {
 	err = r.shell.pipe(ctx, from, to, b.add, args...)
 	was := b.end()
 	if err != nil {
-		return fmt.Errorf("the copy was cut off after %s: %w", was, err)
+		return fmt.Errorf("the copy was interrupted after %s: %w", was, err)
 	}
 	r.say("Copied %s", was)
 	return nil
@@ -351,7 +353,7 @@ func (r *run) sizes(ctx context.Context, from, to side) error {
 		return fmt.Errorf("read the size of the copy in %s: %w", to.where, err)
 	}
 	if gets < has {
-		return fmt.Errorf("the disk has %d bytes, but the new one in %s only %d, although its claim requests as much. Raise the request of claim %q, let it grow, and run this command with --undo and then again", has, to.where, gets, r.Claim.Name)
+		return fmt.Errorf("the disk has %d bytes, but the new one in %s has only %d, although its claim requests as much. Increase the request of claim %q, and wait until the volume is expanded. Run this command with --undo, then move the claim again", has, to.where, gets, r.Claim.Name)
 	}
 	r.Bytes = has
 	return nil
@@ -370,7 +372,7 @@ func (r *run) sumOf(ctx context.Context, pod string, where place) (string, error
 	return sum, nil
 }
 
-// compare calculates the checksums of both disks after the copy.
+// compare compares the checksums of both disks after the copy.
 func (r *run) compare(ctx context.Context) error {
 	r.say("Comparing both disks by checksum")
 	sums := make([]string, 2)
@@ -385,7 +387,7 @@ func (r *run) compare(ctx context.Context) error {
 		return err
 	}
 	if sums[0] != sums[1] {
-		return fmt.Errorf("the disks differ: checksum %s in member %q, %s in member %q. Somebody wrote to one of them during the copy, or a file system cannot represent what the other one has",
+		return fmt.Errorf("the disks differ: checksum %s in member %q, %s in member %q. Somebody wrote to one of them during the copy, or one file system does not support what the other one contains",
 			sums[0], r.From.Registration, sums[1], r.To.Registration)
 	}
 	r.Sum = sums[0]
@@ -410,13 +412,13 @@ func (r *run) seal(ctx context.Context) error {
 	case err != nil:
 		return err
 	case claim == nil || claim.UID != r.ClaimUID || reader == "":
-		// The claim went, or can no longer be read, before it was compared.
+		// The claim was deleted, or its Pod ended, before the disk was compared again.
 		return r.restart(ctx, "the Pod that compares the old disk ended")
 	case claim.DeletionTimestamp == nil:
 		if err := r.ready(ctx); err != nil {
 			return err
 		}
-		r.say("Deleting claim %q. Its disk stays", claim.Name)
+		r.say("Deleting claim %q. Its disk is kept", claim.Name)
 		if err := r.deleteClaim(ctx, claim); err != nil {
 			return err
 		}
@@ -453,9 +455,9 @@ func (r *run) reader(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// restart gives the claim its old disk again, to copy and compare it once more.
+// restart binds the claim to its old disk again, to copy and compare the disk once more.
 func (r *run) restart(ctx context.Context, why string) error {
-	r.say("Starting again from the copy: %s", why)
+	r.say("Restarting with the copy: %s", why)
 	if err := r.restore(ctx); err != nil {
 		return err
 	}
@@ -463,7 +465,7 @@ func (r *run) restart(ctx context.Context, why string) error {
 	return r.enter(ctx, copying)
 }
 
-// retain sets both volumes to policy Retain, and records on the old one what it is.
+// retain sets both volumes to policy Retain, and annotates the old one.
 func (r *run) retain(ctx context.Context) error {
 	if err := r.setVolume(ctx, r.New, corev1.PersistentVolumeReclaimRetain, nil); err != nil {
 		return err
@@ -471,9 +473,9 @@ func (r *run) retain(ctx context.Context) error {
 	return r.setVolume(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.marks(r.Old))
 }
 
-// release waits until nothing uses either disk.
+// release deletes the Pods and the second claim, and waits until neither claim exists.
 func (r *run) release(ctx context.Context) error {
-	if err := r.retain(ctx); err != nil { // somebody may have changed a policy since
+	if err := r.retain(ctx); err != nil { // somebody may have changed a policy in the meantime
 		return err
 	}
 	if err := r.removePods(ctx); err != nil {
@@ -508,11 +510,11 @@ func (r *run) gone(ctx context.Context, name string, uid types.UID) error {
 		if err := r.unused(ctx, r.ID, name); err != nil {
 			return err.Error(), nil //nolint:nilerr // it may end
 		}
-		return "finalizers still keep it: " + text.Quoted(claim.Finalizers...), nil
+		return "it still has finalizers " + text.Quoted(claim.Finalizers...), nil
 	})
 }
 
-// rebind creates the claim again, with the copy.
+// rebind creates the claim again, bound to the copy.
 func (r *run) rebind(ctx context.Context) error {
 	r.say("Creating claim %q again, with the disk in member %q", r.Claim.Name, r.To.Registration)
 	if _, err := r.attach(ctx, r.New); err != nil {
@@ -524,7 +526,7 @@ func (r *run) rebind(ctx context.Context) error {
 	return r.enter(ctx, done)
 }
 
-// attach creates the claim with a volume that no claim uses, and waits until it is bound.
+// attach creates the claim for an unused volume, and waits until it is bound.
 func (r *run) attach(ctx context.Context, d disk) (types.UID, error) {
 	claim, err := r.claim(ctx, r.Claim.Name)
 	switch {

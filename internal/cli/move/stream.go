@@ -32,7 +32,7 @@ type shell struct {
 func (s shell) run(ctx context.Context, pod, script string, in io.Reader, out io.Writer, args ...string) error {
 	set, err := kubernetes.NewForConfig(s.config)
 	if err != nil {
-		return fmt.Errorf("create a client of %s: %w", s.config.Host, err)
+		return fmt.Errorf("create a client for %s: %w", s.config.Host, err)
 	}
 	url := set.CoreV1().RESTClient().Post().Resource("pods").Namespace(s.namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
@@ -52,7 +52,7 @@ func (s shell) run(ctx context.Context, pod, script string, in io.Reader, out io
 		return fmt.Errorf("create a stream to Pod %q: %w", pod, err)
 	}
 	complaints := &tail{}
-	ctx = klog.NewContext(ctx, logr.Discard()) // it reports the broken streams itself
+	ctx = klog.NewContext(ctx, logr.Discard()) // the executor would also log broken streams
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: complaints})
 	if err != nil {
 		return fmt.Errorf("in Pod %q: %w%s", pod, err, complaints.text())
@@ -60,10 +60,10 @@ func (s shell) run(ctx context.Context, pod, script string, in io.Reader, out io
 	return nil
 }
 
-// tailBytes is how much of an error output is kept.
+// tailBytes is the maximum size of the kept error output.
 const tailBytes = 2048
 
-// tail keeps the end of an error output.
+// tail keeps the end of an error output. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	end []byte
@@ -78,10 +78,10 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// progressOf are the outputs of programs that work: tar's dots, and dd's figures.
+// progressOf matches progress output: tar's dots, and dd's numbers.
 var progressOf = regexp.MustCompile(`^\.*|(^|[\r\n])[0-9]+ bytes [^\r\n]*|(^|[\r\n])[0-9]+\+[0-9]+ records [^\r\n]*`)
 
-// text returns the error output as an addition to a message.
+// text returns the error output as the suffix of a message.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,8 +92,8 @@ func (t *tail) text() string {
 	return ": " + said
 }
 
-// pipe runs one script with the output of another as its input, and counts the bytes. It returns the
-// error of the end that failed first: the other one fails because of it.
+// pipe runs one script with the output of another as its input, and counts the bytes. It returns
+// the first error, because that makes the other end fail too.
 func (s shell) pipe(ctx context.Context, from, to side, count func(int), args ...string) error {
 	reader, writer := io.Pipe()
 	group, ctx := errgroup.WithContext(ctx)
@@ -111,12 +111,12 @@ func (s shell) pipe(ctx context.Context, from, to side, count func(int), args ..
 	}
 	group.Go(func() error {
 		err := ended("read the disk", from, s.run(ctx, from.pod, from.script, nil, counted{writer, count}, args...))
-		_ = writer.CloseWithError(err) // it never fails
+		_ = writer.CloseWithError(err) // never returns an error
 		return err
 	})
 	group.Go(func() error {
 		err := ended("write the copy", to, s.run(ctx, to.pod, to.script, reader, io.Discard, args...))
-		_ = reader.CloseWithError(errors.New("the other end has ended")) // it never fails
+		_ = reader.CloseWithError(errors.New("the other end has closed the stream")) // never returns an error
 		return err
 	})
 	if err := group.Wait(); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// back gives a claim its old disk back.
+// back switches a claim back to its old disk.
 func (o *options) back(ctx context.Context, name string) error {
 	r := o.newRun(name)
 	stored, err := r.book.read(ctx)
@@ -31,14 +31,14 @@ func (o *options) back(ctx context.Context, name string) error {
 	if _, err := r.volume(ctx, r.Old); err != nil {
 		return err
 	}
-	if r.Used { // before that, the claim has its old disk, and Pods may use it
+	if r.Used { // otherwise, the claim still has its old disk, and Pods can use it
 		if err := r.unused(ctx, r.ID, name); err != nil {
 			return err
 		}
 	}
-	r.say("Undo the move of claim %q to member %q: the claim gets volume %q in member %q back", name, r.To.Registration, r.Old.Name, r.From.Registration)
+	r.say("Undo the move of claim %q to member %q: switch the claim back to volume %q in member %q", name, r.To.Registration, r.Old.Name, r.From.Registration)
 	if r.Used {
-		r.say("The copy, volume %q, is kept because Pods may have written to it", r.New.Name)
+		r.say("The copy, volume %q, is kept, because Pods may have written to it", r.New.Name)
 	} else {
 		r.say("The copy is destroyed")
 	}
@@ -98,7 +98,7 @@ func (r *run) copyVolume(ctx context.Context) (*corev1.PersistentVolume, error) 
 	return pv, nil
 }
 
-// restore gives the claim its old disk, whatever has been done already.
+// restore binds the claim to its old disk, regardless of the move's progress.
 func (r *run) restore(ctx context.Context) error {
 	if err := r.removePods(ctx); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (r *run) restore(ctx context.Context) error {
 	return nil
 }
 
-// detach deletes the claim that has the copy, and keeps the copy.
+// detach deletes the claim that is bound to the copy, and keeps the copy.
 func (r *run) detach(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	if err := r.unused(ctx, r.ID, claim.Name); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *run) detach(ctx context.Context, claim *corev1.PersistentVolumeClaim) e
 	return r.gone(ctx, claim.Name, claim.UID)
 }
 
-// touch changes the claim, so that a deletion by an earlier run that is delayed fails.
+// touch changes the claim, so that a delayed deletion by an earlier run fails.
 func (r *run) touch(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		before, err := r.claim(ctx, claim.Name)
@@ -161,7 +161,7 @@ func (r *run) touch(ctx context.Context, claim *corev1.PersistentVolumeClaim) er
 	})
 }
 
-// destroy has Xylem destroy the disks that earlier moves of a claim left.
+// destroy makes Xylem destroy the disks that earlier moves of a claim kept.
 func (o *options) destroy(ctx context.Context, name string) error {
 	r := o.newRun(name)
 	stored, err := r.book.read(ctx)
@@ -169,7 +169,7 @@ func (o *options) destroy(ctx context.Context, name string) error {
 		return o.explain(err)
 	}
 	if stored != nil && stored.Phase != done {
-		return fmt.Errorf("the move of claim %q is not finished. Finish it with --to %s, or go back with --undo", name, stored.To.Registration)
+		return fmt.Errorf("the move of claim %q is not finished. Finish it with --to %s, or revert it with --undo", name, stored.To.Registration)
 	}
 	left, err := o.left(ctx, name)
 	if err != nil {
@@ -184,7 +184,7 @@ func (o *options) destroy(ctx context.Context, name string) error {
 	if err := o.confirm(name, "destroy them"); err != nil {
 		return err
 	}
-	if err := r.book.remove(ctx); err != nil { // an undo would need the disks
+	if err := r.book.remove(ctx); err != nil { // an undo is impossible without the disks
 		return o.explain(err)
 	}
 	var errs []error
@@ -194,7 +194,7 @@ func (o *options) destroy(ctx context.Context, name string) error {
 	return errors.Join(errs...)
 }
 
-// left returns the disks that earlier moves of a claim left, or an error if there are none.
+// left returns the disks that earlier moves of a claim kept, or an error if there are none.
 func (o *options) left(ctx context.Context, name string) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
 	if err := o.host.List(ctx, &list); err != nil {
@@ -213,7 +213,7 @@ func (o *options) left(ctx context.Context, name string) ([]corev1.PersistentVol
 		}
 	}
 	if len(left) == 0 && len(bound) > 0 {
-		return nil, fmt.Errorf("claims use %s %s, which earlier moves left, so they are not destroyed. Remove the annotation %s from them", text.Plural("volume"), text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
+		return nil, fmt.Errorf("claims use %s %s, which earlier moves kept, so they are not destroyed. Remove the annotation %s from them", text.Plural("volume"), text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
 	}
 	if len(left) == 0 {
 		return nil, nothing{fmt.Errorf("no earlier move of claim %q in namespace %q left a disk", name, o.namespace)}
@@ -221,8 +221,8 @@ func (o *options) left(ctx context.Context, name string) ([]corev1.PersistentVol
 	return left, nil
 }
 
-// end destroys a disk as Xylem destroys any: by its policy. A disk with policy Retain before the move
-// stays, as any of its class.
+// end sets a volume's reclaim policy back to the one before the move. If it is Delete, Xylem
+// destroys the disk. Otherwise, the disk is kept, like any with this policy.
 func (r *run) end(ctx context.Context, pv *corev1.PersistentVolume) error {
 	policy := corev1.PersistentVolumeReclaimPolicy(pv.Annotations[v1alpha1.AnnotationMovePolicy])
 	after := pv.DeepCopy()
@@ -237,7 +237,7 @@ func (r *run) end(ctx context.Context, pv *corev1.PersistentVolume) error {
 	case err != nil:
 		return r.explain(fmt.Errorf("set volume %q to policy %s: %w", pv.Name, policy, err))
 	case policy != corev1.PersistentVolumeReclaimDelete:
-		r.say("Volume %q stays: its policy was %s before the move. Delete it as any other volume with this policy", pv.Name, policy)
+		r.say("Volume %q is kept: its policy was %s before the move. Delete it like any other volume with this policy", pv.Name, policy)
 		return nil
 	}
 	return r.await(ctx, fmt.Sprintf("volume %q to be destroyed", pv.Name), func(ctx context.Context) (string, error) {

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// nameLimit is the CRD's limit.
+	// nameLimit is the CRD's limit for the length of a name.
 	nameLimit = 56
-	// Bounds of a token's lifetime: no API server issues tokens for a shorter time, and the
+	// Limits of a token's lifetime: API servers do not issue tokens with a shorter one, and the
 	// member's admission policy does not let the manager request a longer one.
 	shortest = 10 * time.Minute
 	longest  = 7 * 24 * time.Hour
@@ -46,7 +46,7 @@ type run struct {
 	dry                      command.DryRun
 	// print selects the cluster whose objects a dry run prints.
 	print string
-	// with selects, by name, the optional parts to grant in the member.
+	// with selects the optional permissions to grant in the member, by name.
 	with map[string]*bool
 	// overwrite allows overwriting a Secret that somebody else created.
 	overwrite bool
@@ -59,35 +59,35 @@ type run struct {
 	connected    bool
 }
 
-// partUsage has the usage of the optional parts' flags.
+// partUsage contains the usage texts of the flags for optional permissions.
 var partUsage = map[string]string{
-	config.PartLogs:    "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account may read those of all Pods there.",
-	config.PartExec:    "Let the host exec into its Pods in the member, attach to them and forward their ports. A policy limits that to the host's namespaces.",
-	config.PartDebug:   "Let the host add ephemeral containers to its Pods in the member (kubectl debug). To attach to them, it needs --with-exec as well.",
-	config.PartMetrics: "Let the host read from the member's metrics API what Pods use of CPU and memory (kubectl top). RBAC cannot select Pods, so the account may read it of all Pods there.",
+	config.PartLogs:    "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account can read the logs of all Pods in the member.",
+	config.PartExec:    "Let the host exec into its Pods in the member, attach to them and forward their ports. An admission policy limits this to the host's namespaces.",
+	config.PartDebug:   "Let the host add ephemeral containers to its Pods in the member (kubectl debug). Attaching to them also needs --with-exec.",
+	config.PartMetrics: "Let the host read the CPU and memory usage of Pods from the member's metrics API (kubectl top). RBAC cannot select Pods, so the account can read the usage of all Pods in the member.",
 }
 
-// NewCommand creates the command.
+// NewCommand creates the register command.
 func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{Part: memberpart.Part{Env: env}, with: map[string]*bool{}}
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
-		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
+		Short: "Register a cluster as a member, or repair a registration and rotate its token",
 		Long: "Create Xylem's namespace, a ServiceAccount for this host, its permissions and admission policies in the member, and\n" +
 			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then wait until the manager has\n" +
-			"connected, and report what it found. The token in the Secret is short-lived; the manager renews it.\n\n" +
-			"Run it again to repair the objects and to rotate the token. It undoes what it did if a step fails. Rotating\n" +
-			"revokes nothing: an older token stays valid until it expires, and anybody who has it can renew it repeatedly until\n" +
-			"then. To revoke all tokens, delete the ServiceAccount in the member, and register again.",
+			"connected, and report the result. The token in the Secret is short-lived; the manager renews it.\n\n" +
+			"Run the command again to repair the objects and to rotate the token. If a step fails, it undoes its changes. Rotating\n" +
+			"revokes nothing: an older token stays valid until it expires, and anybody who has it can keep renewing it. To revoke\n" +
+			"all tokens, delete the ServiceAccount in the member, and register it again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
-			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there (add --with-debug, --with-metrics\n" +
+			"  # Allow kubectl logs, exec, attach, cp and port-forward for Pods in the member (add --with-debug and --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
-			"  # For the namespaces of one team only:\n" +
+			"  # Accept only the namespaces of one team:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --namespaces example.com/team=payments\n" +
-			"  # A kind cluster whose kubeconfig points to 127.0.0.1:\n" +
+			"  # Register a kind cluster whose kubeconfig points to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
-			"  # Print what it would create in the member:\n" +
+			"  # Print the objects that the command would create in the member:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml --print member",
 		Args: cobra.MatchAll(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -97,19 +97,19 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command creates objects there as this user.")
+	r.admin.AddFlags(flags, "the command creates objects in the member as this user.")
 	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from --member-kubeconfig.")
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the member's certificate, if it differs from the address.")
-	flags.BoolVar(&r.Prepared, "member-prepared", false, "Assume that the member has what it needs, by the chart xylem-member for example: create nothing there, and only request a token.")
-	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
+	flags.BoolVar(&r.Prepared, "member-prepared", false, "The member already has the required objects, for example from the chart xylem-member: create nothing there, and only request a token.")
+	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: name of the manager's ServiceAccount in the member, in the namespace --xylem-namespace.")
 	for _, part := range config.Parts {
 		r.with[part] = flags.Bool("with-"+part, false, partUsage[part])
 	}
 	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is valid, %s to %s. The manager renews it well before it expires.", shortest, longest))
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret this command did not create.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
-	r.dry.AddFlag(c, "print what it would create, and contact no cluster.", "have both clusters check it as well.")
-	flags.StringVar(&r.print, "print", "", "With --dry-run and -o, whose objects to print: host or member. Never apply both to one cluster.")
+	r.dry.AddFlag(c, "print the objects without contacting any cluster.", "also let both clusters validate them.")
+	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects for both to one cluster.")
 	r.spec.AddFlags(c)
 	r.output.AddFlags(c)
 	return c
@@ -126,11 +126,11 @@ func (r *run) validate() error {
 	case r.timeout <= 0:
 		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
 	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
-		return fmt.Errorf("this command can create only ServiceAccount \"%s/%s\" in a member. To use another name or namespace, install the chart xylem-member in the member, and specify --member-prepared",
+		return fmt.Errorf("the command can create only ServiceAccount \"%s/%s\" in a member. To use another name or namespace, install the chart xylem-member in the member, and specify --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
 	if parts := r.parts(); r.Prepared && len(parts) > 0 {
-		return fmt.Errorf("--with-%s does nothing with --member-prepared, which creates nothing in the member. Set %s.enabled of the chart xylem-member there",
+		return fmt.Errorf("--with-%s has no effect with --member-prepared, which creates nothing in the member. Set %s.enabled of the chart xylem-member instead",
 			strings.Join(parts, ", --with-"), strings.Join(parts, ".enabled, "))
 	}
 	return errors.Join(r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
@@ -143,7 +143,7 @@ func (r *run) validatePrint() error {
 	case r.print == "" && r.dry != command.DryRunNone && r.output.Format != "":
 		return errors.New("--dry-run with -o needs --print=host or --print=member: objects for the member would break a host")
 	case r.print != "" && (r.dry == command.DryRunNone || r.output.Format == ""):
-		return errors.New("--print has no effect without --dry-run and -o: give both as well")
+		return errors.New("--print has no effect without --dry-run and -o: specify both")
 	case r.print == printMember && r.Prepared:
 		return errors.New("--print=member prints nothing with --member-prepared, which creates nothing in the member")
 	}
@@ -186,19 +186,19 @@ func (r *run) do(ctx context.Context) error {
 		return r.printPlan()
 	}
 	if r.Way.Loopback() {
-		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address, at which a manager in a Pod cannot reach the member. Specify another with --member-server\n", r.Way.Server)
+		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address, at which a manager in a Pod cannot reach the member. Specify another address with --member-server\n", r.Way.Server)
 	}
 	cr, err := r.register(ctx)
 	if err != nil {
 		if r.connected {
-			return fmt.Errorf("%w\nNothing was undone, since the member is connected. Run this command again, or `kubectl xylem deregister %s`", err, r.name)
+			return fmt.Errorf("%w\nNothing was undone, because the member is connected. Run this command again, or `kubectl xylem deregister %s`", err, r.name)
 		}
 		return r.Journal.Rollback(ctx, err)
 	}
 	return r.report(ctx, cr)
 }
 
-// plan computes what to create in the member for a host: an account for this host only, unless
+// plan determines the objects to create in the member. The account is only for this host, unless
 // the member is prepared.
 func (r *run) plan(hostID string) (err error) {
 	if r.Prepared {
@@ -209,12 +209,12 @@ func (r *run) plan(hostID string) (err error) {
 	return err
 }
 
-// parts returns the requested optional parts.
+// parts returns the optional permissions that the user requested.
 func (r *run) parts() []string {
 	return slices.DeleteFunc(slices.Clone(config.Parts), func(part string) bool { return !*r.with[part] })
 }
 
-// check reads the IDs of both clusters, and checks the user's permissions there.
+// check reads the IDs of both clusters, and checks the user's permissions in them.
 func (r *run) check(ctx context.Context) error {
 	hostID, err := r.host.ID(ctx)
 	if err != nil {
@@ -246,7 +246,7 @@ func (r *run) check(ctx context.Context) error {
 	return r.write(ctx, empty, true)
 }
 
-// register creates everything. The journal records it.
+// register creates all objects, and records them in the journal.
 func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	if err := r.Prepare(ctx); err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err != nil {
 		return nil, err
 	}
-	if r.server == "" { // with another address, only the manager must be able to connect
+	if r.server == "" { // if the manager uses another address, only the manager must be able to connect to it
 		if err := r.Verify(ctx, token); err != nil {
 			return nil, err
 		}

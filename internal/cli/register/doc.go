@@ -1,6 +1,6 @@
-// Package register implements `kubectl xylem register`, which makes a cluster a member. In the
-// member, it applies config/member and requests a token. In the host, it creates the Secret
+// Package register implements `kubectl xylem register`, which registers a cluster as a member. In
+// the member, it applies config/member and requests a token. In the host, it creates the Secret
 // with the kubeconfig and the ClusterRegistration, and waits until the manager has connected.
-// Another run repairs the registration and rotates the token. After a failure, it undoes what
-// it created, or reports what is left and how to undo that.
+// Another run repairs the registration and rotates the token. After a failure, it undoes what it
+// created, or reports what is left and how to remove it.
 package register

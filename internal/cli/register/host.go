@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// look reads the host's objects of this registration, and returns an error if the run cannot
+// look reads the registration's objects in the host, and returns an error if the run cannot
 // succeed.
 func (r *run) look(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
@@ -45,7 +45,7 @@ func (r *run) look(ctx context.Context) error {
 			return fmt.Errorf(access.OtherCluster+". Choose another name, or deregister that cluster first", "--member-kubeconfig", r.MemberID, fmt.Sprintf("registration %q", r.name), id)
 		}
 		if r.before.DeletionTimestamp != nil {
-			return fmt.Errorf("registration %q is being deleted. Wait until it is gone; `kubectl describe clusterregistration %s` shows what it waits for", r.name, r.name)
+			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what it waits for", r.name, r.name)
 		}
 	}
 	var namespace corev1.Namespace
@@ -65,7 +65,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	}
 	r.secret = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: r.Env.Namespace, Name: name}}
 	if other := userOf(all, name, r.name); other != "" {
-		return fmt.Errorf("registration %q uses Secret \"%s/%s\", which this command would overwrite. Choose another name, or give one of the two registrations a Secret of its own (spec.kubeconfigSecretRef)", other, r.Env.Namespace, name)
+		return fmt.Errorf("registration %q uses Secret \"%s/%s\", which this command would overwrite. Choose another name, or let the two registrations use different Secrets (spec.kubeconfigSecretRef)", other, r.Env.Namespace, name)
 	}
 	var there corev1.Secret
 	err := r.host.Get(ctx, client.ObjectKeyFromObject(r.secret), &there)
@@ -76,9 +76,9 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret \"%s/%s\": %w", r.Env.Namespace, name, err))
 	case there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue:
 	case r.before == nil:
-		return fmt.Errorf("the host already has a Secret \"%s/%s\": this command did not create it, and no registration uses it. Delete it, or choose another name", r.Env.Namespace, name)
+		return fmt.Errorf("the host already has a Secret \"%s/%s\", which this command did not create and no registration uses. Delete it, or choose another name", r.Env.Namespace, name)
 	case !r.overwrite:
-		return fmt.Errorf("this command did not create Secret \"%s/%s\", which has the credentials of registration %q. Specify --overwrite-secret to replace them with a token that the manager renews, and to have deregister delete the Secret; or put new credentials there yourself",
+		return fmt.Errorf("Secret \"%s/%s\" with the credentials of registration %q was not created by this command. Specify --overwrite-secret to replace them with a token that the manager renews, and to let deregister delete the Secret, or write new credentials to it yourself",
 			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there
@@ -111,7 +111,7 @@ func (r *run) registration() *v1alpha1.ClusterRegistration {
 	return cr
 }
 
-// filled returns the Secret with the kubeconfig.
+// filled returns the Secret with the manager's kubeconfig.
 func (r *run) filled(kubeconfig []byte) *corev1.Secret {
 	secret := r.secret.DeepCopy()
 	if r.secretBefore != nil {
@@ -161,20 +161,20 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 		}}, write)
 	}
 	write := func() error {
-		// Patch without a resourceVersion: the manager may renew the token at any time, and the patch
-		// is what the admin wants in any case.
+		// Patch without a resourceVersion: the manager may renew the token at any time, but the admin's
+		// patch applies regardless.
 		return r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), command.PatchOptions(dry)...)
 	}
 	if dry {
 		return write()
 	}
 	return r.Journal.Do(memberpart.Step{
-		What: "the new kubeconfig in Secret " + secret.Name, By: "register again with a kubeconfig that works",
+		What: "the new kubeconfig in Secret " + secret.Name, By: "register again with a working kubeconfig",
 		Undo: func(ctx context.Context) (bool, error) { return r.restoreSecret(ctx, kubeconfig) },
 	}, write)
 }
 
-// restoreSecret restores the Secret's earlier content, unless somebody, such as the manager,
+// restoreSecret restores the Secret's earlier content, unless somebody else, such as the manager,
 // has changed it since.
 func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 	var now corev1.Secret
@@ -212,7 +212,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 		return nil
 	}
 	wanted := cr.Spec.DeepCopy()
-	// The manager may write the status at any time, so only another spec is a conflict.
+	// The manager may write the status at any time, so only a changed spec is a conflict.
 	write := func() error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			var now v1alpha1.ClusterRegistration
@@ -254,8 +254,8 @@ func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.Cluster
 	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
 }
 
-// withdraw deletes a registration that this run has created, and waits until it is gone,
-// because the manager needs the Secret until then.
+// withdraw deletes a registration that this run has created, and waits until it is deleted, because
+// the manager needs the Secret until then.
 func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
 	did, err := r.Unmake(ctx, r.host, cr)
 	if err != nil || !did {

@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// adviseOnNamespaces warns if the rule of --namespaces admits no namespace that the host has today.
-// That is no error, because an admin may label namespaces later.
+// adviseOnNamespaces warns if --namespaces admits none of the host's current namespaces. This is
+// not an error, because an admin can label namespaces later.
 func (r *run) adviseOnNamespaces(ctx context.Context) {
 	if !r.spec.RequiresLabels() {
 		return

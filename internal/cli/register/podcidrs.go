@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 )
 
-// adviseOnPodCIDRs reports that the host does not show Pod addresses of a member whose
-// registration has no podCIDRs, and suggests those of the member's nodes. It does not set them,
-// because not every network uses the nodes' ranges.
+// adviseOnPodCIDRs reports that the host does not show the Pod IPs of a member whose registration
+// has no podCIDRs, and suggests the podCIDRs of the member's nodes. It does not set them, because
+// not every network uses the nodes' ranges.
 func (r *run) adviseOnPodCIDRs(ctx context.Context, cr *v1alpha1.ClusterRegistration) {
 	if len(cr.Spec.Node.PodCIDRs) > 0 {
 		return
@@ -26,5 +26,5 @@ func (r *run) adviseOnPodCIDRs(ctx context.Context, cr *v1alpha1.ClusterRegistra
 			proposal = strings.Join(ranges, ",")
 		}
 	}
-	fmt.Fprintf(r.Env.ErrOut, "note: the host shows no Pod IPs of this member. If the host's network reaches its Pods, run again with --%s=%s\n", specflags.FlagPodCIDRs, proposal)
+	fmt.Fprintf(r.Env.ErrOut, "note: the host shows no Pod IPs of this member. If the host's network can reach its Pods, run the command again with --%s=%s\n", specflags.FlagPodCIDRs, proposal)
 }

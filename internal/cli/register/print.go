@@ -24,7 +24,7 @@ import (
 // defaultClass marks a cluster's default class.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// report prints what the manager found.
+// report prints the status of the registration, and what to do next.
 func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
@@ -43,13 +43,13 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	}
 	fmt.Fprintf(w, "  when deregistered\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
 	if cr.Status.TokenExpires != nil {
-		fmt.Fprintf(w, "  token\texpires %s; the manager renews it before\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "  token\texpires %s; the manager renews it before that\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	r.adviseOnPodCIDRs(ctx, cr)
-	// The cluster is registered, even if the user may not list its classes.
+	// The cluster is registered even if the user cannot list its classes.
 	var classes storagev1.StorageClassList
 	if err := r.Member.List(ctx, &classes); err != nil {
 		notes = append(notes, fmt.Errorf("list the member's classes: %w", err))
@@ -63,7 +63,8 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	return nil
 }
 
-// printNext prints what users need next: one of Xylem's classes in the host, and the toleration.
+// printNext prints the next steps for users, with Xylem's classes in the host and the required
+// tolerations.
 func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintln(r.Env.Out, "Next:")
 	var classes storagev1.StorageClassList
@@ -78,7 +79,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	if len(own) > 0 {
 		fmt.Fprintf(r.Env.Out, "  Create claims with one of these StorageClasses: %s\n", strings.Join(own, ", "))
 	} else {
-		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and parameter %s set to a class of the list above\n",
+		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and parameter %s set to a class from the list above\n",
 			v1alpha1.ProvisionerName, storagev1.VolumeBindingWaitForFirstConsumer, v1alpha1.ParameterMemberClass)
 	}
 	var tolerations []string
@@ -88,7 +89,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 		}
 	}
 	if len(tolerations) > 0 {
-		fmt.Fprintf(r.Env.Out, "  Add this to the spec of their Pods:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
+		fmt.Fprintf(r.Env.Out, "  Add this to the spec of the claims' Pods:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
 	}
 	fmt.Fprintf(r.Env.Out, "  Then run: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
@@ -109,7 +110,7 @@ func amounts(list corev1.ResourceList) string {
 
 func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	if len(classes) == 0 {
-		fmt.Fprintln(out, "It has no StorageClasses: create one there before you use claims")
+		fmt.Fprintln(out, "The member has no StorageClasses. Create one there before you create claims")
 		return nil
 	}
 	w := printers.GetNewTabWriter(out)
@@ -130,8 +131,8 @@ func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	return nil
 }
 
-// printPlan prints what the command would create: a line for each object, or the objects of one
-// of the clusters.
+// printPlan prints the objects that the command would create: one line for each, or the manifests
+// for one of the clusters.
 func (r *run) printPlan() error {
 	var there []runtime.Object
 	for _, obj := range r.Objects {

@@ -17,11 +17,11 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// insisting is how long a permanent reason must stay before the plugin reports it, because an
-// existing registration may still show the result of its last attempt.
+// insisting is how long a permanent reason must persist before the plugin reports it, because an
+// existing registration may still show the result of an earlier attempt.
 const insisting = 5 * time.Second
 
-// final are the permanent reasons of the condition Connected.
+// final contains the permanent reasons of the condition Connected.
 var final = map[string]string{
 	v1alpha1.ReasonKubeconfigInvalid: "",
 	v1alpha1.ReasonKubeconfigRefused: "",
@@ -33,9 +33,9 @@ var final = map[string]string{
 	v1alpha1.ReasonNodeNameTaken:     "",
 }
 
-// patience returns how long a reason of final must stay before the plugin reports it. If the
-// member has two API servers, one may take a while to see the account and the permissions
-// created through the other. Pure.
+// patience returns how long a reason in final must persist before the plugin reports it. If the
+// member has several API servers, one may take some time to observe the account and the permissions
+// that were created through another one. Pure.
 func patience(reason string, first bool) time.Duration {
 	switch {
 	case reason == v1alpha1.ReasonUnauthorized || reason == v1alpha1.ReasonForbidden:
@@ -46,17 +46,17 @@ func patience(reason string, first bool) time.Duration {
 	return insisting
 }
 
-// await waits until the manager has connected and serves the member. If the token has an
-// expiry, it waits until the manager uses this token.
+// await waits until the manager has connected and serves the member. If the token has an expiry, it
+// also waits until the manager uses this token.
 func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var cr v1alpha1.ClusterRegistration
-	said, _ := access.ParseToken(token) // without an expiry, do not wait for this token
+	said, _ := access.ParseToken(token) // zero without an expiry, so await does not wait for this token
 	w := waiting{run: r, expires: said.Expires}
 	err := wait.PollUntilContextCancel(ctx, memberpart.Poll, true, func(ctx context.Context) (bool, error) {
 		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {
-			if !command.Refused(err) { // it may be temporary, or ctx has ended
+			if !command.Refused(err) { // the error may be temporary, or ctx has ended
 				return false, nil
 			}
 			return false, fmt.Errorf("read registration %q: %w", r.name, err)
@@ -75,10 +75,10 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	return nil, err
 }
 
-// waiting is the state of waiting for a registration.
+// waiting is the state of a run that waits for its registration.
 type waiting struct {
 	*run
-	// expires identifies the new token.
+	// expires is the expiry of the new token, which identifies it.
 	expires time.Time
 	shown   string
 	since   time.Time
@@ -108,12 +108,12 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	return false, nil
 }
 
-// used reports whether the manager is connected with the new token.
+// used reports whether the manager uses the new token.
 func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
-// missing returns what the registration still lacks. Pure.
+// missing returns the reason why the registration is not ready yet. Pure.
 func (w *waiting) missing(cr *v1alpha1.ClusterRegistration) string {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {

@@ -22,15 +22,15 @@ func TestPermanentReasons(t *testing.T) {
 		lasts  time.Duration
 		end    bool
 	}{
-		"a taken name, at first":                 {reason: v1alpha1.ReasonNodeNameTaken, end: true},
-		"a taken name, reported before this run": {reason: v1alpha1.ReasonNodeNameTaken, before: before},
-		"a taken name, still reported":           {reason: v1alpha1.ReasonNodeNameTaken, before: before, lasts: insisting, end: true},
-		"unauthorized, at first":                 {reason: v1alpha1.ReasonUnauthorized},
-		"unauthorized, for a while":              {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling - time.Second},
-		"unauthorized, still":                    {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling, end: true},
-		"forbidden, for a while":                 {reason: v1alpha1.ReasonForbidden, before: before, lasts: insisting},
-		"forbidden, still":                       {reason: v1alpha1.ReasonForbidden, before: before, lasts: memberpart.Settling, end: true},
-		"unreachable":                            {reason: v1alpha1.ReasonUnreachable, lasts: time.Hour},
+		"node name taken: fails immediately":                 {reason: v1alpha1.ReasonNodeNameTaken, end: true},
+		"node name taken, reported before this run: waits":   {reason: v1alpha1.ReasonNodeNameTaken, before: before},
+		"node name taken, still reported: fails":             {reason: v1alpha1.ReasonNodeNameTaken, before: before, lasts: insisting, end: true},
+		"unauthorized: waits":                                {reason: v1alpha1.ReasonUnauthorized},
+		"unauthorized, before the settling time ends: waits": {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling - time.Second},
+		"unauthorized, after the settling time: fails":       {reason: v1alpha1.ReasonUnauthorized, lasts: memberpart.Settling, end: true},
+		"forbidden, before the settling time ends: waits":    {reason: v1alpha1.ReasonForbidden, before: before, lasts: insisting},
+		"forbidden, after the settling time: fails":          {reason: v1alpha1.ReasonForbidden, before: before, lasts: memberpart.Settling, end: true},
+		"unreachable: waits":                                 {reason: v1alpha1.ReasonUnreachable, lasts: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Unix(0, 0))
@@ -41,7 +41,7 @@ func TestPermanentReasons(t *testing.T) {
 			_, err := w.look(cr)
 			if c.lasts > 0 {
 				if err != nil {
-					t.Fatalf("accepted immediately: %v", err)
+					t.Fatalf("failed immediately: %v", err)
 				}
 				clock.Step(c.lasts)
 				_, err = w.look(cr)

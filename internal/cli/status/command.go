@@ -30,20 +30,20 @@ type options struct {
 	watch  bool
 }
 
-// NewCommand creates the command status.
+// NewCommand creates the status command.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Show all members at a glance: versions, volumes, orphans, tokens, and what waits",
-		Long: `Show every member with its state, its Kubernetes version and virtual node, how many volumes it has (bound,
-pending, being deleted, orphaned), and when the manager's token for it expires; then the conditions that an admin
-must check, the Pods that wait, and how many volumes were provisioned recently.
+		Short: "Show an overview of all members: versions, volumes, orphans, tokens and waiting Pods",
+		Long: `Show every member with its state, Kubernetes version and virtual node, the number of its volumes (bound,
+pending, being deleted, orphaned), and the expiry of the manager's token for it. Then show the conditions that an admin
+must check, the waiting Pods, and the number of recently provisioned volumes.
 
-Only the host is read. The permission to list ClusterRegistrations is needed; what else cannot be read is named.
+The command reads only the host. It needs permission to list ClusterRegistrations, and lists what else it could not read.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields members, pods, provisioned and
-missing. Fields may be added, and keep their names and meaning.`,
+missing. Later versions may add fields, but never rename fields or change their meaning.`,
 		Example: `  kubectl xylem status
   kubectl xylem status --watch
   kubectl xylem status -o json | jq -r '.members[] | select(.ready | not) | .name'`,
@@ -51,7 +51,7 @@ missing. Fields may be added, and keep their names and meaning.`,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.output.AddFlags(c)
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it has changed, until Ctrl-C.")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it changes, until Ctrl-C.")
 	return c
 }
 
@@ -74,7 +74,7 @@ func (o *options) run(ctx context.Context) error {
 		}
 		p := page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}
 		if o.watch {
-			p.now = p.now.Truncate(time.Minute) // so that a greater age is no change
+			p.now = p.now.Truncate(time.Minute) // so that increasing ages do not count as changes
 		}
 		if printed := p.print(f); printed != before {
 			before = printed
@@ -97,7 +97,7 @@ func (o *options) run(ctx context.Context) error {
 // page prints the fleet as text.
 type page struct {
 	paint command.Paint
-	// width of the terminal in characters; 0 means unlimited.
+	// width is the width of the terminal in characters; 0 means unlimited.
 	width int
 	now   time.Time
 }
@@ -114,7 +114,7 @@ func (p page) print(f *Fleet) string {
 		}
 	}
 	if len(f.Pods) > 0 {
-		fmt.Fprintf(&out, "\nPods that wait: %d\n", len(f.Pods))
+		fmt.Fprintf(&out, "\nWaiting Pods: %d\n", len(f.Pods))
 		w := printers.GetNewTabWriter(&out)
 		for _, pod := range f.Pods[:min(podsShown, len(f.Pods))] {
 			fmt.Fprintln(w, strings.Join([]string{"  " + pod.Namespace + "/" + pod.Name, pod.Reason, p.ago(pod.Since)}, "\t"))

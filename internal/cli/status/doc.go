@@ -1,3 +1,3 @@
-// Package status implements `kubectl xylem status`: the fleet at a glance, from the host's
-// objects alone.
+// Package status implements `kubectl xylem status`: an overview of the fleet, based only on objects
+// in the host.
 package status

@@ -15,17 +15,17 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
-// are added but never renamed or removed.
+// Kind is the kind of the object that -o json and yaml print, in model.APIVersion. Within a
+// version, fields are added but never renamed or removed.
 const Kind = "FleetStatus"
 
-// Fleet is the state of all members.
+// Fleet contains the state of all members.
 type Fleet struct {
 	metav1.TypeMeta `json:",inline"`
 	Members         []Member `json:"members"`
-	// Pods that wait because of Xylem or a member, the oldest first.
+	// Pods lists the Pods that wait because of Xylem or a member, oldest first.
 	Pods []Pod `json:"pods,omitempty"`
-	// Provisioned counts volumes, by the creation of their PersistentVolumes in the host.
+	// Provisioned counts volumes by the creation time of their PersistentVolumes in the host.
 	Provisioned Throughput `json:"provisioned"`
 	// Missing lists what could not be read.
 	Missing []model.Missing `json:"missing,omitempty"`
@@ -38,25 +38,24 @@ func (f *Fleet) DeepCopyObject() runtime.Object {
 	return &shared
 }
 
-// Member is one registration.
+// Member is the state of one registration.
 type Member struct {
 	Name string `json:"name"`
-	// Ready is the registration's condition. Reason is its reason, or what else an admin must
-	// know.
+	// Ready is the status of the registration's condition Ready, and Reason its reason.
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
-	// Version of the member's Kubernetes.
+	// Version is the member's Kubernetes version.
 	Version string                `json:"version,omitempty"`
 	Node    string                `json:"node"`
 	Volumes v1alpha1.VolumeCounts `json:"volumes"`
-	// TokenExpires is when the manager's token expires. It is absent for other credentials.
+	// TokenExpires is when the manager's token expires. It is not set for other credentials.
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	Created      metav1.Time  `json:"created"`
 	// Problems are the conditions that an admin must check.
 	Problems []model.Condition `json:"problems,omitempty"`
 }
 
-// Pod waits.
+// Pod is a waiting Pod.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -66,7 +65,7 @@ type Pod struct {
 	Since   metav1.Time `json:"since"`
 }
 
-// Throughput counts the volumes created within each period.
+// Throughput counts the volumes that were created within each period.
 type Throughput struct {
 	TenMinutes int `json:"tenMinutes"`
 	Hour       int `json:"hour"`
@@ -101,7 +100,7 @@ func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	return m
 }
 
-// Problems returns the conditions of a registration that an admin must check.
+// Problems returns a registration's conditions that an admin must check.
 func Problems(r *v1alpha1.ClusterRegistration) []model.Condition {
 	var problems []model.Condition
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
@@ -142,7 +141,7 @@ func waiting(pod *corev1.Pod) (Pod, bool) {
 	return Pod{}, false
 }
 
-// sortByAge sorts the Pods by age, the oldest first.
+// sortByAge sorts the Pods by age, oldest first.
 func sortByAge(pods []Pod) {
 	slices.SortFunc(pods, func(a, b Pod) int {
 		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -35,7 +35,7 @@ func TestMemberOf(t *testing.T) {
 	}{
 		"new":   {registration(), false, "Unknown", nil},
 		"ready": {registration(connected, ready), true, v1alpha1.ReasonReady, nil},
-		"away, reported once": {registration(
+		"an away member is reported only once": {registration(
 			condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable),
 			condition(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway),
 			condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable),
@@ -54,14 +54,14 @@ func TestMemberOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := memberOf(tc.registration)
 			if m.Ready != tc.ready || m.Reason != tc.reason {
-				t.Errorf("ready %t (%s), want %t (%s)", m.Ready, m.Reason, tc.ready, tc.reason)
+				t.Errorf("got ready %t (%s), want %t (%s)", m.Ready, m.Reason, tc.ready, tc.reason)
 			}
 			var reasons []string
 			for _, p := range m.Problems {
 				reasons = append(reasons, p.Reason)
 			}
 			if strings.Join(reasons, " ") != strings.Join(tc.problems, " ") {
-				t.Errorf("problems %v, want %v", reasons, tc.problems)
+				t.Errorf("got problems %v, want %v", reasons, tc.problems)
 			}
 		})
 	}
@@ -75,17 +75,17 @@ func TestWaiting(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"no condition":                        {&corev1.Pod{}, false},
-		"no node":                             {is(v1alpha1.PodPlaceable, corev1.ConditionFalse, v1alpha1.ReasonNoCapacity), true},
-		"pushed":                              {is(v1alpha1.PodPushed, corev1.ConditionTrue, v1alpha1.ReasonPushed), false},
-		"not pushed":                          {is(v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported), true},
-		"its member is away":                  {is(corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway), true},
-		"not ready because of its containers": {is(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), false},
-		"only the host's scheduler":           {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
+		"no condition":                          {&corev1.Pod{}, false},
+		"no node":                               {is(v1alpha1.PodPlaceable, corev1.ConditionFalse, v1alpha1.ReasonNoCapacity), true},
+		"pushed":                                {is(v1alpha1.PodPushed, corev1.ConditionTrue, v1alpha1.ReasonPushed), false},
+		"not pushed":                            {is(v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported), true},
+		"the member is away":                    {is(corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway), true},
+		"not ready because of its containers":   {is(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), false},
+		"not scheduled by the host's scheduler": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, got := waiting(tc.pod); got != tc.want {
-				t.Errorf("waits: %t, want %t", got, tc.want)
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -108,17 +108,17 @@ func TestPrint(t *testing.T) {
 	printed := page{now: now}.print(f)
 	for _, want := range []string{
 		"2 of 3 ready", "29d left", "expired", "! a: VolumesAccounted=False OrphanedVolumes (60s ago): one",
-		"Pods that wait: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! not read: PersistentVolumes: forbidden",
+		"Waiting Pods: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! not read: PersistentVolumes: forbidden",
 	} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("%q is missing in\n%s", want, printed)
 		}
 	}
 	if strings.Contains(printed, "provisioned:") {
-		t.Error("a throughput without data")
+		t.Error("printed a throughput although PersistentVolumes could not be read")
 	}
 	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
-		t.Errorf("without members, it has no next step: %s", printed)
+		t.Errorf("without members, the next step is missing: %s", printed)
 	}
 }
 

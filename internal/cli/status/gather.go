@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// pageSize is the limit of live lists.
+// pageSize is the maximum number of objects in a page of a list.
 const pageSize = 500
 
 // read reads the fleet from the host. It fails if it cannot list the registrations. It records
@@ -30,7 +30,7 @@ func read(ctx context.Context, host *command.Cluster, now time.Time) (*Fleet, er
 	var registrations v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &registrations); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("this cluster has no ClusterRegistrations: Xylem is not installed here, or the current context is not the host. Choose another one with --context")
+		return nil, fmt.Errorf("this cluster does not serve ClusterRegistrations: Xylem is not installed here, or the current context is not the host. Choose another one with --context")
 	case err != nil:
 		return nil, command.Explain("the host", host.Config, fmt.Errorf("list ClusterRegistrations: %w", err))
 	}
@@ -79,7 +79,7 @@ func (f *Fleet) readPods(ctx context.Context, host client.Reader) error {
 	return nil
 }
 
-// readVolumes counts the volumes of members by the metadata of their PersistentVolumes.
+// readVolumes counts the members' volumes. It reads only the metadata of their PersistentVolumes.
 func (f *Fleet) readVolumes(ctx context.Context, host client.Reader, now time.Time) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PersistentVolumeList"))

@@ -18,29 +18,30 @@ type options struct {
 	env    *command.Env
 	output command.Output
 	way    gather.Way
-	// problems hides healthy objects. watch prints again whenever the tree has changed.
+	// problems hides healthy objects. watch prints the tree again whenever it changes.
 	problems, watch bool
 }
 
-// NewCommand creates the command tree.
+// NewCommand creates the tree command.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "tree KIND NAME | KIND/NAME",
-		Short: "Show where a claim's, or a workload's, volumes really are",
-		Long: `Show a claim, Pod, Deployment, StatefulSet or namespace of the host with all that belongs to it: host claim,
-host volume, member, claim and volume there with the real driver and handle, and the Pods on both sides; with
-states, ages, and the conditions and events that matter.
+		Short: "Show where the volumes of a claim or workload really are",
+		Long: `Show a claim, Pod, Deployment, StatefulSet or namespace of the host with all objects that belong to it: host claim,
+host volume, member, leaf claim, leaf volume with the real driver and handle, and the Pods in both clusters. The tree
+includes states, ages, and relevant conditions and events.
 
-The permissions to read the namespace's objects in the host are enough. Of the member, the host's own records are
-shown then. The member itself is read with your kubeconfig of it (--member-kubeconfig, --member-context), or,
-with --live, with that of its registration, if you may read that Secret. What cannot be read is named, and the
-rest is shown.
+Permission to read the namespace's objects in the host is sufficient. The command then shows the host's records of the
+member's objects. To read the member itself, specify your own kubeconfig for it (--member-kubeconfig,
+--member-context), or use --live to read it with its registration's kubeconfig, if you can read that Secret. The command
+lists what it could not read, and shows the rest.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + model.Kind + `. Its fields are: root, a node; missing, what could
 not be read (what, cluster, why); recorded, the members that were not read. A node has kind, namespace, name,
 cluster (a registration, absent for the host), state, health (Good, Waiting, Bad or Unknown), created, details,
-driver, handle, conditions, events and children. Fields may be added, and keep their names and meaning.`,
+driver, handle, conditions, events and children. Later versions may add fields, but never rename fields or change their
+meaning.`,
 		Example: `  kubectl xylem tree pvc/data -n shop
   kubectl xylem tree statefulset/db -n shop --watch
   kubectl xylem tree namespace shop --problems
@@ -59,20 +60,19 @@ driver, handle, conditions, events and children. Fields may be added, and keep t
 	}
 	o.output.AddFlags(c)
 	c.Flags().BoolVar(&o.problems, "problems", false, "Show only unhealthy objects, and the path to them.")
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the tree again whenever it has changed, until Ctrl-C.")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the tree again whenever it changes, until Ctrl-C.")
 	AddWayFlags(c, &o.way)
 	return c
 }
 
-// AddWayFlags adds the flags that select how members are read.
+// AddWayFlags adds the flags that select how to connect to members.
 func AddWayFlags(c *cobra.Command, way *gather.Way) {
-	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
-	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
-	c.Flags().StringVar(&way.Context, "member-context", "", "The member's context in it, or else in kubectl's own kubeconfig.")
+	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you can read those Secrets in the host.")
+	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig for the member.")
+	c.Flags().StringVar(&way.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
 }
 
-// Facts reads the objects around a claim or a Pod. The arguments are the arguments of the command
-// tree.
+// Facts reads the objects around a claim or a Pod. The arguments are those of the tree command.
 func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string) (*gather.Facts, error) {
 	asked, err := parse(args)
 	if err != nil {
@@ -87,7 +87,7 @@ func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string)
 		return nil, err
 	}
 	if asked.kind != gather.KindClaim && asked.kind != gather.KindPod {
-		return nil, fmt.Errorf("%s %q has no separate diagnosis. Run the command for one of its Pods, which `kubectl xylem tree %s --problems` lists", asked.kind, asked.name, strings.Join(args, " "))
+		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Run the command for one of its Pods; `kubectl xylem tree %s --problems` lists them", asked.kind, asked.name, strings.Join(args, " "))
 	}
 	return reading{env: env, host: host, namespace: namespace, way: way}.facts(ctx, asked)
 }
@@ -158,7 +158,7 @@ func (o *options) once(ctx context.Context, r reading, asked target) (string, er
 	var out strings.Builder
 	now := o.env.Clock.Now()
 	if o.watch {
-		now = now.Truncate(time.Minute) // so that a greater age is no change
+		now = now.Truncate(time.Minute) // so that increasing ages do not count as changes
 		fmt.Fprintf(&out, "\n%s\n", now.Format("15:04"))
 	}
 	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(&out, t)

@@ -1,9 +1,9 @@
-// Package tree implements `kubectl xylem tree`: where the volume of a claim or a Pod really is.
-// It reads the requested object and those around it (package gather), builds a tree (build),
-// and prints it (render).
+// Package tree implements `kubectl xylem tree`: where the volume of a claim or a Pod really is. It
+// reads the requested object and related ones (package gather), builds a tree (package build), and
+// prints it (package render).
 //
-// The host's objects are enough for a tree. The command reads the member's objects if the user has
-// a kubeconfig of it, or asks to use the registration's own. Otherwise, the tree shows the host's
-// records of them, and notes that. If an object cannot be read, the tree names it with the cause,
-// and shows the rest.
+// The host's objects are sufficient for a tree. The command reads the member's objects if the user
+// specifies a kubeconfig for the member, or requests to use the registration's. Otherwise, the tree
+// shows the host's records of these objects, and notes this. If an object cannot be read, the tree
+// lists it with the cause, and shows the rest.
 package tree

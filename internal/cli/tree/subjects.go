@@ -23,14 +23,14 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Kinds that a tree may begin with, in addition to those that gather reads.
+// Kinds that can be the root of a tree, in addition to those that gather reads.
 const (
 	kindDeployment  = "Deployment"
 	kindStatefulSet = "StatefulSet"
 	kindNamespace   = "Namespace"
 )
 
-// kinds maps what users type to the kinds that a tree may begin with.
+// kinds maps what users type to the kinds that can be the root of a tree.
 var kinds = map[string]string{
 	"pvc": gather.KindClaim, "pvcs": gather.KindClaim, "persistentvolumeclaim": gather.KindClaim, "persistentvolumeclaims": gather.KindClaim,
 	"pod": gather.KindPod, "pods": gather.KindPod, "po": gather.KindPod,
@@ -39,7 +39,7 @@ var kinds = map[string]string{
 	"namespace": kindNamespace, "namespaces": kindNamespace, "ns": kindNamespace,
 }
 
-// offered are the kinds that messages and completion suggest.
+// offered contains the kinds that messages and completions suggest.
 var offered = []string{"pvc", "pod", "deployment", "statefulset", "namespace"}
 
 // target is the requested object.
@@ -61,7 +61,7 @@ func parse(args []string) (target, error) {
 		if nearest := text.Nearest(args[0], offered); nearest != "" {
 			meant = fmt.Sprintf(" Did you mean %q?", nearest)
 		}
-		return target{}, fmt.Errorf("no tree begins with a %q.%s KIND is one of %s", args[0], meant, strings.Join(offered, ", "))
+		return target{}, fmt.Errorf("unknown kind %q.%s KIND is one of %s", args[0], meant, strings.Join(offered, ", "))
 	}
 	return target{kind, args[1]}, nil
 }
@@ -88,7 +88,7 @@ func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 	for _, part := range parts {
 		one, err := r.one(ctx, part)
 		if apierrors.IsNotFound(err) {
-			continue // deleted since it was listed
+			continue // deleted after it was listed
 		}
 		if err != nil {
 			return nil, err
@@ -112,7 +112,7 @@ func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	return build.Tree(facts), nil
 }
 
-// facts reads the objects around a claim or a Pod.
+// facts reads a claim or a Pod, and related objects.
 func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	g := gather.New(ctx, r.host, r.env.Clock.Now())
 	read := g.OfClaim
@@ -128,8 +128,8 @@ func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	return &g.Facts, nil
 }
 
-// parts returns the node of a workload or a namespace, and its parts: its Pods with claims, and
-// a namespace's claims that no Pod uses.
+// parts returns the node for a workload or a namespace, and its parts: a workload's Pods, or a
+// namespace's Pods with claims and its claims that no Pod uses.
 func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, error) {
 	root, selector, err := r.owner(ctx, t)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, er
 	return root, parts, nil
 }
 
-// in returns the namespace of the objects that a target leads to.
+// in returns the namespace of the target's objects.
 func (r reading) in(t target) string {
 	if t.kind == kindNamespace {
 		return t.name
@@ -193,7 +193,7 @@ func appendNew[T comparable](to, from []T) []T {
 	return to
 }
 
-// worse returns the worse of two states of health.
+// worse returns the worse of two Health values.
 func worse(a, b model.Health) model.Health {
 	order := []model.Health{model.Good, model.Unknown, model.Waiting, model.Bad}
 	if slices.Index(order, b) > slices.Index(order, a) {
@@ -202,8 +202,8 @@ func worse(a, b model.Health) model.Health {
 	return a
 }
 
-// problems removes healthy objects from a tree, except those that lead to others. It returns
-// false if all are healthy.
+// problems removes healthy objects from a tree, except those that lead to unhealthy ones. It
+// returns false if all objects are healthy.
 func problems(n *model.Node) bool {
 	var kept []model.Node
 	for i := range n.Children {

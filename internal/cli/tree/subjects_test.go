@@ -16,20 +16,20 @@ func TestParse(t *testing.T) {
 		want target
 		says string // of the error
 	}{
-		"two words":          {args: []string{"pvc", "data"}, want: target{gather.KindClaim, "data"}},
-		"with a slash":       {args: []string{"pvc/data"}, want: target{gather.KindClaim, "data"}},
-		"a workload":         {args: []string{"sts/db"}, want: target{kindStatefulSet, "db"}},
-		"a Deployment":       {args: []string{"Deployment", "web"}, want: target{kindDeployment, "web"}},
-		"a namespace":        {args: []string{"ns/shop"}, want: target{kindNamespace, "shop"}},
-		"nothing":            {says: "KIND/NAME"},
-		"no name":            {args: []string{"pvc/"}, says: "KIND/NAME"},
-		"a misspelled kind":  {args: []string{"statefullset/db"}, says: `Did you mean "statefulset"?`},
-		"a kind without one": {args: []string{"job", "x"}, says: "KIND is one of pvc, pod"},
+		"KIND NAME":           {args: []string{"pvc", "data"}, want: target{gather.KindClaim, "data"}},
+		"KIND/NAME":           {args: []string{"pvc/data"}, want: target{gather.KindClaim, "data"}},
+		"a workload":          {args: []string{"sts/db"}, want: target{kindStatefulSet, "db"}},
+		"a Deployment":        {args: []string{"Deployment", "web"}, want: target{kindDeployment, "web"}},
+		"a namespace":         {args: []string{"ns/shop"}, want: target{kindNamespace, "shop"}},
+		"nothing":             {says: "KIND/NAME"},
+		"no name":             {args: []string{"pvc/"}, says: "KIND/NAME"},
+		"a misspelled kind":   {args: []string{"statefullset/db"}, says: `Did you mean "statefulset"?`},
+		"an unsupported kind": {args: []string{"job", "x"}, says: "KIND is one of pvc, pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := parse(tc.args)
 			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
-				t.Fatalf("error %v, want %q", err, tc.says)
+				t.Fatalf("got error %v, want %q", err, tc.says)
 			}
 			if got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
@@ -47,13 +47,13 @@ func TestProblems(t *testing.T) {
 		node("way", model.Good, node("bad", model.Bad), node("fine", model.Good)),
 		node("waiting", model.Waiting))
 	if !problems(&n) {
-		t.Error("no problem was found")
+		t.Error("found no problems")
 	}
 	want := node("ns", model.Good, node("way", model.Good, node("bad", model.Bad)), node("waiting", model.Waiting))
 	if diff := cmp.Diff(want, n); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	if n = node("ns", model.Good, node("well", model.Good)); problems(&n) {
-		t.Error("a problem was found")
+		t.Error("found problems in a healthy tree")
 	}
 }

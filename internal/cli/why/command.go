@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 )
 
-// Exit codes other than 0, which means that there is no problem.
+// Exit codes other than 0. 0 means that there is no problem.
 const (
 	codeNotWell = 1
 	codeError   = 2
@@ -31,23 +31,23 @@ type options struct {
 	way    gather.Way
 }
 
-// NewCommand creates the command why.
+// NewCommand creates the why command.
 func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "why pvc|pod NAME",
 		Short: "Show why a Pod does not run, or a claim is not bound, and what to do",
-		Long: `Show, in one sentence each, why a Pod does not run or a claim is not bound, and what to do. The objects,
-conditions and events of both clusters that show it follow. If there are several causes, the first one is the
-one to solve first; the others follow it. For a claim, the times that its steps took come last, as far as
-they are known; --live also reads the steps in the member.
+		Long: `Show why a Pod does not run or a claim is not bound, and what to do, in one sentence each. The evidence follows:
+objects, conditions and events from both clusters. If there are several causes, solve the first one first; the
+others often follow from it. For a claim, the output ends with the duration of each step, as far as
+known; --live also reads the steps in the member.
 
-The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if that could not
-be found out. The same permissions are enough as for kubectl xylem tree, and the same flags read the member itself.
+The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if the command could not
+determine this. It needs the same permissions as kubectl xylem tree, and has the same flags to read the member itself.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
-or Problem), summary, toDo, causes, evidence, times, missing and recorded. Fields may be added, and keep their names and
-meaning.`,
+or Problem), summary, toDo, causes, evidence, times, missing and recorded. Later versions may add fields, but never rename
+fields or change their meaning.`,
 		Example: `  kubectl xylem why pod web-0 -n shop
   kubectl xylem why pvc/data -n shop --live
   until kubectl xylem why pod/web-0; do sleep 5; done`,
@@ -95,7 +95,7 @@ func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
 type page struct {
 	w     io.Writer
 	paint command.Paint
-	// width of the terminal in characters; 0 means unlimited.
+	// width is the width of the terminal in characters; 0 means unlimited.
 	width int
 	now   time.Time
 }
@@ -123,7 +123,7 @@ func (p page) print(d *diagnose.Diagnosis) {
 	}
 	if len(d.Recorded) > 0 && d.Verdict != diagnose.Well {
 		fmt.Fprintln(p.w)
-		p.paragraph(p.paint.Faint, "", fmt.Sprintf("Of %s, only the host's records were read. --live reads the member too, or --member-kubeconfig with your own kubeconfig.", strings.Join(d.Recorded, ", ")))
+		p.paragraph(p.paint.Faint, "", fmt.Sprintf("For %s, only the host's records were read. Use --live to read members with their registrations' kubeconfigs, or --member-kubeconfig to read one with your own.", strings.Join(d.Recorded, ", ")))
 	}
 }
 
@@ -146,7 +146,8 @@ func (p page) evidence(d *diagnose.Diagnosis) {
 	}
 }
 
-// times prints how long each step of a claim took. Times of objects have no fractions of seconds.
+// times prints how long each step of a claim took. Objects' timestamps have no fractions of
+// seconds.
 func (p page) times(d *diagnose.Diagnosis) {
 	for i, s := range d.Times {
 		if i == 0 {
@@ -163,7 +164,7 @@ func (p page) ago(t time.Time) string {
 	return duration.HumanDuration(p.now.Sub(t)) + " ago"
 }
 
-// paragraph prints a text within the width, indented, and colored if paint is given.
+// paragraph prints a text within the width, indented, and colored by paint if that is set.
 func (p page) paragraph(paint func(string) string, indent, text string) {
 	for i, line := range render.Wrap(text, p.width-len(indent)) {
 		if i > 0 {

@@ -28,25 +28,25 @@ const (
 	Name  = "away_pod"
 	actor = guarded.Actor("away-pod")
 
-	// workers is the number of concurrent reconciles. A request takes two reads from the
-	// cache, and one write each time a member goes away.
+	// workers is the number of concurrent reconciles. Each makes two cached reads, and one write when
+	// a member goes away.
 	workers = 2
 )
 
-// Fleet returns the state of members.
+// Fleet returns the members' states.
 type Fleet interface {
 	State(name string) (fleet.State, bool)
 }
 
-// Reconciler marks the Pods of members that are away as not ready.
+// Reconciler sets the Pods of members that are away to not ready.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Fleet knows whether the members are connected.
+	// Fleet returns whether a member is connected.
 	Fleet Fleet
 	// Recorder emits events on Pods.
 	Recorder events.EventRecorder
-	// Clock sets the times of conditions.
+	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
@@ -100,7 +100,7 @@ func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (ob
 	return o, nil
 }
 
-// ofNode enqueues the Pods of a Node whose member is away.
+// ofNode enqueues the Pods on a Node whose member is away.
 func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
 	node, ok := obj.(*corev1.Node)
 	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
@@ -110,7 +110,8 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	return route.RequestsFor(ctx, pods, err, nil)
 }
 
-// ofPod enqueues a Pod that is reported as ready on the Node of a member that is away.
+// ofPod enqueues a Pod whose condition Ready must be checked, because the Pod is on the Node of a
+// member that is away.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || !shownReady(pod) {

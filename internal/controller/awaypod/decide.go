@@ -16,12 +16,12 @@ type observed struct {
 	pod *corev1.Pod
 	// node is the Node that the Pod is bound to.
 	node *corev1.Node
-	// linked means that the member's controllers run and write the Pod's status.
+	// linked means that the member is connected, so that its controllers write the Pod's status.
 	linked bool
 }
 
-// decide returns the message of a Ready=False condition, or an empty string if it must not be
-// set.
+// decide returns the message of the Ready=False condition to set, or an empty string if none must
+// be set.
 func decide(o observed) string {
 	switch {
 	case o.pod == nil, o.node == nil, o.linked, podstatus.Finished(o.pod), o.pod.DeletionTimestamp != nil:
@@ -38,8 +38,8 @@ func decide(o observed) string {
 		o.node.Labels[v1alpha1.LabelCluster], away.LastTransitionTime.UTC().Format(time.RFC3339), away.Message, after)
 }
 
-// shownReady reports whether a Pod's Ready condition is True, or False without a reason. The
-// node lifecycle controller sets no reason.
+// shownReady reports whether a Pod's Ready condition is True, or is False without a reason, as the
+// node lifecycle controller sets it.
 func shownReady(pod *corev1.Pod) bool {
 	c := podstatus.Condition(pod.Status.Conditions, corev1.PodReady)
 	return c != nil && (c.Status == corev1.ConditionTrue || c.Reason == "")

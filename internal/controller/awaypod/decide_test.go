@@ -24,7 +24,7 @@ func seen(change ...func(*observed)) observed {
 				v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelCluster: "a",
 			}},
 			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-				{Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Message: "no answer", LastTransitionTime: metav1.NewTime(since)},
+				{Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Message: "no response", LastTransitionTime: metav1.NewTime(since)},
 				{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
 			}},
 		},
@@ -44,31 +44,31 @@ func ready(status corev1.ConditionStatus, reason string) func(*observed) {
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
-		says     []string // nil: no condition is written
+		says     []string // nil if no condition is written
 	}{
-		"away, its Pods are kept": {seen(), []string{`member "a"`, "2026-11-20T20:49:00Z", "no answer", "kept until the member is back"}},
-		"away, its Pods are evicted": {seen(func(o *observed) { o.node.Status.Conditions[1].Status = corev1.ConditionFalse }), []string{
+		"the member is away, and its Pods are kept": {seen(), []string{`member "a"`, "2026-11-20T20:49:00Z", "no response", "kept until the member is back"}},
+		"the member is away, and its Pods are evicted": {seen(func(o *observed) { o.node.Status.Conditions[1].Status = corev1.ConditionFalse }), []string{
 			`member "a"`, "evicts it when its tolerations for the node expire"}},
-		"marked by the node lifecycle controller": {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
-		"already marked":         {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
-		"already not ready":      {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
-		"never started":          {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
-		"finished":               {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
-		"deleted":                {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
-		"the member is not away": {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
-		"the member is back and leaf_pod writes the condition": {seen(func(o *observed) { o.linked = true }), nil},
-		"a node of the host": {seen(func(o *observed) { o.node.Labels = nil }), nil},
-		"no such node":       {seen(func(o *observed) { o.node = nil }), nil},
-		"no such Pod":        {seen(func(o *observed) { o.pod = nil }), nil},
+		"the node lifecycle controller set the Pod to not ready": {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
+		"away_pod has already set the condition":                 {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
+		"the Pod was not ready before":                           {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
+		"the Pod never started":                                  {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
+		"the Pod has finished":                                   {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
+		"the Pod is being deleted":                               {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
+		"the member is not away":                                 {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
+		"the member is back and leaf_pod writes the condition":   {seen(func(o *observed) { o.linked = true }), nil},
+		"the Pod is on a node of the host":                       {seen(func(o *observed) { o.node.Labels = nil }), nil},
+		"the node does not exist":                                {seen(func(o *observed) { o.node = nil }), nil},
+		"the Pod does not exist":                                 {seen(func(o *observed) { o.pod = nil }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if (got == "") != (tc.says == nil) {
-				t.Fatalf("message %q, want parts %q", got, tc.says)
+				t.Fatalf("message is %q, want parts %q", got, tc.says)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got, part) {
-					t.Errorf("message %q lacks %q", got, part)
+					t.Errorf("message is %q, want it to contain %q", got, part)
 				}
 			}
 		})

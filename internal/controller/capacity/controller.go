@@ -25,15 +25,16 @@ const (
 	Name  = "capacity"
 	actor = guarded.Actor("capacity")
 
-	// workers is the number of concurrent reconciles. There are few classes, and a request
-	// takes a few reads from caches.
+	// workers is the number of concurrent reconciles. One is enough: there are few classes, and each
+	// reconcile makes a few cached reads.
 	workers = 1
-	// pause is the minimum time between two writes for a class. A driver may report a new
-	// capacity after each volume and for each node, but the scheduler reads it only once for
-	// a Pod. Removals, and capacity that is known to be too high, do not wait.
+	// pause is the minimum time between two writes for a class. A driver may report a new capacity
+	// after each volume and for each node, but the scheduler reads the capacity only once for each
+	// Pod. Deletions, and corrections of a capacity that is known to be too high, do not wait.
 	pause = 2 * time.Second
-	// estimateAgain is how often an estimate is compared with what other members report. Their
-	// changes do not enqueue requests here, which would multiply them by the number of members (I7).
+	// estimateAgain is the interval at which an estimate is compared with what other members report.
+	// Their changes do not enqueue requests here, because each would enqueue one for every member
+	// (I7).
 	estimateAgain = 30 * time.Second
 )
 
@@ -49,7 +50,7 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	// written is when a class's object was last patched or deleted. It needs no lock, since
+	// written records when each class's object was last patched or deleted. It needs no lock, because
 	// there is one worker.
 	written map[string]time.Time
 }
@@ -97,11 +98,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case remove:
 		err = r.Root.Delete(ctx, o.capacity)
 	}
-	return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err) // the watch enqueues the current state
+	return reconcile.Result{RequeueAfter: again}, client.IgnoreNotFound(err) // if the object is gone, the watch enqueues the class
 }
 
-// observe reads the input of decide for a class. It also returns the time until that changes
-// without an event, or 0 if it does not.
+// observe reads the input of decide for a class. It also returns the time after which this input
+// may change without an event, or 0.
 func (r *reconciler) observe(ctx context.Context, class string) (observed, time.Duration, error) {
 	o := observed{member: r.Member, namespace: r.Namespace}
 	var err error
@@ -135,7 +136,7 @@ func (r *reconciler) observe(ctx context.Context, class string) (observed, time.
 	return o, again, err
 }
 
-// ofCapacity enqueues the host class of an object that Xylem created.
+// ofCapacity enqueues the host class of a CSIStorageCapacity in the host.
 func ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok {
@@ -144,7 +145,8 @@ func ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: index.Named(capacity.StorageClassName)}}
 }
 
-// ofSegment enqueues the host classes that use the class of a member's CSIStorageCapacity.
+// ofSegment enqueues the host classes that are mapped to the class of a CSIStorageCapacity in the
+// member.
 func (r *reconciler) ofSegment(ctx context.Context, obj client.Object) []reconcile.Request {
 	segment, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok {
@@ -153,7 +155,7 @@ func (r *reconciler) ofSegment(ctx context.Context, obj client.Object) []reconci
 	return r.ofMemberClass(ctx, segment.StorageClassName)
 }
 
-// ofMemberClass enqueues the host classes that use a class of the member.
+// ofMemberClass enqueues the host classes that are mapped to a class of the member.
 func (r *reconciler) ofMemberClass(ctx context.Context, class string) []reconcile.Request {
 	var list storagev1.StorageClassList
 	err := r.Host.List(ctx, &list)

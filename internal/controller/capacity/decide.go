@@ -19,24 +19,24 @@ import (
 type observed struct {
 	member    mirror.Member
 	namespace string
-	// registration is that of the member, or nil if it does not exist.
+	// registration is the member's registration, or nil if it does not exist.
 	registration *v1alpha1.ClusterRegistration
-	// hostClass is nil if the host has no such class. leaf reports whether the member has the
-	// class that hostClass uses.
+	// hostClass is the class in the host, or nil. leaf reports whether the member has the class to
+	// which hostClass is mapped.
 	hostClass *storagev1.StorageClass
 	leaf      bool
-	// segments are the CSIStorageCapacities that the member's driver created for the class.
-	// limit is the largest size that may fit, or nil if the driver rejected none.
+	// segments are the CSIStorageCapacities that the member's driver created for the class. limit is
+	// the largest size that may still fit, or nil if the driver has rejected no size.
 	segments []storagev1.CSIStorageCapacity
 	limit    *resource.Quantity
-	// others are the CSIStorageCapacities in the host of all members for the class. They are
-	// read only if there are no segments.
+	// others are the host's CSIStorageCapacities for the class, of all members. They are read only if
+	// there are no segments.
 	others []storagev1.CSIStorageCapacity
 	// capacity is the existing CSIStorageCapacity in the host, or nil.
 	capacity *storagev1.CSIStorageCapacity
 }
 
-// act is what to do. create and patch need an object.
+// act is what to do. create and patch require decision.after.
 type act int
 
 const (
@@ -87,7 +87,7 @@ func (o observed) offered() bool {
 	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostclass.Mirrors(o.hostClass) && o.leaf
 }
 
-// promisesTooMuch reports whether a size that the existing object allows is known to fail.
+// promisesTooMuch reports whether the existing object allows a size that is known to fail.
 func (o observed) promisesTooMuch() bool {
 	return o.limit != nil && o.capacity != nil && bytes(o.capacity.MaximumVolumeSize) > bytes(o.limit)
 }
@@ -125,9 +125,9 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 	}
 }
 
-// nameOf returns the object's name for a host class and a member. Class names may be as long
-// as any name, so the name is a hash of both. Use the labels or the printed columns to find
-// an object.
+// nameOf returns the object's name for a host class and a member. A class name can have the maximum
+// length of an object name, so the object's name contains a hash of both. Use the labels or the
+// printed columns to find an object.
 func nameOf(class, clusterID string) string {
 	sum := sha256.Sum256([]byte(class + "/" + clusterID)) // class names contain no slash
 	return "xylem-" + hex.EncodeToString(sum[:10])

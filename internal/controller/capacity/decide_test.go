@@ -55,49 +55,49 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     act
 	}{
-		"offered":                             {seen(), create},
-		"up to date":                          {seen(standing()), nothing},
-		"no such class in the host":           {seen(func(o *observed) { o.hostClass = nil }), nothing},
-		"the class was deleted in the host":   {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
-		"the class was deleted in the member": {seen(standing(), func(o *observed) { o.leaf = false }), remove},
-		"member lacks the class":              {seen(func(o *observed) { o.leaf = false }), nothing},
-		"a class of another provisioner":      {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
-		"promise mode":                        {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
-		"an invalid class":                    {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
-		"deregistering":                       {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
-		"registration gone":                   {seen(func(o *observed) { o.registration = nil }), nothing},
-		"registered again":                    {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
-		"a missing label":                     {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
-		"a foreign label stays":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
-		"a different size":                    {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
-		"the driver reports capacity":         {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
+		"the member offers the class":                        {seen(), create},
+		"the published object is up to date":                 {seen(standing()), nothing},
+		"the host lacks the class":                           {seen(func(o *observed) { o.hostClass = nil }), nothing},
+		"the class was deleted in the host":                  {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
+		"the class was deleted in the member":                {seen(standing(), func(o *observed) { o.leaf = false }), remove},
+		"the member lacks the class":                         {seen(func(o *observed) { o.leaf = false }), nothing},
+		"the class belongs to another provisioner":           {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
+		"the class is in promise mode":                       {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
+		"the class is invalid":                               {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
+		"the member is being deregistered":                   {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
+		"the registration is gone":                           {seen(func(o *observed) { o.registration = nil }), nothing},
+		"the member was registered again":                    {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
+		"the published object lacks a label":                 {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
+		"the published object has a foreign label: it stays": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
+		"the published object has a different size":          {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
+		"the driver begins to report capacity":               {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
 		"the driver reports the published capacity": {seen(func(o *observed) {
 			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
 			o.capacity = published(*o)
 		}), nothing},
-		"a size was rejected":                              {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
-		"another member reports capacity":                  {seen(standing(), beside("100Gi")), patch},
-		"the published estimate":                           {seen(beside("100Gi"), keeping), nothing},
-		"an estimate that is wrong by less than a quarter": {seen(beside("100Gi"), keeping, beside("120Gi")), nothing},
-		"an estimate that is wrong by more than a quarter": {seen(beside("100Gi"), keeping, beside("126Gi")), patch},
-		"an estimate of a full member":                     {seen(beside("0"), keeping), nothing},
-		"an estimate that no member supports now":          {seen(beside("100Gi"), keeping, beside()), patch},
-		"the driver reports what was estimated": {seen(beside("100Gi"), keeping, func(o *observed) {
+		"the driver rejected a size":                                    {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
+		"another member reports capacity: an estimate is published":     {seen(standing(), beside("100Gi")), patch},
+		"the published estimate is up to date":                          {seen(beside("100Gi"), keeping), nothing},
+		"the published estimate is wrong by less than a quarter":        {seen(beside("100Gi"), keeping, beside("120Gi")), nothing},
+		"the published estimate is wrong by more than a quarter":        {seen(beside("100Gi"), keeping, beside("126Gi")), patch},
+		"the published estimate is 0, because the other member is full": {seen(beside("0"), keeping), nothing},
+		"no other member reports capacity now: the estimate is removed": {seen(beside("100Gi"), keeping, beside()), patch},
+		"the driver reports the estimated capacity: the object is no longer marked as an estimate": {seen(beside("100Gi"), keeping, func(o *observed) {
 			o.segments, o.others = []storagev1.CSIStorageCapacity{segment("100Gi", "")}, nil
 		}), patch},
-		"a different topology": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
+		"the published object has a different topology": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.observed.capacity.DeepCopy()
 			got := decide(tc.observed)
 			if got.do != tc.want {
-				t.Errorf("decision %d, want %d", got.do, tc.want)
+				t.Errorf("decision is %d, want %d", got.do, tc.want)
 			}
 			if got.do == patch {
 				again := tc.observed
 				again.capacity = got.after
 				if next := decide(again); next.do != nothing {
-					t.Errorf("decision %d after the patch, want none", next.do)
+					t.Errorf("decision is %d after the patch, want nothing", next.do)
 				}
 			}
 			if diff := cmp.Diff(before, tc.observed.capacity); diff != "" {

@@ -9,11 +9,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// tolerance is the factor by which an estimate may be wrong before it is written again. Other
+// tolerance is the factor by which an estimate may be wrong before it is written again. The other
 // members' capacities change with each volume.
 const tolerance = 1.25
 
-// estimate returns the free capacity to publish for a class for which the member reports none: the
+// estimate returns the free capacity to publish if the member reports none for the class: the
 // median of the other members' capacities. It returns false if the member reports its capacity, or
 // if no other member does. From Kubernetes 1.37, the scheduler prefers the node with the lowest
 // share of requested capacity, so a member that counts as unlimited would get all claims.
@@ -43,5 +43,5 @@ func estimated(capacity *storagev1.CSIStorageCapacity) bool {
 	return capacity.Annotations[v1alpha1.AnnotationCapacityEstimated] != ""
 }
 
-// near reports whether two sizes differ by the tolerance at most.
+// near reports whether two sizes differ at most by the factor tolerance.
 func near(a, b int64) bool { return float64(max(a, b)) <= tolerance*float64(min(a, b)) }

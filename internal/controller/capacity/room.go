@@ -8,20 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// available is the capacity of a member for a class in bytes: the largest volume that it can
-// provision, and the most free space in one segment.
+// available is a member's capacity for a class, in bytes: the largest volume that it can provision,
+// and the free space in its largest segment.
 type available struct{ largest, free int64 }
 
-// unlimited is the capacity of a member that does not report any.
+// unlimited is the capacity of a member that reports none.
 var unlimited = available{math.MaxInt64, math.MaxInt64}
 
-// availableIn returns the capacity of a member according to the CSIStorageCapacities of one class.
-// A volume must fit into one segment, so each value is the maximum of all segments. Without
-// any segment, the capacity is unlimited. As in the scheduler, MaximumVolumeSize takes
-// precedence over Capacity. A segment that reports only MaximumVolumeSize has at least that much
-// free space. A segment without a topology or without both values has no
-// capacity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding,
-// capacitySufficient).
+// availableIn returns a member's capacity according to the CSIStorageCapacities of one class, each
+// of which describes a segment. A volume must fit into one segment, so each value is the maximum
+// over all segments. Without segments, the capacity is unlimited. As in the scheduler,
+// MaximumVolumeSize takes precedence over Capacity. A segment that reports only MaximumVolumeSize
+// has at least that much free space. A segment without a topology or without both values has no
+// capacity (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding, capacitySufficient).
 func availableIn(segments []storagev1.CSIStorageCapacity) available {
 	if len(segments) == 0 {
 		return unlimited
@@ -39,7 +38,7 @@ func availableIn(segments []storagev1.CSIStorageCapacity) available {
 	return r
 }
 
-// within returns the capacity up to a limit, above which volumes are known to fail.
+// within returns the capacity, reduced to a limit above which volumes are known to fail.
 func (r available) within(limit *resource.Quantity) available {
 	if limit == nil {
 		return r

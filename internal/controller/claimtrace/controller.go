@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name = "claim_trace"
-	// workers is one, because nothing waits for a trace.
+	// workers is 1, because nothing waits for a trace.
 	workers = 1
 	// remembered is the maximum number of exported claims that are remembered. A claim beyond that
 	// may be exported again, in the same trace with the same spans.
 	remembered = 16384
 )
 
-// Exports are the claims that this process exports, of all members.
+// Exports records which claims of all members this process has exported.
 type Exports struct {
 	tracer *tracing.Tracer
 	clock  clock.PassiveClock
@@ -42,13 +42,13 @@ type Exports struct {
 	exported *lru.Cache // UIDs of claims
 }
 
-// NewExports creates Exports to a tracer.
+// NewExports returns Exports for a tracer.
 func NewExports(t *tracing.Tracer, c clock.PassiveClock) *Exports {
 	return &Exports{tracer: t, clock: c, exported: lru.New(remembered)}
 }
 
-// begin returns when the first Link was set up, which is when this manager began to lead, to the
-// second.
+// begin returns when this manager began to lead, in whole seconds: the time at which the first Link
+// was set up.
 func (e *Exports) begin() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,18 +75,18 @@ func Setup(link *member.Link, e *Exports) error {
 	)
 }
 
-// ofVolume is Concerns for claims: whether they are bound, and to which volume.
+// ofVolume reports whether an update of a claim changes its volume or its phase.
 var ofVolume = route.Of(func(claim *corev1.PersistentVolumeClaim) [3]string {
 	return [3]string{string(claim.UID), claim.Spec.VolumeName, string(claim.Status.Phase)}
 })
 
-// ofLeaf is Concerns for host PVs: their leaf, claim and phase.
+// ofLeaf reports whether an update of a host PV changes its leaf, its claim or its phase.
 var ofLeaf = route.Of(func(pv *corev1.PersistentVolume) [3]string {
 	_, _, leaf, _ := hostpv.LeafOf(pv)
 	return [3]string{string(leaf), string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID), string(pv.Status.Phase)}
 })
 
-// ofStart is Concerns for Pods: whether all containers started.
+// ofStart reports whether an update of a Pod shows that all its containers have started.
 var ofStart = route.Of(func(pod *corev1.Pod) [2]string {
 	started := ""
 	if settled(pod) {
@@ -132,7 +132,7 @@ func ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	return member.SameKey(ctx, obj)
 }
 
-// Reconcile exports one claim, unless that was done.
+// Reconcile exports one claim, unless it was already exported.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *reconciler) export(ctx context.Context, o observed) error {
 	return nil
 }
 
-// done reports whether a claim was exported, or is not to be.
+// done reports whether a claim was exported, or skipped by sampling.
 func (e *Exports) done(claim types.UID) bool {
 	_, done := e.exported.Get(claim)
 	return done

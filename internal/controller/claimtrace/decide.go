@@ -18,14 +18,14 @@ const patience = 5 * time.Minute
 type observed struct {
 	claim, leaf        *corev1.PersistentVolumeClaim
 	volume, leafVolume *corev1.PersistentVolume
-	// pods of the host that use the claim.
+	// pods are the host's Pods that use the claim.
 	pods []*corev1.Pod
 	// since is when this manager began to lead.
 	now, since time.Time
 }
 
-// decide reports whether to export the claim now, and otherwise when to look again if no event
-// comes first; 0 means that only an event can change that.
+// decide reports whether to export the claim now. Otherwise, it returns when to check again if no
+// event comes first; 0 means that only an event can change the decision.
 func decide(o observed) (export bool, again time.Duration) {
 	if o.claim == nil || o.volume == nil || o.leaf == nil || o.leafVolume == nil ||
 		o.claim.Status.Phase != corev1.ClaimBound || o.volume.Status.Phase != corev1.VolumeBound {

@@ -40,30 +40,30 @@ func TestDecide(t *testing.T) {
 		export bool
 		again  time.Duration
 	}{
-		"no Pod uses the claim":         {func(*observed) {}, true, 0},
-		"its first Pod runs":            {func(o *observed) { o.pods = []*corev1.Pod{pod(2, waiting), pod(1, running)} }, true, 0},
-		"its first Pod has not started": {func(o *observed) { o.pods = []*corev1.Pod{pod(1, waiting), pod(2, running)} }, false, patience - 10*time.Second},
+		"no Pod uses the claim":                     {func(*observed) {}, true, 0},
+		"the claim's first Pod runs":                {func(o *observed) { o.pods = []*corev1.Pod{pod(2, waiting), pod(1, running)} }, true, 0},
+		"the claim's first Pod has not started yet": {func(o *observed) { o.pods = []*corev1.Pod{pod(1, waiting), pod(2, running)} }, false, patience - 10*time.Second},
 		"no container has a status": {func(o *observed) {
 			o.pods = []*corev1.Pod{pod(1, running)}
 			o.pods[0].Status.ContainerStatuses = nil
 		}, false, patience - 10*time.Second},
-		"its first Pod failed without containers": {func(o *observed) {
+		"the claim's first Pod failed without containers": {func(o *observed) {
 			o.pods = []*corev1.Pod{pod(1, waiting)}
 			o.pods[0].Status.Phase = corev1.PodFailed
 		}, true, 0},
-		"its first Pod crashes": {func(o *observed) {
+		"the claim's first Pod crashes": {func(o *observed) {
 			o.pods = []*corev1.Pod{pod(1, waiting)}
 			o.pods[0].Status.ContainerStatuses[0].RestartCount = 1
 		}, true, 0},
-		"its first Pod does not start":                    {func(o *observed) { o.pods, o.now = []*corev1.Pod{pod(1, waiting)}, at(10).Add(patience) }, true, 0},
-		"the claim was deleted":                           {func(o *observed) { o.claim = nil }, false, 0},
-		"the claim is not bound":                          {func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }, false, 0},
-		"the volume is not bound":                         {func(o *observed) { o.volume.Status.Phase = corev1.VolumeAvailable }, false, 0},
-		"a promise without its disk":                      {func(o *observed) { o.leafVolume = nil }, false, 0},
-		"the leaf is not in the cache":                    {func(o *observed) { o.leaf = nil }, false, 0},
-		"another manager was the leader then":             {func(o *observed) { o.since = at(11).Time }, false, 0},
-		"bound in the second in which this manager began": {func(o *observed) { o.since = at(10).Time }, true, 0},
-		"a promise that was bound before, and fulfilled since": {func(o *observed) {
+		"the claim's first Pod does not start within patience":    {func(o *observed) { o.pods, o.now = []*corev1.Pod{pod(1, waiting)}, at(10).Add(patience) }, true, 0},
+		"the claim was deleted":                                   {func(o *observed) { o.claim = nil }, false, 0},
+		"the claim is not bound":                                  {func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }, false, 0},
+		"the volume is not bound":                                 {func(o *observed) { o.volume.Status.Phase = corev1.VolumeAvailable }, false, 0},
+		"a promise without its disk":                              {func(o *observed) { o.leafVolume = nil }, false, 0},
+		"the leaf is not in the cache":                            {func(o *observed) { o.leaf = nil }, false, 0},
+		"bound before this manager began to lead":                 {func(o *observed) { o.since = at(11).Time }, false, 0},
+		"bound in the second in which this manager began to lead": {func(o *observed) { o.since = at(10).Time }, true, 0},
+		"a promise that was bound before this manager began to lead, and fulfilled afterwards": {func(o *observed) {
 			o.since, o.leafVolume.CreationTimestamp = at(11).Time, at(12)
 		}, true, 0},
 	} {

@@ -31,10 +31,9 @@ import (
 )
 
 const (
-	// countDelay batches the changes of volumes before the next count.
+	// countDelay delays a count, so that several changes of volumes cause only one.
 	countDelay = 5 * time.Second
-	// workers is the number of concurrent reconciles. A request takes a few reads and a
-	// write.
+	// workers is the number of concurrent reconciles. Each makes a few reads and a write.
 	workers = 4
 )
 
@@ -43,13 +42,14 @@ type Reconciler struct {
 	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Objects indexes the host's objects by the member that they concern.
+	// Objects indexes the host's objects by the member that they belong to.
 	Objects *route.Router
 	// Fleet connects the members.
 	Fleet deregistration.Fleet
 	// Recorder emits events on registrations, Pods and claims.
 	Recorder events.EventRecorder
-	// Records keeps the host's record of each member, with its owner and what was released.
+	// Records contains the host's record of each member, which names the owning registration and the
+	// released volumes.
 	Records *hostrecord.Records
 	// Book contains the orphans and stuck deletions of the members.
 	Book *account.Book
@@ -57,11 +57,11 @@ type Reconciler struct {
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Classes contains the StorageClasses of the members.
 	Classes *reflection.Book
-	// Snapshots of the host, which it may not serve.
+	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
-	// HostID is the host's cluster ID. Namespace is where the Secrets are.
+	// HostID is the host's cluster ID. Namespace is the namespace of the Secrets.
 	HostID, Namespace string
 }
 
@@ -97,7 +97,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile reconciles one registration with its spec, its Secret and its member.
+// Reconcile brings the member and the registration's status in line with the registration's spec
+// and Secret.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var registration v1alpha1.ClusterRegistration
 	if err := r.Client.Get(ctx, request.NamespacedName, &registration); err != nil {
@@ -118,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if err := r.patch(ctx, before, &registration); err != nil {
 			return reconcile.Result{}, fmt.Errorf("add the finalizer to registration %s: %w", request.Name, err)
 		}
-		return reconcile.Result{}, nil // the watch enqueues it again
+		return reconcile.Result{}, nil // the watch enqueues the registration again
 	}
 	wanted, err := r.registrationOf(ctx, &registration)
 	if err != nil {
@@ -145,8 +146,8 @@ func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.ClusterR
 
 const fieldOwner = client.FieldOwner("xylem-cluster-registration")
 
-// rivals enqueues the other registrations of the same cluster or node, because which of them
-// is rejected depends on which of them exist.
+// rivals enqueues the other registrations that have the same cluster or node, because whether Xylem
+// rejects one of them depends on the others.
 func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
 	changed, ok := obj.(*v1alpha1.ClusterRegistration)
 	if !ok {
@@ -173,7 +174,7 @@ func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile
 	})
 }
 
-// ofObject enqueues the registration in whose member a volume or claim is placed.
+// ofObject enqueues the registration of the member in which a volume or claim is placed.
 func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcile.Request {
 	id := obj.GetLabels()[v1alpha1.LabelClusterID]
 	if id == "" {
@@ -186,7 +187,8 @@ func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcil
 	return route.RequestsFor(ctx, registrations, err, nil)
 }
 
-// deletingOfPod enqueues a registration whose deletion waits for a Pod.
+// deletingOfPod enqueues the registration on whose node the Pod runs, if the registration is being
+// deleted.
 func (r *Reconciler) deletingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {

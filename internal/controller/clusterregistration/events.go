@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// announce emits an event on the registration when the connection changes.
+// announce emits an event on the registration when its Connected condition changes.
 func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionConnected)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionConnected)
@@ -29,9 +29,9 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 // report what a deregistration waits for.
 var announced = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
 
-// announceWaiting emits an event on the registration when its deregistration waits for
-// something. It also emits one when the member is away, which reports how long the Pods are
-// kept and what happens then.
+// announceWaiting emits an event on the registration when its deregistration waits for something.
+// It also emits one when the member is away: that event reports how long the Pods are kept, and
+// what happens afterwards.
 func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration) {
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionNodeReady} {
 		was := meta.FindStatusCondition(before.Status.Conditions, kind)
@@ -63,12 +63,12 @@ func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orp
 	}
 	switch o.Reason {
 	case account.Surplus:
-		todo = "Check which of the two contains the data that you need"
+		todo = "Check which of the claim's volumes contains the data that you need"
 	case account.WithdrawnLate:
 		todo = "It was never used"
 	}
-	// Relate the event to its volume, because the recorder merges events that differ only in
-	// their note.
+	// Relate the event to the volume, because the recorder merges events that differ only in their
+	// note.
 	volume := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: o.Volume, UID: o.UID}
 	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedVolume, "Account",
 		"volume %q in the member has no root: %s. Xylem keeps its data. %s. To delete it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)

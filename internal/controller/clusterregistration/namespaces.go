@@ -20,8 +20,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// namespacesAdmitted returns the NamespacesAdmitted condition, and none if the registration has no
-// rules for namespaces.
+// namespacesAdmitted returns the NamespacesAdmitted condition. It returns none if the registration
+// has no rules for namespaces.
 func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	there := placement.MemberOf(cr, nil)
 	if !there.Rules.RestrictsNamespaces() {
@@ -55,7 +55,7 @@ func (r *Reconciler) namespacesAdmitted(ctx context.Context, cr *v1alpha1.Cluste
 	return []metav1.Condition{a.Condition()}, nil
 }
 
-// contents counts, by namespace, the claims that are placed in a member and the Pods that run there.
+// contents counts, by namespace, the claims and Pods that are placed in the member.
 func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]conditions.Contents, error) {
 	has := map[string]conditions.Contents{}
 	if cr.Status.ClusterID == "" {
@@ -83,7 +83,7 @@ func (r *Reconciler) contents(cr *v1alpha1.ClusterRegistration) (map[string]cond
 	return has, nil
 }
 
-// running is the part of a Pod that counts for contents.
+// running contains the Pod fields that contents depends on.
 type running struct {
 	node          string
 	pushed, ended bool
@@ -93,8 +93,9 @@ func runningOf(pod *corev1.Pod) running {
 	return running{node: pod.Spec.NodeName, pushed: podstatus.Pushed(pod) == corev1.ConditionTrue, ended: podstatus.Finished(pod)}
 }
 
-// announceNamespaces emits an event on the registration when the member still has objects that its
-// rules exclude, or when the rules admit no namespace, and again when that changes.
+// announceNamespaces emits an event on the registration when the member still has objects of
+// namespaces that the rules do not admit, or when the rules admit no namespace. It emits another
+// one after the registration's spec changes.
 func (r *Reconciler) announceNamespaces(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionNamespacesAdmitted)
@@ -109,7 +110,8 @@ func (r *Reconciler) restricting(ctx context.Context, _ client.Object) []reconci
 	return r.matching(ctx, func(cr *v1alpha1.ClusterRegistration) bool { return placement.RulesOf(cr).RestrictsNamespaces() })
 }
 
-// restrictingOfPod enqueues the registration on whose node a Pod is, if it has such rules.
+// restrictingOfPod enqueues the registration on whose node the Pod runs, if it has rules for
+// namespaces.
 func (r *Reconciler) restrictingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" {

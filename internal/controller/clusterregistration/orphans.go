@@ -7,8 +7,8 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// announceOrphans emits an event on the registration for each orphan that is new in its
-// status. Orphans are not reported again after a restart.
+// announceOrphans emits an event on the registration for each orphan that is new in its status. A
+// restart of the manager does not repeat these events.
 func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration, found []account.Orphan) {
 	for _, o := range after.Status.Orphans {
 		known := slices.ContainsFunc(before.Status.Orphans, func(was v1alpha1.OrphanedVolume) bool {

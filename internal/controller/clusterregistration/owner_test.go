@@ -14,7 +14,8 @@ const clusterID = "3f0c"
 
 var now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 
-// The registration that recorded a cluster first owns it, regardless of age and connection.
+// The registration that recorded a cluster first owns it, even if another one is older, or is the
+// only one that is connected.
 func TestOwnerOf(t *testing.T) {
 	cr := func(name string, age time.Duration, id string) v1alpha1.ClusterRegistration {
 		c := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-age))}}
@@ -28,16 +29,16 @@ func TestOwnerOf(t *testing.T) {
 		all      all
 		want     string
 	}{
-		"no owner":                                           {"", all{cr("a", older, ""), cr("b", younger, "")}, ""},
-		"the younger recorded it (I3)":                       {"b", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"the younger is about to record it":                  {"b", all{cr("a", older, ""), cr("b", younger, "")}, "b"},
-		"both have recorded it":                              {"b", all{cr("a", older, clusterID), cr("b", younger, clusterID)}, "b"},
-		"the owner was deleted":                              {"c", all{cr("a", older, ""), cr("b", younger, "")}, ""},
-		"the owner was deleted, and another has recorded it": {"c", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"the owner now belongs to another cluster":           {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
-		"a record without an owner, from an earlier version": {"", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"a record without an owner, and two candidates":      {"", all{cr("b", younger, clusterID), cr("a", older, clusterID)}, "a"},
-		"a registration of another cluster":                  {"", all{cr("a", older, "other")}, ""},
+		"no registration has recorded the cluster":                                    {"", all{cr("a", older, ""), cr("b", younger, "")}, ""},
+		"the younger registration has recorded the cluster (I3)":                      {"b", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the younger registration is about to record the cluster":                     {"b", all{cr("a", older, ""), cr("b", younger, "")}, "b"},
+		"both registrations have recorded the cluster":                                {"b", all{cr("a", older, clusterID), cr("b", younger, clusterID)}, "b"},
+		"the owner was deleted, and no other registration has recorded the cluster":   {"c", all{cr("a", older, ""), cr("b", younger, "")}, ""},
+		"the owner was deleted, and another registration has recorded the cluster":    {"c", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the owner now has another cluster":                                           {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
+		"the record names no owner, because an earlier version wrote it":              {"", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the record names no owner, and both registrations have recorded the cluster": {"", all{cr("b", younger, clusterID), cr("a", older, clusterID)}, "a"},
+		"the only registration has another cluster":                                   {"", all{cr("a", older, "other")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -59,10 +60,10 @@ func TestOlder(t *testing.T) {
 		a, b *v1alpha1.ClusterRegistration
 		want bool
 	}{
-		"created before":                               {made("b", now.Time), made("a", now.Add(time.Second)), true},
-		"created after":                                {made("a", now.Add(time.Second)), made("b", now.Time), false},
-		"created in the same second: by name":          {made("a", now.Time), made("b", now.Time), true},
-		"created in the same second, in reverse order": {made("b", now.Time), made("a", now.Time), false},
+		"a was created before b": {made("b", now.Time), made("a", now.Add(time.Second)), true},
+		"a was created after b":  {made("a", now.Add(time.Second)), made("b", now.Time), false},
+		"both were created in the same second, and a's name sorts first": {made("a", now.Time), made("b", now.Time), true},
+		"both were created in the same second, and b's name sorts first": {made("b", now.Time), made("a", now.Time), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := older(tc.a, tc.b); got != tc.want {

@@ -13,9 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
-// reflected returns the ClassesReflected condition. It returns none if the registration
-// requests no classes, and none if the member's classes are not known, which keeps the last
-// condition.
+// reflected returns the ClassesReflected condition. It returns none if the registration requests no
+// classes. It also returns none, which keeps the last condition, if the member's classes are not
+// known.
 func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if !reflection.Reflects(cr) {
 		return nil, nil

@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// registrationOf returns the registration for the fleet. Its Refused field is set if the host
-// has a reason not to connect the member.
+// registrationOf returns the registration for the fleet. It sets Refused if something in the host
+// prevents connecting the member.
 func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
 	wanted := fleet.Registration{
 		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID},
@@ -38,7 +38,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 			break
 		}
 		prefix, err := netip.ParsePrefix(cidr)
-		if err != nil { // the CRD's validation rejects it now, but the object may be older
+		if err != nil { // the CRD's validation rejects this now, but the object may be older
 			wanted.Refused = refused(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
 			return wanted, nil
 		}
@@ -110,8 +110,8 @@ func refused(reason, format string, args ...any) *access.Problem {
 	return &access.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// own records a registration as the owner of its cluster, unless there is another owner. Then
-// the registration is rejected for as long as the owner exists, connected or not.
+// own records a registration as the owner of its cluster. If another registration owns the cluster,
+// own rejects this one, for as long as the owner exists, connected or not.
 func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration, cr *v1alpha1.ClusterRegistration, clusterID string) error {
 	recorded, err := r.Records.Owner(ctx, clusterID)
 	if err != nil {
@@ -128,9 +128,9 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	return r.Records.Own(ctx, guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{}), clusterID, recorded, cr.UID)
 }
 
-// ownerOf returns the registration that owns a cluster, or nil. It is the registration that the
-// record names. If that one was deleted, or an earlier version wrote the record without a name, it
-// is the oldest registration with the cluster in its status.
+// ownerOf returns the registration that owns a cluster, or nil. The owner is the registration that
+// the record names. If that one was deleted, or if the record names none because an earlier version
+// wrote it, the owner is the oldest registration with the cluster in its status.
 func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID string) *v1alpha1.ClusterRegistration {
 	var oldest *v1alpha1.ClusterRegistration
 	for i := range all {
@@ -145,10 +145,10 @@ func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID s
 	return oldest
 }
 
-// Admit records the identity of a member at its first connection. It rejects a cluster that
-// differs from the recorded one, that another registration owns, or that is the host itself.
-// It returns a Problem for errors that an admin can fix. The fleet calls it when it has read
-// the member's identity.
+// Admit records the identity of a member at its first connection. It rejects a cluster that differs
+// from the recorded one, that another registration owns, or that is the host itself. It returns a
+// Problem for errors that an admin can fix. The fleet calls Admit after it has read the member's
+// identity.
 func (r *Reconciler) Admit(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
 	// Other controllers may write the status and the record concurrently.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admit(ctx, wanted, identity) })
@@ -172,7 +172,7 @@ func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, ident
 		return refused(v1alpha1.ReasonIsHost, access.IsHost+". Put the member's kubeconfig into the Secret", "the kubeconfig")
 	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
 		return refused(v1alpha1.ReasonIdentityChanged,
-			access.OtherCluster+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read or write there. If that is intended, delete this registration and register the cluster again",
+			access.OtherCluster+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read or write there. If the change is intended, delete this registration and register the cluster again",
 			"the kubeconfig", identity.ClusterID, "this registration", cr.Status.ClusterID)
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))

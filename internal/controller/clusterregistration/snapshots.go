@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// snapshots sets the status fields about a member's snapshots, while the host serves them. Unknown
-// fields keep their values.
+// snapshots sets the status fields about the member's snapshots, and returns the SnapshotsAccounted
+// condition, while the host serves snapshots. Fields whose value is unknown stay unchanged.
 func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if r.Snapshots.Cache() == nil {
 		account.UncountSnapshots(cr.Name)
@@ -49,13 +49,14 @@ func (r *Reconciler) snapshots(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	return []metav1.Condition{conditions.SnapshotsAccounted(orphans, &cr.Status)}, nil
 }
 
-// announceSnapshots reports on the registration which orphaned snapshots are new to its status.
+// announceSnapshots emits an event on the registration for each orphaned snapshot that is new in
+// its status.
 func (r *Reconciler) announceSnapshots(before, after *v1alpha1.ClusterRegistration) {
 	for _, o := range after.Status.OrphanedSnapshots {
 		if !slices.ContainsFunc(before.Status.OrphanedSnapshots, func(was v1alpha1.OrphanedSnapshot) bool { return was.Content == o.Content && was.Reason == o.Reason }) {
 			content := &corev1.ObjectReference{APIVersion: snapshotv1.SchemeGroupVersion.String(), Kind: "VolumeSnapshotContent", Name: o.Content}
 			r.Recorder.Eventf(after, content, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedSnapshot, "Account",
-				"no VolumeSnapshotContent in the host represents snapshot %q in the member, which was taken for VolumeSnapshot %q. Nothing destroys it. If nobody needs the data, set its deletionPolicy to Delete there, and delete it", o.Content, o.Snapshot)
+				"no VolumeSnapshotContent in the host represents snapshot %q in the member, which was taken for VolumeSnapshot %q. Xylem does not delete it. If nobody needs the data, set its deletionPolicy to Delete there, and delete it", o.Content, o.Snapshot)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if err != nil {
 		return err
 	}
-	// Keep the last count if the current one is not known.
+	// If the number of orphans is not known yet, keep the last one.
 	counts.Orphaned = cr.Status.Volumes.Orphaned
 	if orphans.Known {
 		counts.Orphaned = bounded(len(orphans.Found))
@@ -86,7 +86,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	return nil
 }
 
-// announceAll emits events for what has changed in the status.
+// announceAll emits events for the changes to the status.
 func (r *Reconciler) announceAll(before, cr *v1alpha1.ClusterRegistration, orphans []account.Orphan) {
 	r.announce(before, cr)
 	r.announceOrphans(before, cr, orphans)
@@ -97,8 +97,8 @@ func (r *Reconciler) announceAll(before, cr *v1alpha1.ClusterRegistration, orpha
 	r.announceNamespaces(before, cr)
 }
 
-// count counts the volumes of a member in the host, except for orphans, which package account
-// counts.
+// count counts the member's volumes that have a PV or a claim in the host. Package account counts
+// the orphans.
 func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCounts, error) {
 	var counts v1alpha1.VolumeCounts
 	cluster := cr.Status.ClusterID
@@ -123,7 +123,7 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 	return counts, nil
 }
 
-// tally counts a PV of the host if a member has its volume or must provision it.
+// tally counts a host PV if the member has its volume or must provision it.
 func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
 	in, _, _, made := hostpv.LeafOf(pv)
 	promised, released := hostpv.IsPromiseIn(pv, cluster), hostpv.Ended(pv)

@@ -36,17 +36,17 @@ func TestTally(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want v1alpha1.VolumeCounts
 	}{
-		"bound":                      {volume(corev1.VolumeBound, deleted), v1alpha1.VolumeCounts{Bound: 1}},
-		"not bound yet":              {volume(corev1.VolumeAvailable, deleted), v1alpha1.VolumeCounts{}},
-		"released":                   {volume(corev1.VolumeReleased, deleted), v1alpha1.VolumeCounts{Deleting: 1}},
-		"released, and retained":     {volume(corev1.VolumeReleased, retained), v1alpha1.VolumeCounts{}},
-		"being deleted":              {ending, v1alpha1.VolumeCounts{Deleting: 1}},
-		"a bound promise":            {promise(corev1.VolumeBound), v1alpha1.VolumeCounts{Pending: 1}},
-		"a released promise":         {promise(corev1.VolumeReleased), v1alpha1.VolumeCounts{Deleting: 1}},
-		"a fulfilled promise":        {hostpv.Fulfil(promise(corev1.VolumeBound), leaf, deleted, here), v1alpha1.VolumeCounts{Bound: 1}},
-		"a promise without a member": {hostpv.WithoutMember(promise(corev1.VolumeBound)), v1alpha1.VolumeCounts{}},
-		"in another member":          {abroad, v1alpha1.VolumeCounts{}},
-		"a foreign PV":               {&corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}, v1alpha1.VolumeCounts{}},
+		"bound":                        {volume(corev1.VolumeBound, deleted), v1alpha1.VolumeCounts{Bound: 1}},
+		"not bound yet":                {volume(corev1.VolumeAvailable, deleted), v1alpha1.VolumeCounts{}},
+		"released":                     {volume(corev1.VolumeReleased, deleted), v1alpha1.VolumeCounts{Deleting: 1}},
+		"released, with policy Retain": {volume(corev1.VolumeReleased, retained), v1alpha1.VolumeCounts{}},
+		"being deleted":                {ending, v1alpha1.VolumeCounts{Deleting: 1}},
+		"a bound promise":              {promise(corev1.VolumeBound), v1alpha1.VolumeCounts{Pending: 1}},
+		"a released promise":           {promise(corev1.VolumeReleased), v1alpha1.VolumeCounts{Deleting: 1}},
+		"a fulfilled promise":          {hostpv.Fulfil(promise(corev1.VolumeBound), leaf, deleted, here), v1alpha1.VolumeCounts{Bound: 1}},
+		"a promise without a member":   {hostpv.WithoutMember(promise(corev1.VolumeBound)), v1alpha1.VolumeCounts{}},
+		"a volume in another member":   {abroad, v1alpha1.VolumeCounts{}},
+		"a foreign PV":                 {&corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}, v1alpha1.VolumeCounts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got v1alpha1.VolumeCounts

@@ -120,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // complete reports whether every virtual node has a CSINode that names the drivers. The scheduler
-// would not place Pods with volumes on a virtual node without one.
+// would not place Pods with volumes on a virtual node without such a CSINode.
 func (r *Reconciler) complete(ctx context.Context) (bool, error) {
 	virtual, err := index.VirtualNodes(ctx, r.Client)
 	if err != nil {

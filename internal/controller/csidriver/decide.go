@@ -50,8 +50,8 @@ func wanted(name string) *storagev1.CSIDriver {
 	}
 }
 
-// tracked reports whether the scheduler requires a CSIStorageCapacity. It knows the provisioner of
-// a claim's class, which is the same for promises.
+// tracked reports whether the scheduler requires a CSIStorageCapacity for the driver. It looks up
+// the provisioner of a claim's class, which is the same for promises.
 func tracked(name string) bool { return name == v1alpha1.ProvisionerName }
 
 // shipped reports whether the chart or config/storage created the object.
@@ -70,8 +70,8 @@ func preventable(driver *storagev1.CSIDriver) bool {
 }
 
 // decide decides what to do with the object of the given name, which may be nil. complete reports
-// whether all virtual nodes have a CSINode that names it. decide compares only the fields that
-// Xylem needs, because the API server sets defaults in others.
+// whether all virtual nodes have a CSINode that names the driver. decide compares only the fields
+// that Xylem needs, because the API server sets defaults in others.
 func decide(name string, driver *storagev1.CSIDriver, complete bool) decision {
 	if driver == nil {
 		return decision{do: create, after: wanted(name)}

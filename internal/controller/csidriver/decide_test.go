@@ -31,30 +31,30 @@ func TestDecide(t *testing.T) {
 		incomplete bool
 		want       decision
 	}{
-		"no object":      {want: decision{do: create, after: driver()}},
-		"up to date":     {driver: driver()},
-		"foreign, equal": {driver: driver(foreign)},
-		"fields with defaults": {driver: driver(func(d *storagev1.CSIDriver) {
+		"the object does not exist":      {want: decision{do: create, after: driver()}},
+		"up to date":                     {driver: driver()},
+		"a foreign object that is equal": {driver: driver(foreign)},
+		"other fields have defaults": {driver: driver(func(d *storagev1.CSIDriver) {
 			d.Spec.RequiresRepublish = ptr.To(false)
 			d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
 		})},
-		"capacity not tracked": {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: patch, after: driver()}},
-		"attach required":      {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.AttachRequired = ptr.To(true) }), want: decision{do: remove}},
-		"foreign, different": {driver: driver(foreign, func(d *storagev1.CSIDriver) {
+		"storageCapacity is not set": {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: patch, after: driver()}},
+		"attachRequired is true":     {driver: driver(func(d *storagev1.CSIDriver) { d.Spec.AttachRequired = ptr.To(true) }), want: decision{do: remove}},
+		"a foreign object that differs": {driver: driver(foreign, func(d *storagev1.CSIDriver) {
 			d.Spec.StorageCapacity, d.Spec.AttachRequired = ptr.To(false), nil
 		}), want: decision{do: report, wrong: "attachRequired is not false, storageCapacity is not true"}},
 
-		"the host knows the field":                    {driver: driver(prevents(false)), want: decision{do: patch, after: driver(prevents(true))}},
-		"the host knows it, and a CSINode is missing": {driver: driver(prevents(false)), incomplete: true},
-		"the field is set":                            {driver: driver(prevents(true))},
-		"the field is set, and a CSINode is missing":  {driver: driver(prevents(true)), incomplete: true},
-		"shipped, on a host that drops the field":     {driver: driver(shipped)},
-		"shipped":                                        {driver: driver(shipped, prevents(false)), want: decision{do: prevent}},
-		"shipped, and a CSINode is missing":              {driver: driver(shipped, prevents(false)), incomplete: true},
-		"shipped, and changed":                           {driver: driver(shipped, prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: report, wrong: "storageCapacity is not true, preventPodSchedulingIfMissing is not true"}},
-		"foreign, on a host that knows the field":        {driver: driver(foreign, prevents(false)), want: decision{do: report, wrong: "preventPodSchedulingIfMissing is not true"}},
-		"foreign, and a CSINode is missing":              {driver: driver(foreign, prevents(false)), incomplete: true},
-		"capacity not tracked, and a CSINode is missing": {driver: driver(prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), incomplete: true, want: decision{do: patch, after: driver(prevents(false))}},
+		"the host supports preventPodSchedulingIfMissing":                           {driver: driver(prevents(false)), want: decision{do: patch, after: driver(prevents(true))}},
+		"the host supports preventPodSchedulingIfMissing, and a CSINode is missing": {driver: driver(prevents(false)), incomplete: true},
+		"preventPodSchedulingIfMissing is set":                                      {driver: driver(prevents(true))},
+		"preventPodSchedulingIfMissing is set, and a CSINode is missing":            {driver: driver(prevents(true)), incomplete: true},
+		"created by the chart, on a host that drops preventPodSchedulingIfMissing":  {driver: driver(shipped)},
+		"created by the chart":                                                    {driver: driver(shipped, prevents(false)), want: decision{do: prevent}},
+		"created by the chart, and a CSINode is missing":                          {driver: driver(shipped, prevents(false)), incomplete: true},
+		"created by the chart, and changed":                                       {driver: driver(shipped, prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: report, wrong: "storageCapacity is not true, preventPodSchedulingIfMissing is not true"}},
+		"a foreign object, on a host that supports preventPodSchedulingIfMissing": {driver: driver(foreign, prevents(false)), want: decision{do: report, wrong: "preventPodSchedulingIfMissing is not true"}},
+		"a foreign object, and a CSINode is missing":                              {driver: driver(foreign, prevents(false)), incomplete: true},
+		"storageCapacity is not set, and a CSINode is missing":                    {driver: driver(prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), incomplete: true, want: decision{do: patch, after: driver(prevents(false))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(v1alpha1.ProvisionerName, tc.driver, !tc.incomplete), cmp.AllowUnexported(decision{})); diff != "" {
@@ -64,8 +64,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPromiseDriver: the scheduler looks for capacity of the class's provisioner, not of the driver
-// of promises.
+// The scheduler looks for the capacity of the class's provisioner, not of the promises' driver.
 func TestPromiseDriver(t *testing.T) {
 	promises := wanted(v1alpha1.PromiseDriverName)
 	if promises.Name != v1alpha1.PromiseDriverName || *promises.Spec.StorageCapacity || *promises.Spec.AttachRequired {

@@ -31,13 +31,13 @@ const (
 
 // Reconciler manages the CSINodes of virtual nodes.
 type Reconciler struct {
-	// Client reads the host's cache, which has only Xylem's CSINodes, and writes to the host. Live
-	// bypasses the cache.
+	// Client reads the host's cache, which contains only Xylem's CSINodes, and writes to the host.
+	// Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
 	// Recorder emits events on Nodes.
 	Recorder events.EventRecorder
-	// Clock sets the times of conditions.
+	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 }
 
@@ -58,7 +58,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// ofDriver enqueues all virtual nodes, because the CSIDriver shows whether the host reads CSINodes.
+// ofDriver enqueues all virtual nodes, because the CSIDriver shows whether the host's scheduler
+// reads CSINodes.
 func (r *Reconciler) ofDriver(ctx context.Context, driver client.Object) []reconcile.Request {
 	if driver.GetName() != v1alpha1.ProvisionerName {
 		return nil
@@ -67,7 +68,7 @@ func (r *Reconciler) ofDriver(ctx context.Context, driver client.Object) []recon
 	return route.RequestsFor(ctx, list, err, func(*corev1.Node) bool { return true })
 }
 
-// Reconcile reconciles the CSINode of one virtual node, and the Node's condition about it.
+// Reconcile reconciles the CSINode of one virtual node, and the Node's condition about the CSINode.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -105,7 +106,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.csiNode, err = index.Find[storagev1.CSINode](ctx, r.Client, key); err != nil {
 		return o, err
 	}
-	if o.csiNode == nil { // the cache lacks foreign ones
+	if o.csiNode == nil { // the cache lacks foreign CSINodes
 		if o.csiNode, err = index.Find[storagev1.CSINode](ctx, r.Live, key); err != nil {
 			return o, err
 		}
@@ -115,7 +116,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// report sets or removes the Node's condition, and emits an event for a new problem.
+// report sets or removes the Node's condition, and emits an event if the problem is new.
 func (r *Reconciler) report(ctx context.Context, host *guarded.Root, o observed, p *problem) error {
 	if o.node == nil {
 		return nil

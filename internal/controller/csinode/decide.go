@@ -15,12 +15,13 @@ import (
 )
 
 // takenRetry is how often the controller checks whether a CSINode's name is free again. The cache
-// has no foreign CSINodes, so no event reports it.
+// contains no foreign CSINodes, so no event reports their deletion.
 const takenRetry = 30 * time.Second
 
 // observed is the input of decide.
 type observed struct {
-	// node is nil if it is not a virtual node. csiNode has its name, even if it is foreign, or is nil.
+	// node is nil if it is not a virtual node. csiNode is the CSINode of that name, even if it is
+	// foreign, or nil.
 	node    *corev1.Node
 	csiNode *storagev1.CSINode
 	// counts reports whether the host's scheduler may check CSINodes.
@@ -39,10 +40,10 @@ type decision struct {
 	do      act
 	after   *storagev1.CSINode
 	problem *problem
-	again   time.Duration // 0: when an event enqueues the Node
+	again   time.Duration // 0 to wait for the next event
 }
 
-// problem is a reason why the scheduler finds no CSINode created by Xylem.
+// problem is the reason why a virtual node has no CSINode that Xylem created.
 type problem struct{ reason, message string }
 
 func decide(o observed) decision {
@@ -64,8 +65,8 @@ func decide(o observed) decision {
 	return decision{}
 }
 
-// completed adds what Xylem needs to a CSINode. It keeps entries of other drivers, and what an
-// admin has set in Xylem's.
+// completed adds what Xylem needs to a CSINode. It keeps the entries of other drivers, and the
+// fields that an admin has set in Xylem's entries.
 func completed(csiNode *storagev1.CSINode, node *corev1.Node) *storagev1.CSINode {
 	for _, label := range []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterID} {
 		metav1.SetMetaDataLabel(&csiNode.ObjectMeta, label, node.Labels[label])
@@ -89,8 +90,8 @@ func notWritten(node string, err error) *problem {
 		"Xylem cannot write CSINode %q, so Pods with volumes of members cannot be placed on this node: %v. Let the manager's account create and patch CSINodes, as in config/rbac", node, err)}
 }
 
-// withCondition returns the Node with the condition of a problem, or without the condition if p is
-// nil. It returns nil if nothing changes.
+// withCondition returns the Node with a condition that reports the problem, or without this
+// condition if p is nil. It returns nil if nothing changes.
 func withCondition(node *corev1.Node, p *problem, now metav1.Time) *corev1.Node {
 	is := nodes.Condition(node, v1alpha1.NodeCSINode)
 	if p == nil && is == nil {

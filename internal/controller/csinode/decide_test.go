@@ -21,7 +21,7 @@ func virtual() *corev1.Node {
 	}}}
 }
 
-// standing returns the CSINode that Xylem creates, changed.
+// standing returns the CSINode that Xylem creates, after applying the changes.
 func standing(change ...func(*storagev1.CSINode)) *storagev1.CSINode {
 	csiNode := decide(observed{node: virtual()}).after
 	for _, f := range change {
@@ -38,7 +38,7 @@ func TestDecide(t *testing.T) {
 		want    *storagev1.CSINode
 		reason  string
 	}{
-		"missing": {do: create, want: &storagev1.CSINode{
+		"the CSINode does not exist": {do: create, want: &storagev1.CSINode{
 			ObjectMeta: metav1.ObjectMeta{
 				Name:            "kosmos-cluster38",
 				Labels:          map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelCluster: "cluster38", v1alpha1.LabelClusterID: "3f0c"},
@@ -48,41 +48,41 @@ func TestDecide(t *testing.T) {
 				{Name: "csi.xylem.io", NodeID: "kosmos-cluster38"}, {Name: "mock.csi.virtual-kubelet.io", NodeID: "kosmos-cluster38"},
 			}},
 		}},
-		"up to date":                 {csiNode: standing()},
-		"an entry of another driver": {csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = append(c.Spec.Drivers, other) })},
-		"a limit that an admin set": {csiNode: standing(func(c *storagev1.CSINode) {
+		"the CSINode is up to date":                            {csiNode: standing()},
+		"the CSINode has an entry of another driver: it stays": {csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = append(c.Spec.Drivers, other) })},
+		"an admin set a limit: it stays": {csiNode: standing(func(c *storagev1.CSINode) {
 			c.Spec.Drivers[0].Allocatable = &storagev1.VolumeNodeResources{Count: ptr.To[int32](3)}
 		})},
-		"an entry is gone": {
+		"an entry of Xylem is missing": {
 			csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = []storagev1.CSINodeDriver{other, c.Spec.Drivers[1]} }),
 			do:      patch, want: standing(func(c *storagev1.CSINode) {
 				c.Spec.Drivers = []storagev1.CSINodeDriver{other, c.Spec.Drivers[1], c.Spec.Drivers[0]}
 			}),
 		},
-		"of an earlier Node": {csiNode: standing(func(c *storagev1.CSINode) { c.OwnerReferences[0].UID = "earlier" }), do: patch, want: standing()},
-		"of an earlier registration": {
+		"the CSINode belongs to an earlier Node": {csiNode: standing(func(c *storagev1.CSINode) { c.OwnerReferences[0].UID = "earlier" }), do: patch, want: standing()},
+		"the CSINode belongs to an earlier registration": {
 			csiNode: standing(func(c *storagev1.CSINode) { c.Labels[v1alpha1.LabelCluster] = "earlier" }), do: patch, want: standing(),
 		},
-		"a foreign owner reference stays": {csiNode: standing(func(c *storagev1.CSINode) {
+		"the CSINode has a foreign owner reference: it stays": {csiNode: standing(func(c *storagev1.CSINode) {
 			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: "x", UID: "x"})
 		})},
-		"foreign": {csiNode: standing(func(c *storagev1.CSINode) { c.Labels = nil }), reason: v1alpha1.ReasonCSINodeNameTaken},
+		"the CSINode is foreign": {csiNode: standing(func(c *storagev1.CSINode) { c.Labels = nil }), reason: v1alpha1.ReasonCSINodeNameTaken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.csiNode.DeepCopy()
 			got := decide(observed{node: virtual(), csiNode: tc.csiNode})
 			if got.do != tc.do {
-				t.Errorf("decision %d, want %d", got.do, tc.do)
+				t.Errorf("decision is %d, want %d", got.do, tc.do)
 			}
 			if diff := cmp.Diff(tc.want, got.after); diff != "" {
 				t.Errorf("object (-want +got):\n%s", diff)
 			}
 			if (got.problem != nil) != (tc.reason != "") || got.problem != nil && got.problem.reason != tc.reason {
-				t.Errorf("problem %v, want %q", got.problem, tc.reason)
+				t.Errorf("problem is %v, want reason %q", got.problem, tc.reason)
 			}
 			if got.after != nil {
 				if next := decide(observed{node: virtual(), csiNode: got.after}); next.do != nothing {
-					t.Errorf("decision %d after the write, want none", next.do)
+					t.Errorf("decision is %d after the write, want nothing", next.do)
 				}
 			}
 			if diff := cmp.Diff(before, tc.csiNode); diff != "" {
@@ -95,9 +95,9 @@ func TestDecide(t *testing.T) {
 func TestDecideWithoutNode(t *testing.T) {
 	leaving := virtual()
 	leaving.DeletionTimestamp = &metav1.Time{}
-	for name, node := range map[string]*corev1.Node{"no virtual node": nil, "being deleted": leaving} {
+	for name, node := range map[string]*corev1.Node{"the virtual node does not exist": nil, "the virtual node is being deleted": leaving} {
 		if got := decide(observed{node: node}); got.do != nothing || got.problem != nil {
-			t.Errorf("%s: decision %v, want none", name, got)
+			t.Errorf("%s: decision is %v, want nothing", name, got)
 		}
 	}
 }
@@ -112,23 +112,23 @@ func TestCondition(t *testing.T) {
 		changes bool
 		since   metav1.Time
 	}{
-		"nothing to report":   {node: virtual()},
-		"the same problem":    {node: node, problem: taken},
-		"another one":         {node: node, problem: notWritten(node.Name, errors.New("forbidden")), changes: true, since: first},
-		"a new problem":       {node: virtual(), problem: taken, changes: true, since: later},
-		"the problem is gone": {node: node, changes: true},
+		"there is no problem":               {node: virtual()},
+		"the problem is unchanged":          {node: node, problem: taken},
+		"the reason of the problem changes": {node: node, problem: notWritten(node.Name, errors.New("forbidden")), changes: true, since: first},
+		"the problem is new":                {node: virtual(), problem: taken, changes: true, since: later},
+		"the problem is resolved":           {node: node, changes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			after := withCondition(tc.node, tc.problem, later)
 			if (after != nil) != tc.changes {
-				t.Fatalf("changes %t, want %t", after != nil, tc.changes)
+				t.Fatalf("condition changes: %t, want %t", after != nil, tc.changes)
 			}
 			if after == nil {
 				return
 			}
 			got := nodes.Condition(after, v1alpha1.NodeCSINode)
 			if (got != nil) != (tc.problem != nil) {
-				t.Fatalf("condition %v, want one: %t", got, tc.problem != nil)
+				t.Fatalf("condition is %v, want a condition: %t", got, tc.problem != nil)
 			}
 			if got != nil && (got.Status != corev1.ConditionFalse || got.Reason != tc.problem.reason || got.Message != tc.problem.message || got.LastTransitionTime != tc.since) {
 				t.Errorf("condition %v", got)

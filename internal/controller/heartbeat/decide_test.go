@@ -38,12 +38,12 @@ func TestDecide(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  decision
 	}{
-		"no Lease":                         {want: decision{create, lease("n", "me", start, start)}},
-		"own Lease":                        {lease: lease("n", "me", start.Add(-time.Second), before), want: decision{renew, lease("n", "me", start, before)}},
-		"another replica's, fresh":         {lease: lease("n", "you", start.Add(-fresh+1), before), want: decision{do: leave}},
-		"another replica's, late":          {lease: lease("n", "you", start.Add(-fresh), before), want: decision{renew, lease("n", "me", start, start)}},
-		"fresh, of an earlier node":        {lease: lease("old", "you", start, before), want: decision{renew, lease("n", "me", start, start)}},
-		"another replica's, in the future": {lease: lease("n", "you", start.Add(time.Second), before), want: decision{do: leave}},
+		"the Lease does not exist":                                       {want: decision{create, lease("n", "me", start, start)}},
+		"this replica holds the Lease":                                   {lease: lease("n", "me", start.Add(-time.Second), before), want: decision{renew, lease("n", "me", start, before)}},
+		"another replica renewed the Lease recently":                     {lease: lease("n", "you", start.Add(-fresh+1), before), want: decision{do: leave}},
+		"another replica holds the Lease, but is late":                   {lease: lease("n", "you", start.Add(-fresh), before), want: decision{renew, lease("n", "me", start, start)}},
+		"the Lease was renewed recently, but belongs to an earlier Node": {lease: lease("old", "you", start, before), want: decision{renew, lease("n", "me", start, start)}},
+		"another replica's renewal is in the future":                     {lease: lease("n", "you", start.Add(time.Second), before), want: decision{do: leave}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			given := tc.lease.DeepCopy()

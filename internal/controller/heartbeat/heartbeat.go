@@ -42,13 +42,13 @@ const (
 	fresh = interval * 2 / 3
 	// tick is the precision of the interval.
 	tick = time.Second
-	// retry is the pause after a failed renewal. It allows several attempts within the
+	// retry is the delay after a failed renewal. It allows several attempts within the
 	// duration without overloading a struggling API server.
 	retry = 2 * time.Second
 	// callTimeout bounds a renewal, so that a call that hangs costs only one attempt.
 	callTimeout = 5 * time.Second
 	// parallel is the number of concurrent renewals. At 10 ms per call, they serve 16,000
-	// nodes in an interval. As many calls may hang before others are delayed.
+	// nodes in an interval. Up to this number of calls may hang before others are delayed.
 	parallel = 16
 )
 
@@ -81,7 +81,7 @@ func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(h)
 }
 
-// appears admits the creation of a virtual node. The next periodic check notices all other
+// appears admits the creation of a virtual node. The next periodic check detects all other
 // changes.
 func appears() predicate.Predicate {
 	virtual := func(obj client.Object) bool {

@@ -14,9 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// host_claim does not remove a selection on which root_pvc and recovery of a connected member
-// depend. It removes selections of nodes that represent no member, or a disconnected member
-// that has not begun.
+// host_claim does not remove a selection that root_pvc and recovery of a connected member depend
+// on. It removes a selection only if its node represents no member, or a disconnected member to
+// which nothing was written.
 func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
@@ -46,13 +46,13 @@ func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 				taken++
 				for _, m := range members {
 					if m.NodeName == node && (m.Connected || m.ClusterID == placed) {
-						t.Errorf("the selection of member %s is removed: %+v, placed in %q", m.Registration, m, placed)
+						t.Errorf("host_claim removes the selection of member %s: %+v, placed in %q", m.Registration, m, placed)
 					}
 				}
 			}
 		}
 	}
 	if taken == 0 {
-		t.Error("no selection is ever removed")
+		t.Error("host_claim never removes a selection")
 	}
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// away decides on a claim for which a member is selected. root_pvc reports for a connected
-// member. A disconnected member that has not begun loses the claim after the class's timeout.
-// (Xylem writes nothing to a member before placed-in names it.) A member that has begun keeps the
-// claim, because the claim may have a volume.
+// away returns the decision for a claim for which a member is selected. If the member is connected,
+// root_pvc reports on the claim. If it is not, and the claim is not placed there, away removes the
+// selection after the class's timeout, because Xylem writes nothing to a member before placed-in
+// names it. If the claim is placed there, the selection stays, because the member may have a volume
+// for the claim.
 func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.ClusterID == placed && lost(m) {
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is back, or delete the claim; Xylem then deletes the volume when the member is back. If it is lost permanently, delete its ClusterRegistration and annotate that with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is back, or delete the claim; Xylem then deletes the volume when the member is back. If it is lost permanently, delete its ClusterRegistration and annotate the ClusterRegistration with %s=true",
 				m.Registration, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -31,11 +32,12 @@ func away(o observed, timeout time.Duration) decision {
 	return decision{}
 }
 
-// lost reports whether a member is disconnected. It returns false while the manager has yet to
-// connect to the member after a start.
+// lost reports whether a member is disconnected. It returns false after the manager starts until
+// the first attempt to connect has ended.
 func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
 
-// lost removes the selection of a member that has been away for too long.
+// lost returns the decision to remove the selection of a member that has been disconnected for the
+// timeout. Until then, it reports the disconnection.
 func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {

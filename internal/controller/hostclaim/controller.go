@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "host_claim"
 	actor = guarded.Actor("host-claim")
 
@@ -45,7 +45,7 @@ type Reconciler struct {
 	Live   client.Reader
 	// Recorder emits events on claims.
 	Recorder events.EventRecorder
-	// Namespace is that of the CSIStorageCapacities: the manager's.
+	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
@@ -110,9 +110,9 @@ func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolum
 	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
-// report sets the claim's Placeable condition if there is a problem, with an event if the problem
-// is new. Otherwise, it removes the condition. The removal of a selection is only an event,
-// because it needs no condition.
+// report sets the claim's Placeable condition if there is a problem, and emits an event if the
+// problem is new. Otherwise, it removes the condition. For the removal of a selection, it only
+// emits an event.
 func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	if claim == nil {
 		return nil
@@ -144,7 +144,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	if claim == nil || !waiting(claim) {
 		if claim != nil && claim.DeletionTimestamp == nil {
-			o.claim = claim // remove the report
+			o.claim = claim // remove the condition
 		}
 		return o, nil
 	}
@@ -201,12 +201,12 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []index
 		return plain, nil
 	}
 	if slices.ContainsFunc(members, func(m index.Member) bool { return m.NodeName == name }) {
-		return virtual, nil // somebody deleted it, and it will be created again
+		return virtual, nil // somebody deleted the virtual node, and Xylem will create it again
 	}
 	return missing, nil
 }
 
-// stuck returns the Pods of a claim that cannot be scheduled.
+// stuck returns the claim's Pods that cannot be scheduled.
 func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	pods, err := index.PodsOfClaim(ctx, r.Client, claim)
 	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !unschedulable(&pod) }), err

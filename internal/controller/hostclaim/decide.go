@@ -19,8 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// namedAtMost bounds how many members a message names, because an event's note is limited to
-// 1,024 bytes.
+// namedAtMost is the maximum number of members that a message names, because an event's note is
+// limited to 1,024 bytes.
 const namedAtMost = 5
 
 // selection classifies the node that is selected for a claim.
@@ -29,42 +29,42 @@ type selection int
 const (
 	none selection = iota
 	virtual
-	// plain: the node exists, but is not a virtual node.
+	// plain means that the node exists, but is not a virtual node.
 	plain
-	// missing: the node does not exist, and no registration will create it.
+	// missing means that the node does not exist, and no registration has this node name.
 	missing
 )
 
 // observed is the input of decide.
 type observed struct {
-	claim    *corev1.PersistentVolumeClaim // nil: gone
-	class    *storagev1.StorageClass       // nil: it does not exist
+	claim    *corev1.PersistentVolumeClaim // nil if it does not exist
+	class    *storagev1.StorageClass       // nil if it does not exist
 	selected selection
 	members  []index.Member
-	// namespace of the claim.
+	// namespace is the claim's namespace.
 	namespace placement.Namespace
-	// stuck: a Pod that uses the claim cannot be scheduled.
+	// stuck reports whether a Pod that uses the claim cannot be scheduled.
 	stuck bool
-	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be
-	// scheduled. They are set only for a claim with a data source.
+	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be scheduled;
+	// they are set only if the claim has a data source.
 	source *placement.Source
 	pods   []waitingPod
 	now    time.Time
 }
 
-// decision contains the report, if any, and whether to remove the selected node.
+// decision contains what to report, if anything, and whether to remove the selected node.
 type decision struct {
-	reason, note string // empty: nothing
+	reason, note string // empty if there is nothing to report
 	unselect     bool
-	again        time.Duration // 0: when an object changes
+	again        time.Duration // 0 to wait for the next event
 }
 
 func say(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
-// waiting reports whether the claim is not bound and not being bound. A claim that names a volume
-// waits for that volume, which does not help if it should get a promise.
+// waiting reports whether the claim is neither bound nor being bound. A claim that names a volume
+// may wait for it, but if the class provisions promises, the wait would never end.
 func waiting(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
 	return claim.DeletionTimestamp == nil && hostclass.NameOf(claim) != "" &&
@@ -97,8 +97,8 @@ func decide(o observed) decision {
 	return o.unsourced(class.PlacementTimeout)
 }
 
-// promised reports why the claim cannot get a promise. Otherwise, the controller promise binds it
-// immediately, even if no member is connected.
+// promised reports why the claim cannot be bound to a promise. If nothing prevents that, the
+// controller promise binds it immediately, even if no member is connected.
 func (o observed) promised() decision {
 	refusal := hostpv.PromiseRefusal(o.claim, o.class)
 	if refusal == nil && o.claim.Spec.VolumeName == "" {
@@ -110,11 +110,11 @@ func (o observed) promised() decision {
 	return say(refusal.Reason, "%s", refusal.Message)
 }
 
-// unsourced reports on a claim whose member the scheduler chooses.
+// unsourced returns the decision for a claim whose member the scheduler chooses.
 func (o observed) unsourced(timeout time.Duration) decision {
 	switch o.selected {
 	case plain:
-		return unselected(o, "which belongs to this cluster: StorageClass %q has volumes in members only, whose nodes have the label %s=true",
+		return unselected(o, "which belongs to this cluster: volumes of StorageClass %q exist only in members, whose nodes have the label %s=true",
 			o.class.Name, v1alpha1.LabelVirtualNode)
 	case missing:
 		return unselected(o, "which does not exist")
@@ -135,7 +135,7 @@ func unselected(o observed, format string, args ...any) decision {
 // unplaced reports why no member can be selected.
 func unplaced(o observed) decision {
 	if len(o.members) == 0 {
-		return say(v1alpha1.ReasonNoMembers, "no member is registered: StorageClass %q has volumes in members only. Create a ClusterRegistration", o.class.Name)
+		return say(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
 	}
 	var away, offering, lacking, refusing, rules []string
 	var refusal *mirror.Refusal
@@ -163,19 +163,19 @@ func unplaced(o observed) decision {
 	}
 	switch {
 	case len(offering)+len(lacking)+connecting > 0:
-	case len(rules) > 1 && len(rules) == len(refusing): // each has its own rule
-		return say(refusal.Reason, "no member can have the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
+	case len(rules) > 1 && len(rules) == len(refusing): // each member rejects the namespace by its own rule
+		return say(refusal.Reason, "no member can provision the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
 			some(rules, "; "), others("not connected:", away))
-	case refusal != nil: // the scheduler does not know of the refusal, and would choose one of them
-		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same is true of", refusing[1:]), others("not connected:", away))
+	case refusal != nil: // the scheduler does not observe the refusal, and would choose one of these members
+		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same applies to", refusing[1:]), others("not connected:", away))
 	default:
 		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
 	}
 	return partlyOffered(o, offering, lacking, away)
 }
 
-// partlyOffered reports which members lack the class, if that keeps a Pod of the claim from being
-// scheduled.
+// partlyOffered reports which members lack the class, if that may keep a Pod of the claim from
+// being scheduled.
 func partlyOffered(o observed, offering, lacking, away []string) decision {
 	switch {
 	case !o.stuck || len(lacking) == 0:
@@ -184,7 +184,7 @@ func partlyOffered(o observed, offering, lacking, away []string) decision {
 		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class there, or map another one in the ClusterRegistration (spec.storage.classes)%s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}
-	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and only some members offer StorageClass %q: %s do; %s. If the Pod needs one that lacks it, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and only some members offer StorageClass %q: %s do; %s. If the Pod needs a member without the class, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
 		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
 }
 
@@ -195,7 +195,7 @@ func others(what string, names []string) string {
 	return fmt.Sprintf("; %s %s", what, some(names, ", "))
 }
 
-// some joins the first few names.
+// some joins the first names, and appends the number of the others.
 func some(names []string, separator string) string {
 	if len(names) <= namedAtMost {
 		return strings.Join(names, separator)

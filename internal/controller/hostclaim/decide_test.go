@@ -41,7 +41,7 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// registered returns a member with changes.
+// registered returns a registered member, after applying the changes.
 func registered(name string, change ...func(*v1alpha1.ClusterRegistration, *index.Member)) index.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
@@ -61,7 +61,7 @@ func withClass(_ *v1alpha1.ClusterRegistration, m *index.Member) {
 	m.Largest = map[string]resource.Quantity{"fast": resource.MustParse("1Gi")}
 }
 
-// refuses makes the member reject the namespace.
+// refuses makes the registration reject the claim's namespace.
 func refuses(cr *v1alpha1.ClusterRegistration, _ *index.Member) {
 	cr.Spec.Namespaces.Allow = []string{"other"}
 }
@@ -76,7 +76,7 @@ func inZone(zone string) func(*v1alpha1.ClusterRegistration, *index.Member) {
 	}
 }
 
-// onlyIn: the class allows one zone.
+// onlyIn makes the class allow only one zone.
 func onlyIn(zone string) func(*observed) {
 	return func(o *observed) {
 		o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
@@ -101,12 +101,12 @@ func selected(s selection) func(*observed) {
 
 func members(of ...index.Member) func(*observed) { return func(o *observed) { o.members = of } }
 
-// named: the claim waits for a specific volume.
+// named makes the claim wait for the given volume.
 func named(volume string) func(*observed) {
 	return func(o *observed) { o.claim.Spec.VolumeName, o.claim.Status.Phase = volume, corev1.ClaimPending }
 }
 
-// off returns a disconnected member.
+// off returns a disconnected member with the given node.
 func off(name, node string) index.Member {
 	return registered(name, onNode(node))
 }
@@ -115,7 +115,7 @@ func placed(cluster string) func(*observed) {
 	return func(o *observed) { o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// awayFor makes the claim report for the given time that the member is away.
+// awayFor makes the claim one that has reported for the given time that its member is away.
 func awayFor(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -133,71 +133,71 @@ func parameter(key, value string) func(*observed) {
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
-		reason   string // empty: no report
+		reason   string // empty for no report
 		says     []string
 		unselect bool
 		again    time.Duration
 	}{
-		"gone":                        {observed: observed{}},
-		"in order":                    {observed: seen()},
-		"a valid claim, stuck":        {observed: seen(stuck)},
-		"bound":                       {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
-		"deleting":                    {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
-		"a class that does not exist": {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
-		"class unknown":               {observed: seen(members(), func(o *observed) { o.class = nil })},
-		"another's class":             {observed: seen(members(), selected(plain), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
-		"immediate":                   {observed: seen(func(o *observed) { o.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate) }), reason: v1alpha1.ReasonImmediate, says: []string{"fast", "WaitForFirstConsumer"}},
-		"no binding mode":             {observed: seen(func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
-		"immediate, selected":         {observed: seen(selected(plain), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
-		"promise":                     {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"))},
-		"a promise, no members":       {observed: seen(members(), parameter(v1alpha1.ParameterProvisioning, "promise"))},
-		"promise, immediate":          {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.class.VolumeBindingMode = nil })},
-		"a promise, with a selector":  {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), reason: v1alpha1.ReasonSelectorUnsupported, says: []string{"spec.selector"}},
-		"a promise, with a volume":    {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{`volume "v"`}},
-		"a promise, bound to the volume that it names": {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
-		"a promise, being bound":                       {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
-		"the claim waits for its Pod":                  {observed: seen(members(), named("v"))},
-		"the class that Kubernetes uses":               {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
-		"misspelled":                                   {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
+		"the claim does not exist":                            {observed: observed{}},
+		"a valid claim":                                       {observed: seen()},
+		"a valid claim whose Pod cannot be scheduled":         {observed: seen(stuck)},
+		"a bound claim":                                       {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
+		"a claim that is being deleted":                       {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
+		"the claim names no class":                            {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
+		"the class does not exist":                            {observed: seen(members(), func(o *observed) { o.class = nil })},
+		"the class belongs to another provisioner":            {observed: seen(members(), selected(plain), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
+		"the class binds immediately":                         {observed: seen(func(o *observed) { o.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate) }), reason: v1alpha1.ReasonImmediate, says: []string{"fast", "WaitForFirstConsumer"}},
+		"the class has no binding mode":                       {observed: seen(func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
+		"the class binds immediately, and a node is selected": {observed: seen(selected(plain), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: v1alpha1.ReasonImmediate},
+		"a promise": {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"))},
+		"a promise, although no member is registered":                          {observed: seen(members(), parameter(v1alpha1.ParameterProvisioning, "promise"))},
+		"a promise, and the class binds immediately":                           {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.class.VolumeBindingMode = nil })},
+		"a promise, but the claim has a selector":                              {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), reason: v1alpha1.ReasonSelectorUnsupported, says: []string{"spec.selector"}},
+		"a promise, but the claim names another volume":                        {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{`volume "v"`}},
+		"a promise class, but the claim is bound to the volume that it names":  {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
+		"a promise to which the claim is being bound":                          {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
+		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v"))},
+		"the beta annotation for the class takes precedence, as in Kubernetes": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
+		"a class parameter is misspelled":                                      {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 
-		"a virtual node selected":    {observed: seen(selected(virtual), members(lacks("a")), stuck)},
-		"a plain node selected":      {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to this cluster"}, unselect: true},
-		"a node that does not exist": {observed: seen(selected(missing)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
+		"a virtual node is selected: root_pvc reports": {observed: seen(selected(virtual), members(lacks("a")), stuck)},
+		"a plain node is selected":                     {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to this cluster"}, unselect: true},
+		"a node that does not exist is selected":       {observed: seen(selected(missing)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
 
-		"a member that is away":                                      {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "within 1m0s"}, again: time.Minute},
-		"a member that has been away for less than the timeout":      {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
-		"a member that has been away for longer than the timeout":    {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
-		"a member that connects, after the manager has just started": {observed: seen(selected(virtual), members(registered("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
-		"away, and not selected":                                     {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
-		"away, and may have a volume: kept (I3)":                     {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
-		"another member, which may have a volume, is away (I3)":      {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
-		"away, placed in a connected member":                         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the selected member is not connected":                                               {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "within 1m0s"}, again: time.Minute},
+		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
+		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
+		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtual), members(registered("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
+		"a member that is not selected is away":                                              {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
+		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
+		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
+		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 
-		"no member":              {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
-		"no member is connected": {observed: seen(members(registered("a"), registered("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
-		"being connected":        {observed: seen(members(registered("a", connecting)))},
-		"not offered":            {observed: seen(members(lacks("a")))},
-		"not offered, stuck":     {observed: seen(members(lacks("a"), registered("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by rule in storage.classes of ClusterRegistration "a")`, "not connected: b"}},
-		"partly offered, stuck":  {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `"b" has no StorageClass`}},
-		"partly offered":         {observed: seen(members(offers("a"), lacks("b")))},
-		"offered by one member, another is excluded":                       {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `member "b" is excluded by the class's allowedTopologies`}},
-		"no member admits the namespace":                                   {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
-		"no member admits the namespace, and the only one lacks the class": {observed: seen(members(registered("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
-		"no member that admits it is connected":                            {observed: seen(members(registered("a", connected, withClass, refuses), registered("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
-		"a member that admits it may be connected":                         {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", connecting)))},
-		"one member admits it":                                             {observed: seen(members(registered("a", connected, withClass, refuses), offers("b")), stuck)},
-		"the only member that admits it lacks the class":                   {observed: seen(members(registered("a", connected, withClass, refuses), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", `"b" has no StorageClass`}},
-		"many members, named":                                              {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"and 2 more"}},
-		"offered by one member, another is not connected":                  {observed: seen(members(offers("a"), registered("b")), stuck)},
+		"no member is registered":                                                 {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
+		"no member is connected":                                                  {observed: seen(members(registered("a"), registered("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
+		"the only member is being connected":                                      {observed: seen(members(registered("a", connecting)))},
+		"the only member does not offer the class":                                {observed: seen(members(lacks("a")))},
+		"no connected member offers the class, and a Pod cannot be scheduled":     {observed: seen(members(lacks("a"), registered("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by rule in storage.classes of ClusterRegistration "a")`, "not connected: b"}},
+		"only one of two members offers the class, and a Pod cannot be scheduled": {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `"b" has no StorageClass`}},
+		"only one of two members offers the class":                                {observed: seen(members(offers("a"), lacks("b")))},
+		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `member "b" is excluded by the class's allowedTopologies`}},
+		"no member admits the namespace":                                          {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
+		"the only member does not admit the namespace, and lacks the class":       {observed: seen(members(registered("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
+		"the only member that admits the namespace is not connected":              {observed: seen(members(registered("a", connected, withClass, refuses), registered("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
+		"the only member that admits the namespace is being connected":            {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", connecting)))},
+		"one of two members admits the namespace":                                 {observed: seen(members(registered("a", connected, withClass, refuses), offers("b")), stuck)},
+		"the only member that admits the namespace lacks the class":               {observed: seen(members(registered("a", connected, withClass, refuses), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", `"b" has no StorageClass`}},
+		"many members lack the class: the message names only the first":           {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"and 2 more"}},
+		"one member offers the class, and another is not connected":               {observed: seen(members(offers("a"), registered("b")), stuck)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if got.reason != tc.reason || got.unselect != tc.unselect || got.again != tc.again {
-				t.Errorf("decided %+v, want reason %q, unselect %t, again in %s", got, tc.reason, tc.unselect, tc.again)
+				t.Errorf("decision is %+v, want reason %q, unselect %t, again in %s", got, tc.reason, tc.unselect, tc.again)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got.note, part) {
-					t.Errorf("note %q lacks %q", got.note, part)
+					t.Errorf("note is %q, want it to contain %q", got.note, part)
 				}
 			}
 		})

@@ -1,8 +1,8 @@
 // Package hostclaim handles claims of Xylem's classes that no member has yet. Its controller
 // host_claim runs on the leader, with one request for each claim. It reports on the claim why it
-// cannot be provisioned and what to do: a class that binds immediately, invalid parameters, no
-// member, no member with the class. It also removes a selected-node where no provisioner will ever
-// provision. The scheduler never removes it and expects provisioners to do so.
+// cannot be provisioned and what to do, for example if the class binds immediately or has invalid
+// parameters, or if no member offers the class. It also removes selected-node if no provisioner
+// will ever provision there, because the scheduler leaves that to the provisioner.
 //
 // Once a claim is placed in a member, root_pvc reports on it.
 package hostclaim

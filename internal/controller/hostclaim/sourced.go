@@ -16,14 +16,14 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// waitingPod is a Pod that cannot be scheduled, with its claims other than the observed one.
+// waitingPod is a Pod that cannot be scheduled, and its claims other than the observed one.
 type waitingPod struct {
 	pod    *corev1.Pod
 	others []otherClaim
 }
 
-// otherClaim has the host volume of a Pod's other claim if it is bound, else the record of its
-// data source.
+// otherClaim is another claim of the Pod, with its host PV if it is bound, or the record of its
+// data source if it is not.
 type otherClaim struct {
 	name   string
 	volume *corev1.PersistentVolume
@@ -64,7 +64,8 @@ func (o observed) locate() placement.Location {
 	return o.source.Locate(o.claim)
 }
 
-// kind returns the claim's data source for the rules of registrations, or nil if it has none.
+// kind returns the claim's data source, as the rules of registrations need it, or nil if it has
+// none.
 func (o observed) kind() *datasource.Source {
 	if o.source == nil {
 		return nil
@@ -72,14 +73,14 @@ func (o observed) kind() *datasource.Source {
 	return &o.source.Of
 }
 
-// bySource reports whether the claim's data source determines its member, or that no member can
-// have it. Once the claim is placed, root_pvc reports on it.
+// bySource reports whether the claim's data source determines the member, or prevents all members
+// from provisioning the claim. Once the claim is placed, root_pvc reports on it.
 func (o observed) bySource() bool {
 	return o.source != nil && o.claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" && (o.source.Of.Placed() || o.locate().Refusal != nil)
 }
 
-// sourced reports on a claim that only the member with its data source can create. The controller
-// source selects that member, so host_claim never removes the selection.
+// sourced returns the decision for a claim that only the member with its data source can create.
+// The controller source selects that member, so host_claim never removes the selection.
 func (o observed) sourced() decision {
 	at := o.locate()
 	if at.Refusal != nil {
@@ -109,7 +110,8 @@ func (o observed) sourced() decision {
 	return o.podsElsewhere(m)
 }
 
-// podsElsewhere reports that no Pod of the claim can run in the member with the data source.
+// podsElsewhere reports why the claim's Pods cannot run in the member with the data source, unless
+// one of them can.
 func (o observed) podsElsewhere(m index.Member) decision {
 	if m.Node == nil || len(o.pods) == 0 {
 		return decision{}

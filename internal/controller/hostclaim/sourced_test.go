@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// copying: the claim's data source is claim golden, which is in member b.
+// copying makes claim golden, which is in member b, the claim's data source.
 func copying(change ...func(*observed)) func(*observed) {
 	return func(o *observed) {
 		golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "golden", UID: "golden-uid"}}
@@ -33,13 +33,13 @@ func copying(change ...func(*observed)) func(*observed) {
 	}
 }
 
-// labelled sets labels on the member's node, for Pods to select.
+// labelled adds the member's node, with labels that Pods can select.
 func labelled(cr *v1alpha1.ClusterRegistration, m *index.Member) {
 	m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: cr.Spec.Node.Name, Labels: map[string]string{
 		"member": cr.Name, v1alpha1.LabelClusterID: cr.Status.ClusterID}}}
 }
 
-// waits returns a Pod that cannot be scheduled. It selects the given member, if any, and has
+// waits adds a Pod that cannot be scheduled. The Pod selects the given member, if any, and uses the
 // other claims.
 func waits(name, member string, others ...otherClaim) func(*observed) {
 	return func(o *observed) {
@@ -52,7 +52,7 @@ func waits(name, member string, others ...otherClaim) func(*observed) {
 	}
 }
 
-// volumeIn returns a volume to which a claim is bound.
+// volumeIn returns the host PV of a volume in the given member.
 func volumeIn(cluster string) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{}
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-9", UID: "leaf-9"}}
@@ -78,44 +78,44 @@ func TestSourced(t *testing.T) {
 		reason   string
 		says     []string
 	}{
-		"ready":                            {observed: seen(copying())},
-		"another node is selected":         {observed: seen(copying(), selected(virtual))},
-		"a node of the host is selected":   {observed: seen(copying(), selected(plain))},
-		"the selected node does not exist": {observed: seen(copying(), selected(missing))},
-		"not there":                        {observed: seen(copying(gone)), reason: v1alpha1.ReasonSourceNotReady, says: []string{`claim "golden"`}},
-		"not there, and a node of the host is selected":     {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
-		"not there, and placed: root_pvc's":                 {observed: seen(copying(gone), placed)},
-		"its member is not registered":                      {observed: seen(copying(func(o *observed) { o.members = o.members[:1] })), reason: v1alpha1.ReasonSourceNotReady, says: []string{`"id-b"`, "not registered"}},
-		"its member is not connected":                       {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "continues"}},
-		"the manager is connecting to its member":           {observed: seen(copying(inB(connecting)))},
-		"its member does not admit it":                      {observed: seen(copying(inB(connected, withClass, refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`only be created in member "b"`}},
-		"the class excludes its member":                     {observed: seen(copying(inB(connected, withClass, inZone("z2"))), onlyIn("z1")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{"allowedTopologies"}},
-		"its member lacks the class":                        {observed: seen(copying(inB(connected, mapped)), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`no StorageClass "gp3"`}},
-		"a Pod waits":                                       {observed: seen(copying(), waits("app", ""))},
-		"a Pod selects its member":                          {observed: seen(copying(), waits("app", "b"))},
-		"a Pod selects another member":                      {observed: seen(copying(), waits("app", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`member "b"`, `Pod "app"`, "nodeSelector"}},
-		"one of two Pods selects another member":            {observed: seen(copying(), waits("app", "a"), waits("web", ""))},
-		"both Pods select another member":                   {observed: seen(copying(), waits("app", "a"), waits("web", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`Pod "app"`, `Pod "web"`}},
-		"its Pod has a volume in that member":               {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-b")}))},
-		"its Pod has a volume in another member":            {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-a")})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`claim "logs" has a volume elsewhere`}},
-		"its Pod has a source in another member":            {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: datasource.Record{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`claim "logs" has a data source elsewhere`}},
-		"a class that binds immediately":                    {observed: seen(copying(func(o *observed) { o.class.VolumeBindingMode = nil })), reason: v1alpha1.ReasonImmediate},
-		"a promise, ready":                                  {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
-		"a promise with a missing source":                   {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},
-		"a populator's source, which no registration lists": {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
-		"a populator's source, in another namespace":        {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
-		"a claim as source, in another namespace": {observed: seen(copying(func(o *observed) {
+		"the source is ready":                                                  {observed: seen(copying())},
+		"another node is selected":                                             {observed: seen(copying(), selected(virtual))},
+		"a node of the host is selected":                                       {observed: seen(copying(), selected(plain))},
+		"the selected node does not exist":                                     {observed: seen(copying(), selected(missing))},
+		"the source does not exist":                                            {observed: seen(copying(gone)), reason: v1alpha1.ReasonSourceNotReady, says: []string{`claim "golden"`}},
+		"the source does not exist, and a node of the host is selected":        {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
+		"the source does not exist, but the claim is placed: root_pvc reports": {observed: seen(copying(gone), placed)},
+		"the source's member is not registered":                                {observed: seen(copying(func(o *observed) { o.members = o.members[:1] })), reason: v1alpha1.ReasonSourceNotReady, says: []string{`"id-b"`, "not registered"}},
+		"the source's member is not connected":                                 {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "continues"}},
+		"the manager is connecting to the source's member":                     {observed: seen(copying(inB(connecting)))},
+		"the source's member does not admit the claim's namespace":             {observed: seen(copying(inB(connected, withClass, refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`only be created in member "b"`}},
+		"the class excludes the source's member":                               {observed: seen(copying(inB(connected, withClass, inZone("z2"))), onlyIn("z1")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{"allowedTopologies"}},
+		"the source's member lacks the class":                                  {observed: seen(copying(inB(connected, mapped)), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`no StorageClass "gp3"`}},
+		"a Pod that selects no member waits":                                   {observed: seen(copying(), waits("app", ""))},
+		"a Pod selects the source's member":                                    {observed: seen(copying(), waits("app", "b"))},
+		"a Pod selects another member":                                         {observed: seen(copying(), waits("app", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`member "b"`, `Pod "app"`, "nodeSelector"}},
+		"one of two Pods selects another member":                               {observed: seen(copying(), waits("app", "a"), waits("web", ""))},
+		"both Pods select another member":                                      {observed: seen(copying(), waits("app", "a"), waits("web", "a")), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`Pod "app"`, `Pod "web"`}},
+		"the Pod has another volume, in the source's member":                   {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-b")}))},
+		"the Pod has another volume, in another member":                        {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", volume: volumeIn("id-a")})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`claim "logs" has a volume elsewhere`}},
+		"the Pod has another claim, whose source is in another member":         {observed: seen(copying(), waits("app", "", otherClaim{name: "logs", record: datasource.Record{ClusterID: "id-a", UID: "u"}})), reason: v1alpha1.ReasonSourceElsewhere, says: []string{`claim "logs" has a data source elsewhere`}},
+		"the class binds immediately":                                          {observed: seen(copying(func(o *observed) { o.class.VolumeBindingMode = nil })), reason: v1alpha1.ReasonImmediate},
+		"a promise whose source is ready":                                      {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
+		"a promise whose source does not exist":                                {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},
+		"the source is of a populator's kind that no registration lists":       {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
+		"the source is of a populator's kind, in another namespace":            {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
+		"the source is a claim in another namespace": {observed: seen(copying(func(o *observed) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "golden", Namespace: ptr.To("victim")}
 		})), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if got.reason != tc.reason || got.unselect {
-				t.Errorf("decided %+v, want reason %q, and no selection removed", got, tc.reason)
+				t.Errorf("decision is %+v, want reason %q, and that the selection stays", got, tc.reason)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got.note, part) {
-					t.Errorf("note %q lacks %q", got.note, part)
+					t.Errorf("note is %q, want it to contain %q", got.note, part)
 				}
 			}
 		})

@@ -19,7 +19,8 @@ import (
 )
 
 // ofClaim enqueues a waiting claim, and the claims that have it as their data source. For an
-// update, it considers both states, so that a claim that was just bound loses its report.
+// update, it considers both states, so a claim that was just bound is enqueued and its condition
+// removed.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -41,7 +42,8 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot, or the one of a content.
+// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot. For a
+// VolumeSnapshotContent, it uses the content's VolumeSnapshot.
 func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
 	return requests(ctx, claims, err)
@@ -65,8 +67,8 @@ func ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	return member.ClaimsOfWaiting(ctx, pod)
 }
 
-// ofNode enqueues the claims for which the node was selected. For a virtual node, it also
-// enqueues claims that are not placed, because its labels determine whether their class allows
+// ofNode enqueues the claims for which the node was selected. For a virtual node, it also enqueues
+// claims without a selected node, because the node's labels determine whether their classes allow
 // it.
 func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile.Request {
 	virtual := node.GetLabels()[v1alpha1.LabelVirtualNode] == "true"
@@ -82,7 +84,7 @@ func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconci
 	return requests(ctx, claims, err)
 }
 
-// inNamespace enqueues the claims of a namespace whose labels have changed.
+// inNamespace enqueues the waiting claims of a namespace whose labels have changed.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
 	return requests(ctx, claims, err)
@@ -102,7 +104,7 @@ func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reco
 	return requests(ctx, claims, err)
 }
 
-// requests returns requests for the claims that wait.
+// requests returns requests for those claims that wait or report a problem.
 func requests(ctx context.Context, claims []corev1.PersistentVolumeClaim, err error) []reconcile.Request {
 	return route.RequestsFor(ctx, claims, err, concerns)
 }

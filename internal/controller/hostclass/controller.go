@@ -28,7 +28,7 @@ type Reconciler struct {
 	// Recorder emits events on StorageClasses.
 	Recorder events.EventRecorder
 
-	// reported contains the UIDs of reported classes by name. It needs no lock, since there is
+	// reported contains the UIDs of the reported classes, by name. It needs no lock, because there is
 	// one worker.
 	reported map[string]types.UID
 }
@@ -60,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// wrong returns the problem with a Xylem class, or nil.
+// wrong returns the problem with the class, or nil if it is valid or not one of Xylem's.
 func wrong(class *storagev1.StorageClass) *mirror.Refusal {
 	if !hostclass.Own(class) {
 		return nil

@@ -36,8 +36,8 @@ func class(uid types.UID, provisioner string, parameters map[string]string) *sto
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", UID: uid}, Provisioner: provisioner, Parameters: parameters}
 }
 
-// A class is reported once, however often it is reconciled, and again after it was
-// re-created.
+// An invalid class is reported only once, even if it is reconciled again. After it was re-created,
+// it is reported again.
 func TestReconcile(t *testing.T) {
 	const ours = v1alpha1.ProvisionerName
 	wrong := map[string]string{"xylem.io/sise": "x"}
@@ -49,13 +49,13 @@ func TestReconcile(t *testing.T) {
 		class    *storagev1.StorageClass
 		reported bool
 	}{
-		{"valid", class("1", ours, map[string]string{"xylem.io/member-class": "gp3"}), false},
-		{"another provisioner's", class("2", "ebs.csi.aws.com", wrong), false},
-		{"invalid", class("3", ours, wrong), true},
-		{"still invalid", class("3", ours, wrong), false},
-		{"gone", nil, false},
-		{"re-created, still invalid", class("4", ours, wrong), true},
-		{"replaced without an event for the deletion", class("5", ours, wrong), true},
+		{"a valid class", class("1", ours, map[string]string{"xylem.io/member-class": "gp3"}), false},
+		{"a class of another provisioner", class("2", "ebs.csi.aws.com", wrong), false},
+		{"an invalid class", class("3", ours, wrong), true},
+		{"the invalid class is reconciled again", class("3", ours, wrong), false},
+		{"the class is deleted", nil, false},
+		{"the class is re-created and still invalid", class("4", ours, wrong), true},
+		{"the class is replaced without an event for the deletion", class("5", ours, wrong), true},
 	} {
 		reader.class = step.class
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: index.Named("fast")}); err != nil {
@@ -67,7 +67,7 @@ func TestReconcile(t *testing.T) {
 		default:
 		}
 		if diff := cmp.Diff(step.reported, strings.Contains(said, "ClassInvalid") && strings.Contains(said, "xylem.io/sise")); diff != "" {
-			t.Errorf("%s: event %q (-want +got):\n%s", step.name, said, diff)
+			t.Errorf("%s: event is %q (-want +got):\n%s", step.name, said, diff)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// cannotBeFollowed emits an event on a class that is invalid.
+// cannotBeFollowed emits an event on an invalid class.
 func cannotBeFollowed(recorder events.EventRecorder, class *storagev1.StorageClass, problem *mirror.Refusal) {
-	recorder.Eventf(class, nil, corev1.EventTypeWarning, problem.Reason, "Provision", "%s. Until then, Xylem does not provision claims of this class", problem.Message)
+	recorder.Eventf(class, nil, corev1.EventTypeWarning, problem.Reason, "Provision", "%s. Until then, Xylem does not provision volumes for claims of this class", problem.Message)
 }

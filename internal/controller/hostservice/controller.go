@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // inMember returns a Pod of the Service that runs in a member, and the member's registration.
-// Both are nil if there is none.
+// Both are nil if no such Pod exists.
 func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*corev1.Pod, *v1alpha1.ClusterRegistration, error) {
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), index.ReadOnly); err != nil {

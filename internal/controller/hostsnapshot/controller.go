@@ -32,30 +32,30 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "host_snapshot"
 	actor = guarded.Actor("host-snapshot")
 )
 
-// Reconciler reconciles the host contents of Xylem's driver.
+// Reconciler reconciles the host's VolumeSnapshotContents of Xylem's driver.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
-	// Recorder of events on VolumeSnapshots.
+	// Recorder emits events on VolumeSnapshots.
 	Recorder events.EventRecorder
 	// Records records what an admin abandoned.
 	Records *hostrecord.Records
-	// Clock dates errors.
+	// Clock provides the times of errors.
 	Clock clock.PassiveClock
 
 	once sync.Once
 	root *guarded.Root
 }
 
-// writer returns the writer of host objects.
+// writer returns the client that writes to the host.
 func (r *Reconciler) writer() *guarded.Root {
 	r.once.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
 	return r.root
@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, s, plan)
 }
 
-// observe observes a content, and whether its member is connected.
+// observe observes a content and whether its member is connected.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observed, error) {
 	s, cluster, err := observe.InHost(ctx, r.Client, name)
 	if err != nil || s == nil || cluster == "" {
@@ -158,8 +158,8 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 	return r.writer().PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
 }
 
-// report writes the status of a content. It emits an event on the VolumeSnapshot if the problem
-// is new.
+// report writes the problem to the content's status. If the problem is new, it emits an event on
+// the VolumeSnapshot.
 func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
 	if plan.Report == nil {
 		return nil
@@ -187,7 +187,8 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 
 func ofSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetUID()) }
 
-// ofVolume enqueues the snapshots of a volume's claim, because a promise may have been fulfilled.
+// ofVolume enqueues the snapshots of the claim that a volume is bound to, because the volume may be
+// a promise that was just fulfilled.
 func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil || r.Snapshots.Cache() == nil {
@@ -204,8 +205,8 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return requests
 }
 
-// ofRegistration enqueues all contents, because a new registration has not recorded its cluster
-// yet.
+// ofRegistration enqueues all contents, because a new registration does not contain its cluster's
+// ID yet.
 func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reconcile.Request {
 	if r.Snapshots.Cache() == nil {
 		return nil

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "host_volume"
 	actor = guarded.Actor("host-volume")
 )
@@ -38,9 +38,9 @@ type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Recorder of events on PVs and registrations.
+	// Recorder emits events on PVs and registrations.
 	Recorder events.EventRecorder
-	// Records of abandoned volumes.
+	// Records stores which volumes were abandoned.
 	Records *hostrecord.Records
 }
 
@@ -93,7 +93,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	case lifecycle.None:
 		return nil
 	case lifecycle.DeleteHost:
-		return client.IgnoreNotFound(host.Delete(ctx, pv)) // its event enqueues it again, to remove the finalizer
+		return client.IgnoreNotFound(host.Delete(ctx, pv)) // the deletion's event enqueues the PV again, to remove the finalizer
 	case lifecycle.AbandonHost:
 		return r.release(ctx, host, pv)
 	case lifecycle.FreePromise:
@@ -113,7 +113,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	}
 }
 
-// release releases the volume that a host PV represents, after recording that.
+// release records that the volume that a host PV represents is abandoned, and then releases it.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
@@ -137,7 +137,7 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 	return pv.Labels[v1alpha1.LabelClusterID], "no disk"
 }
 
-// releasePromise takes a promise from its member, which may be lost, so that another one can
+// releasePromise takes a promise from its member, which may be lost, so that another member can
 // fulfill it. It changes the claim first, and then the promise. Objects in the member remain, and
 // are orphans when the member is back.
 func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
@@ -179,8 +179,8 @@ func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume)
 	return same, err
 }
 
-// neverUsed proves, by live reads, that a promise is unchanged, so that no member has it, and that
-// no claim needs it, so that no member will have it.
+// neverUsed proves, by live reads, that a promise is unchanged and that no claim needs it. So no
+// member has it, and none will.
 func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
 	if err != nil || volume.Wanted(pv, claim) {

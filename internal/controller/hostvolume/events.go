@@ -9,7 +9,7 @@ import (
 func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID string) {
 	if clusterID == "" {
 		r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-			"abandoned the volume, because of annotation %s: no member has it, so no objects are left", v1alpha1.AnnotationAbandon)
+			"abandoned the volume because of annotation %s: no member has it, so no objects are left", v1alpha1.AnnotationAbandon)
 		return
 	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
@@ -19,5 +19,5 @@ func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID
 
 func (r *Reconciler) eventStray(pv *corev1.PersistentVolume, clusterID string) {
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAdoptionRefused, "Adopt",
-		"no registered member has cluster ID %q, which spec.csi.volumeHandle begins with. Register that cluster, or delete the PersistentVolume and create one with the status.clusterID of a ClusterRegistration", clusterID)
+		"no registered member has cluster ID %q, with which spec.csi.volumeHandle begins. Register that cluster, or delete the PersistentVolume and create one with the status.clusterID of a ClusterRegistration", clusterID)
 }

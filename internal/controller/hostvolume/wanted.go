@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// concerned reports whether this controller may have a step for a PV, which is the case for few
-// of tens of thousands.
+// concerned reports whether this controller may have to act on a PV. Of tens of thousands of PVs,
+// this is the case for only a few.
 func concerned(obj client.Object) bool {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
@@ -62,7 +62,7 @@ func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolum
 	return index.Find[corev1.PersistentVolumeClaim](ctx, r, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofClaim enqueues the promise of a claim that has another volume, if the cache has it.
+// ofClaim enqueues the promise of a claim that has another volume, if the promise is in the cache.
 // Otherwise, the promise's own event enqueues it later.
 func ofClaim(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -87,7 +87,7 @@ func ofRegistration(cache client.Reader) handler.MapFunc {
 		}
 		imports, err := index.ImportsIn(ctx, cache, registration.Status.ClusterID)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that admins handed over")
+			ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that admins import")
 			return nil
 		}
 		var requests []reconcile.Request
@@ -101,7 +101,7 @@ func ofRegistration(cache client.Reader) handler.MapFunc {
 // registered selects the events that change the set of registered clusters.
 func registered() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // PVs have their own events at the start
+		CreateFunc: func(event.CreateEvent) bool { return false }, // at the start, the PVs' own events enqueue them
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, wasOne := e.ObjectOld.(*v1alpha1.ClusterRegistration)
 			after, isOne := e.ObjectNew.(*v1alpha1.ClusterRegistration)

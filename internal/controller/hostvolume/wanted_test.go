@@ -34,35 +34,35 @@ func TestSuperseded(t *testing.T) {
 		want  bool
 	}{
 		"gone":                                            {},
-		"its claim has it":                                {promise(in(corev1.VolumeBound)), claimed("root", own), false},
-		"its claim is about to have it":                   {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
-		"its claim has another volume":                    {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
-		"released, and its claim has another volume":      {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
-		"being deleted, and its claim has another volume": {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
-		"being deleted without Xylem's finalizer, and its claim has another volume": {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
-		"retained, and its claim has another volume":                                {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
-		"retained, its claim is about to have it":                                   {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
-		"retained, and its claim was deleted":                                       {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
-		"retained, and another claim has its claim's name":                          {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
-		"retained, another claim requests it":                                       {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
-		"its claim was deleted: the PV controller decides":                          {promise(in(corev1.VolumeBound)), nil, false},
-		"another claim reuses it":                                                   {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
+		"the claim is bound to the promise":               {promise(in(corev1.VolumeBound)), claimed("root", own), false},
+		"the claim is not bound yet":                      {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
+		"the claim has another volume":                    {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
+		"released, and the claim has another volume":      {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
+		"being deleted, and the claim has another volume": {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
+		"being deleted without Xylem's finalizer, and the claim has another volume": {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
+		"policy Retain, and the claim has another volume":                           {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
+		"policy Retain, and the claim is not bound yet":                             {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
+		"policy Retain, and the claim was deleted":                                  {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
+		"policy Retain, and another claim now has the claim's name":                 {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
+		"policy Retain, and another claim requests the promise":                     {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
+		"the claim was deleted: the PV controller decides":                          {promise(in(corev1.VolumeBound)), nil, false},
+		"another claim reuses the promise":                                          {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
 		"freed by an admin":                                                         {promise(in(corev1.VolumeAvailable), freed), nil, false},
-		"a member has it":                                                           {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
-		"a volume of a member":                                                      {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
+		"a member has the promise":                                                  {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
+		"a mirrored volume, not a promise":                                          {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stepFor(t, tc.pv, tc.claim) == lifecycle.DropPromise; got != tc.want {
 				t.Errorf("superseded: %t, want %t", got, tc.want)
 			}
 			if tc.want && !concerned(tc.pv) {
-				t.Error("its events are ignored")
+				t.Error("the promise's events are ignored")
 			}
 		})
 	}
 }
 
-// reads serves live reads from one claim and one PV.
+// reads serves live reads of one claim and one PV.
 type reads struct {
 	client.Reader
 	claim  *corev1.PersistentVolumeClaim
@@ -89,7 +89,7 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-var errWrite = errors.New("a write was tried")
+var errWrite = errors.New("a write was attempted")
 
 // writes rejects every write, so that tests detect the attempt.
 type writes struct{ client.Client }
@@ -104,16 +104,16 @@ func TestVanishIsLive(t *testing.T) {
 		live func(*reads)
 		want error
 	}{
-		"its claim is gone":                  {promise(in(corev1.VolumeReleased)), func(*reads) {}, errWrite},
-		"its claim exists":                   {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", hostpv.PromiseName("root")) }, nil},
-		"its claim is not bound yet":         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "") }, nil},
-		"its claim has another volume":       {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "other") }, errWrite},
-		"another claim has its claim's name": {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("next", "") }, errWrite},
-		"freed, another claim requests it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", hostpv.PromiseName("root")) }, nil},
-		"it has changed":                     {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.ResourceVersion = "9" }, nil},
-		"it was re-created":                  {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
-		"it is gone":                         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume = nil }, nil},
-		"the host does not respond":          {promise(in(corev1.VolumeReleased)), func(r *reads) { r.err = down }, down},
+		"the claim is gone":                             {promise(in(corev1.VolumeReleased)), func(*reads) {}, errWrite},
+		"the claim exists":                              {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", hostpv.PromiseName("root")) }, nil},
+		"the claim is not bound yet":                    {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "") }, nil},
+		"the claim has another volume":                  {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "other") }, errWrite},
+		"another claim now has the claim's name":        {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("next", "") }, errWrite},
+		"freed, and another claim requests the promise": {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", hostpv.PromiseName("root")) }, nil},
+		"the promise has changed":                       {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.ResourceVersion = "9" }, nil},
+		"the promise was re-created":                    {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
+		"the promise is gone":                           {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume = nil }, nil},
+		"the host does not respond":                     {promise(in(corev1.VolumeReleased)), func(r *reads) { r.err = down }, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.pv.UID = "promise"
@@ -134,11 +134,11 @@ func TestOfClaim(t *testing.T) {
 		cache reads
 		want  string
 	}{
-		"not bound":               {claimed("root", ""), there, ""},
-		"bound to its promise":    {claimed("root", hostpv.PromiseName("root")), there, ""},
-		"bound to another volume": {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
-		"bound to another volume, and it has no promise":      {claimed("root", "disk"), reads{}, ""},
-		"bound to another volume, and its promise is unknown": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
+		"not bound":                        {claimed("root", ""), there, ""},
+		"bound to the claim's own promise": {claimed("root", hostpv.PromiseName("root")), there, ""},
+		"bound to another volume":          {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
+		"bound to another volume, and the claim has no promise":   {claimed("root", "disk"), reads{}, ""},
+		"bound to another volume, and the promise cannot be read": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -35,11 +35,11 @@ type Fleet interface {
 	State(name string) (fleet.State, bool)
 }
 
-// Reconciler has the claims that no Link reports on.
+// Reconciler reconciles the claims on which no Link reports.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Fleet knows whether the members are connected.
+	// Fleet reports whether the members are connected.
 	Fleet Fleet
 	// Clock sets the times of conditions.
 	Clock clock.PassiveClock
@@ -108,7 +108,7 @@ func (r *Reconciler) observeMember(ctx context.Context, o *awayObserved) error {
 	return nil
 }
 
-// ofStated enqueues a claim that has the condition.
+// ofStated enqueues a claim that has the condition Attached.
 func ofStated(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || report.Attached(claim) == nil {
@@ -126,7 +126,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return stated(ctx, r.Client, claimsOf(ctx, []corev1.PersistentVolume{*pv}, nil))
 }
 
-// ofNode enqueues the claims of a Node whose member is away.
+// ofNode enqueues the claims whose volumes are in a Node's member, if the member is away.
 func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
 	node, ok := obj.(*corev1.Node)
 	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
@@ -136,8 +136,8 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	return stated(ctx, r.Client, claimsOf(ctx, found, err))
 }
 
-// ofRegistration enqueues the claims of a registration that is deleted, or whose connection
-// changes.
+// ofRegistration enqueues the claims whose volumes are in a registered cluster when the
+// registration is deleted or its connection changes.
 func (r *Reconciler) ofRegistration(ctx context.Context, obj client.Object) []reconcile.Request {
 	registration, ok := obj.(*v1alpha1.ClusterRegistration)
 	if !ok || registration.Status.ClusterID == "" {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Name of the controller in each member's Link.
+	// Name is the name of the controller in each member's Link.
 	Name = "leaf_attachment"
 	// actor is the field owner of the condition, for both controllers.
 	actor = guarded.Actor("leaf-attachment")
@@ -45,20 +45,21 @@ func Setup(link *member.Link) error {
 	)
 }
 
-// ofAttached is Concerns for root claims: their volume, and the condition, which the other
-// controller may have overwritten.
+// ofAttached reports whether an update of a root claim changes its volume or the condition, which
+// the other controller may have overwritten.
 var ofAttached = route.Of(func(claim *corev1.PersistentVolumeClaim) [6]string {
 	c := report.AttachedValue(claim)
 	return [6]string{string(claim.UID), claim.Spec.VolumeName, string(claim.Status.Phase), c[0], c[1], c[2]}
 })
 
-// ofLeaf is Concerns for host PVs: the leaf PV that they represent, and their claim.
+// ofLeaf reports whether an update of a host PV changes the leaf PV that it represents, or its
+// claim.
 var ofLeaf = route.Of(func(pv *corev1.PersistentVolume) [4]string {
 	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
 	return [4]string{cluster, leaf, string(uid), string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)}
 })
 
-// ofLeafVolume is Concerns for leaf PVs: whether they are this host's, and their driver.
+// ofLeafVolume reports whether an update of a leaf PV changes its host or its driver.
 var ofLeafVolume = route.Of(func(pv *corev1.PersistentVolume) [3]string {
 	return [3]string{string(pv.UID), pv.Labels[v1alpha1.LabelHost], driverOf(pv)}
 })
@@ -88,8 +89,8 @@ func (r *reconciler) ofLeafName(ctx context.Context, leaf string) []reconcile.Re
 	return claimsOf(ctx, found, err)
 }
 
-// The functions below skip claims without the condition whose volume no attachment names: a
-// driver that attaches nothing costs nothing.
+// The functions below skip claims that lack the condition if no attachment names their volume. So
+// a driver that attaches nothing causes no work.
 
 // all enqueues the claims that have the condition. The attachments enqueue the others.
 func (r *reconciler) all(ctx context.Context, _ string) []reconcile.Request {
@@ -97,7 +98,7 @@ func (r *reconciler) all(ctx context.Context, _ string) []reconcile.Request {
 	return stated(ctx, r.Host, claimsOf(ctx, found, err))
 }
 
-// ofLeafVolume enqueues the claim whose volume a leaf PV is.
+// ofLeafVolume enqueues the claim that uses a leaf PV.
 func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	if obj.GetLabels()[v1alpha1.LabelHost] != r.HostID {
 		return nil
@@ -158,7 +159,7 @@ func (r *reconciler) named(ctx context.Context, leaf string) bool {
 	return len(found) > 0
 }
 
-// stated returns those requests whose claims have the condition.
+// stated returns the requests whose claims have the condition.
 func stated(ctx context.Context, host client.Reader, requests []reconcile.Request) []reconcile.Request {
 	return slices.DeleteFunc(requests, func(request reconcile.Request) bool {
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, request.NamespacedName)
@@ -188,7 +189,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	problem, known := r.Attachments.Problem()
 	if !known {
-		return reconcile.Result{}, nil // it is enqueued again once that is known
+		return reconcile.Result{}, nil // the claim is enqueued again once it is known whether attachments can be read
 	}
 	o := observed{shown: report.Attached(root), unreadable: problem, member: r.Member, now: r.Clock.Now()}
 	leaf, _, err := index.Leaf[corev1.PersistentVolume](ctx, r.Cache, r.HostID, index.Named(name))
@@ -205,8 +206,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: again}, r.report(ctx, root, should)
 }
 
-// volumeOf returns a root claim, with the name and the UID of the leaf PV that the host PV it is
-// bound to represents. The name is empty if that is in another member, or nowhere.
+// volumeOf returns a root claim, and the name and UID of the leaf PV that the claim's host PV
+// represents. The name is empty unless this leaf PV is in this member.
 func (r *reconciler) volumeOf(ctx context.Context, key types.NamespacedName) (root *corev1.PersistentVolumeClaim, name string, uid types.UID, err error) {
 	root, pv, err := boundTo(ctx, r.Host, key)
 	if err != nil || pv == nil {
@@ -219,7 +220,7 @@ func (r *reconciler) volumeOf(ctx context.Context, key types.NamespacedName) (ro
 	return root, name, uid, nil
 }
 
-// boundTo returns a root claim and the host PV that it is bound to. Each is nil if it does not
+// boundTo returns a root claim and the host PV to which it is bound. Each is nil if it does not
 // exist.
 func boundTo(ctx context.Context, host client.Reader, key types.NamespacedName) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, key)

@@ -23,8 +23,8 @@ const (
 	// nodesShown is the maximum number of nodes in a message, since a volume may be attached to
 	// many.
 	nodesShown = 4
-	// wordsLimit is the maximum length, in bytes, of a driver's error in a message, and nodeLimit
-	// that of a node's name.
+	// wordsLimit is the maximum length, in bytes, of a driver's error in a message. nodeLimit is the
+	// maximum length of a node's name.
 	wordsLimit = 400
 	nodeLimit  = 253
 )
@@ -35,18 +35,19 @@ type observed struct {
 	shown *corev1.PersistentVolumeClaimCondition
 	// gone means that the member no longer has the leaf PV.
 	gone bool
-	// driver of the leaf PV. It is empty for a PV of Kubernetes' own volume types, which some driver
-	// may attach.
+	// driver is the leaf PV's driver. It is empty for in-tree volume types, which any driver may
+	// attach.
 	driver string
-	// attachments that name the leaf PV.
+	// attachments are the VolumeAttachments that name the leaf PV.
 	attachments []storagev1.VolumeAttachment
-	// unreadable is why attachments are unknown, or nil.
+	// unreadable is the reason why attachments are unknown, or nil.
 	unreadable *mirror.Refusal
 	member     mirror.Member
 	now        time.Time
 }
 
-// statement is a condition Attached. Without a status, the claim should have none.
+// statement is the condition Attached that a claim should have. Without a status, the claim should
+// not have the condition.
 type statement struct {
 	status          corev1.ConditionStatus
 	reason, message string
@@ -87,7 +88,8 @@ func decide(o observed) (*statement, time.Duration) {
 	return s, again
 }
 
-// state of a volume on a node, in the order of importance: what a Pod waits for comes first.
+// state is the state of a volume on a node. States are ordered by importance: those for which a
+// Pod waits come first.
 type state int
 
 const (
@@ -119,7 +121,7 @@ func (o observed) nodes() (nodes []node, again time.Duration) {
 	for i := range o.attachments {
 		a := &o.attachments[i]
 		if o.driver != "" && a.Spec.Attacher != o.driver {
-			continue // no attachment of the volume's own driver
+			continue // not an attachment by the volume's own driver
 		}
 		n, wait := nodeOf(a, o.now)
 		if wait > 0 && (again == 0 || wait < again) {
@@ -134,7 +136,7 @@ func (o observed) nodes() (nodes []node, again time.Duration) {
 }
 
 // nodeOf returns what a VolumeAttachment reports, or nil if the volume is not on the node and no
-// operation takes unusually long. wait is the time until it does.
+// operation takes unusually long. wait is the time until an operation counts as unusually long.
 func nodeOf(a *storagev1.VolumeAttachment, now time.Time) (n *node, wait time.Duration) {
 	n = &node{name: a.Spec.NodeName, state: attached, since: statusTime(a)}
 	deleting := a.DeletionTimestamp != nil
@@ -164,13 +166,13 @@ func nodeOf(a *storagev1.VolumeAttachment, now time.Time) (n *node, wait time.Du
 	return n, 0
 }
 
-// until returns the rest of patience. The time is the member's, whose clock may be ahead.
+// until returns the rest of patience. The member's clock, which set began, may be ahead.
 func until(began, now time.Time) time.Duration {
 	return min(began.Add(patience).Sub(now), patience)
 }
 
-// statusTime returns when the status was last written, which leafcache keeps, or else when the
-// attachment was requested.
+// statusTime returns the time of the last status write, which leafcache keeps, or else the time at
+// which the attachment was requested.
 func statusTime(a *storagev1.VolumeAttachment) time.Time {
 	if len(a.ManagedFields) > 0 && a.ManagedFields[0].Time != nil {
 		return a.ManagedFields[0].Time.Time
@@ -178,7 +180,7 @@ func statusTime(a *storagev1.VolumeAttachment) time.Time {
 	return a.CreationTimestamp.Time
 }
 
-// words describes the node for a message.
+// words returns the part of the message about the node.
 func (n node) words(m mirror.Member) string {
 	name, since := sanitize.Plain(n.name, nodeLimit), metav1.NewTime(n.since).UTC().Format(time.RFC3339)
 	switch n.state {

@@ -23,7 +23,7 @@ var (
 
 func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
-// attachment to a node, requested a minute ago.
+// attachment returns an attachment to a node that was requested a minute ago.
 func attachment(node string, changes ...func(*storagev1.VolumeAttachment)) storagev1.VolumeAttachment {
 	a := storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{CreationTimestamp: ago(time.Minute)},
@@ -79,31 +79,31 @@ func TestDecide(t *testing.T) {
 		want  *statement
 		again time.Duration
 	}{
-		"a driver that attaches nothing":                {observed{}, nil, 0},
-		"attached":                                      {observed{attachments: on("n1")}, isAttached, 0},
-		"an attached in-tree volume":                    {observed{driver: "", attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "migrated.csi" })}}, isAttached, 0},
-		"attached, the time is unknown":                 {observed{attachments: attachments{attachment("n1", func(a *storagev1.VolumeAttachment) { a.Status.Attached = true })}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:00Z`}, 0},
-		"the Pod was deleted":                           {observed{shown: before}, detached, 0},
-		"the attachment of another driver":              {observed{driver: driver, attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "other" })}}, nil, 0},
-		"the volume was deleted":                        {observed{shown: before, gone: true, attachments: on("n1")}, &statement{}, 0},
-		"being attached, as usual":                      {observed{attachments: attachments{attachment("n1", requested(5*time.Second))}}, nil, 10 * time.Second},
-		"being attached again, as usual":                {observed{shown: before, attachments: attachments{attachment("n1", requested(5*time.Second))}}, detached, 10 * time.Second},
-		"being attached, by a clock that is ahead":      {observed{attachments: attachments{attachment("n1", requested(-time.Hour))}}, nil, patience},
-		"being attached for a long time":                {observed{attachments: attachments{attachment("n1")}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttaching, `member "cluster38" has been attaching the volume to node "n1" since 2026-11-25T11:59:00Z`}, 0},
-		"being detached, as usual":                      {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(time.Second))}}, isAttached, 14 * time.Second},
-		"being detached for a long time":                {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(20*time.Second))}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonDetaching, `member "cluster38" has been detaching the volume from node "n1" since 2026-11-25T11:59:40Z`}, 0},
-		"withdrawn before it was attached":              {observed{attachments: attachments{attachment("n1", deleted(20*time.Second), attachFails("late"))}}, nil, 0},
-		"withdrawn just now, before it was attached":    {observed{attachments: attachments{attachment("n1", deleted(time.Second))}}, nil, 14 * time.Second},
-		"cannot be attached":                            {observed{attachments: attachments{attachment("n1", attachFails("the cable is loose."))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose` + ask}, 0},
-		"cannot be attached, without a reason":          {observed{attachments: attachments{attachment("n1", attachFails(" \n"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the driver reports no cause` + ask}, 0},
-		"cannot be detached":                            {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonDetachFailed, `member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
-		"cannot be detached, and another node needs it": {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy")), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
-		"still attached to another node":                {observed{attachments: attachments{attachment("n1", done), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z` + ask}, 0},
-		"attached to two nodes, in the order of names":  {observed{attachments: on("n2", "n1")}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z; attached to node "n2" of member "cluster38" since 2026-11-25T11:59:30Z`}, 0},
-		"attachments cannot be read":                    {observed{shown: before, unreadable: unreadable}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "forbidden"}, 0},
-		"attachments cannot be read, as reported":       {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable), unreadable: unreadable}, nil, 0},
-		"attachments cannot be read, of a new volume":   {observed{unreadable: unreadable}, nil, 0},
-		"the member is back, and the Pod was deleted":   {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway)}, detached, 0},
+		"a driver that attaches nothing":                                   {observed{}, nil, 0},
+		"attached":                                                         {observed{attachments: on("n1")}, isAttached, 0},
+		"an attached in-tree volume":                                       {observed{driver: "", attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "migrated.csi" })}}, isAttached, 0},
+		"attached at an unknown time":                                      {observed{attachments: attachments{attachment("n1", func(a *storagev1.VolumeAttachment) { a.Status.Attached = true })}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:00Z`}, 0},
+		"the Pod was deleted":                                              {observed{shown: before}, detached, 0},
+		"attached by another driver":                                       {observed{driver: driver, attachments: attachments{attachment("n1", done, func(a *storagev1.VolumeAttachment) { a.Spec.Attacher = "other" })}}, nil, 0},
+		"the volume was deleted":                                           {observed{shown: before, gone: true, attachments: on("n1")}, &statement{}, 0},
+		"being attached for five seconds":                                  {observed{attachments: attachments{attachment("n1", requested(5*time.Second))}}, nil, 10 * time.Second},
+		"being attached again for five seconds":                            {observed{shown: before, attachments: attachments{attachment("n1", requested(5*time.Second))}}, detached, 10 * time.Second},
+		"being attached since a time in the future":                        {observed{attachments: attachments{attachment("n1", requested(-time.Hour))}}, nil, patience},
+		"being attached for a long time":                                   {observed{attachments: attachments{attachment("n1")}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttaching, `member "cluster38" has been attaching the volume to node "n1" since 2026-11-25T11:59:00Z`}, 0},
+		"being detached for a second":                                      {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(time.Second))}}, isAttached, 14 * time.Second},
+		"being detached for a long time":                                   {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(20*time.Second))}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonDetaching, `member "cluster38" has been detaching the volume from node "n1" since 2026-11-25T11:59:40Z`}, 0},
+		"withdrawn before it was attached":                                 {observed{attachments: attachments{attachment("n1", deleted(20*time.Second), attachFails("late"))}}, nil, 0},
+		"withdrawn a second ago, before it was attached":                   {observed{attachments: attachments{attachment("n1", deleted(time.Second))}}, nil, 14 * time.Second},
+		"cannot be attached":                                               {observed{attachments: attachments{attachment("n1", attachFails("the cable is loose."))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose` + ask}, 0},
+		"cannot be attached, and the driver reports no cause":              {observed{attachments: attachments{attachment("n1", attachFails(" \n"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the driver reports no cause` + ask}, 0},
+		"cannot be detached":                                               {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonDetachFailed, `member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
+		"cannot be detached, and another node needs the volume":            {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy")), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
+		"still attached to another node":                                   {observed{attachments: attachments{attachment("n1", done), attachment("n2", attachFails("in use"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n2": in use; attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z` + ask}, 0},
+		"attached to two nodes: sorted by name":                            {observed{attachments: on("n2", "n1")}, &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z; attached to node "n2" of member "cluster38" since 2026-11-25T11:59:30Z`}, 0},
+		"attachments cannot be read":                                       {observed{shown: before, unreadable: unreadable}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "forbidden"}, 0},
+		"attachments cannot be read, and the condition already reports it": {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable), unreadable: unreadable}, nil, 0},
+		"attachments of a new volume cannot be read":                       {observed{unreadable: unreadable}, nil, 0},
+		"the member is back, and the Pod was deleted":                      {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway)}, detached, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.member, tc.in.now = here, now
@@ -112,13 +112,14 @@ func TestDecide(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if again != tc.again {
-				t.Errorf("decides again after %s, want %s", again, tc.again)
+				t.Errorf("checked again after %s, want %s", again, tc.again)
 			}
 		})
 	}
 }
 
-// A volume may be attached to many nodes, and what a member reports is bounded.
+// A volume may be attached to many nodes, and a member may report long errors, but the message is
+// limited.
 func TestDecideIsBounded(t *testing.T) {
 	var all []storagev1.VolumeAttachment
 	for range 500 {
@@ -126,10 +127,10 @@ func TestDecideIsBounded(t *testing.T) {
 	}
 	got, _ := decide(observed{attachments: all, member: here, now: now})
 	if limit := nodesShown * (wordsLimit + nodeLimit + 100); len(got.message) > limit {
-		t.Errorf("the message has %d bytes, at most %d are expected", len(got.message), limit)
+		t.Errorf("the message has %d bytes, want at most %d", len(got.message), limit)
 	}
 	if strings.ContainsAny(got.message, "\n\x1b\u202e") {
-		t.Errorf("it has what a terminal obeys: %q", got.message)
+		t.Errorf("the message contains control characters: %q", got.message)
 	}
 	if !strings.Contains(got.message, "one two") || !strings.Contains(got.message, "; and 496 other nodes") {
 		t.Errorf("the message is %q", got.message)
@@ -145,12 +146,12 @@ func TestDecideAway(t *testing.T) {
 	}{
 		"away": {awayObserved{cluster: "id", registered: true, name: "cluster38", away: away}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonMemberAway,
 			`it is unknown whether the volume is attached: member "cluster38" has been away since 2026-11-25T11:00:00Z: no answer. The last report was: as before`}},
-		"away, as reported":     {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, away: away}, nil},
+		"away, and the condition already reports it": {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, away: away}, nil},
 		"back":                  {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, linked: true, away: away}, nil},
 		"briefly not connected": {awayObserved{cluster: "id", registered: true}, nil},
 		"deregistered": {awayObserved{cluster: "id"}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonClusterGone,
-			`it is unknown whether the volume is attached: no ClusterRegistration has the cluster "id" since it was deregistered. The last report was: as before`}},
-		"without a volume in a member": {awayObserved{}, &statement{}},
+			`it is unknown whether the volume is attached: the cluster with ID "id" was deregistered. The last report was: as before`}},
+		"the claim has no volume in a member": {awayObserved{}, &statement{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tc.in.shown == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// reportLimit is the maximum length, in bytes, of what was reported last.
+// reportLimit is the maximum length, in bytes, of the last report in a message.
 const reportLimit = 1000
 
 // awayObserved is the input of decideAway.
@@ -18,19 +18,20 @@ type awayObserved struct {
 	shown *corev1.PersistentVolumeClaimCondition
 	// cluster is the ID of the member that has the claim's volume. It is empty if none has it.
 	cluster string
-	// registered means that a registration has the member, and linked that its controllers run.
+	// registered means that the member is registered. linked means that its controllers run.
 	registered, linked bool
-	// name is the registration's name, and away the condition of its Node, if it is away.
+	// name is the registration's name. away is the condition MemberAway of its Node, or nil if the
+	// member is not away.
 	name string
 	away *corev1.NodeCondition
 }
 
-// decideAway returns the condition of a claim that no Link reports on, or nil if it does not
+// decideAway returns the condition of a claim on which no Link reports, or nil if it does not
 // change.
 func decideAway(o awayObserved) *statement {
 	unknown := func(reason, why string) *statement {
 		if o.shown.Status == corev1.ConditionUnknown {
-			return nil // it has what was reported last
+			return nil // the condition already contains the last report
 		}
 		return &statement{corev1.ConditionUnknown, reason, fmt.Sprintf("it is unknown whether the volume is attached: %s. The last report was: %s", why, sanitize.Plain(o.shown.Message, reportLimit))}
 	}
@@ -38,7 +39,7 @@ func decideAway(o awayObserved) *statement {
 	case o.cluster == "":
 		return &statement{}
 	case !o.registered:
-		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("no ClusterRegistration has the cluster %q since it was deregistered", o.cluster))
+		return unknown(v1alpha1.ReasonClusterGone, fmt.Sprintf("the cluster with ID %q was deregistered", o.cluster))
 	case o.linked, o.away == nil:
 		return nil
 	}

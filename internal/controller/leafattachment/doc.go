@@ -6,7 +6,7 @@
 // VolumeAttachments. A volume that never had one has no condition: its driver may attach nothing.
 // Once a claim has the condition, it keeps it as long as it has its volume.
 //
-// Its controller away_attachment, on the leader, has the claims that no Link reports on. It sets
-// the condition to Unknown if the member is away or was deregistered, and removes it from a claim
-// without a volume in a member. Both write as the same field owner.
+// Its controller away_attachment, on the leader, reconciles the claims on which no Link reports. It
+// sets the condition to Unknown if the member is away or was deregistered, and removes it from a
+// claim without a volume in a member. Both controllers write as the same field owner.
 package leafattachment

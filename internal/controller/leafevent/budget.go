@@ -27,7 +27,7 @@ type budget struct {
 
 func newBudget() *budget { return &budget{roots: lru.New(budgets)} }
 
-// spend takes one write of a root. It returns false if the root has none left.
+// spend takes one write from a root's budget. It returns false if the budget is used up.
 func (b *budget) spend(root types.UID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

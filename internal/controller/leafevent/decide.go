@@ -23,8 +23,8 @@ const (
 	// by default (--event-ttl).
 	tooOld = time.Hour
 	// settling is how long it may take until the leaf and the root of a new event are in the
-	// caches, which have separate watches. lookAgain is the interval between checks
-	// meanwhile.
+	// caches, which have separate watches. lookAgain is the interval between checks until
+	// then.
 	settling  = 10 * time.Second
 	lookAgain = 2 * time.Second
 
@@ -35,12 +35,12 @@ const (
 	// nameLimit is the maximum length of an object's name.
 	nameLimit = 253
 
-	// failedBinding is a reason of the PV controller's
+	// failedBinding is a reason that the PV controller uses
 	// (k8s.io/kubernetes/pkg/controller/volume/events).
 	failedBinding = "FailedBinding"
 )
 
-// occurrence is how often an event occurred, and when it first and last occurred.
+// occurrence records how often an event occurred, and when it first and last occurred.
 type occurrence struct {
 	count       int32
 	first, last time.Time
@@ -72,7 +72,7 @@ func occurrences(e *corev1.Event) occurrence {
 // observed is an event with the leaf and the root that it concerns.
 type observed struct {
 	member mirror.Member
-	event  *corev1.Event // nil: it does not exist
+	event  *corev1.Event // nil if it does not exist
 	// leaf is the object of the event. root is named in leaf's stamp. Each is nil if it is
 	// not in the caches.
 	leaf, root client.Object
@@ -110,15 +110,15 @@ func judge(o observed) relevance {
 	return ignored
 }
 
-// mayBind reports whether the event says that a leaf claim cannot have the volume that Xylem chose
-// for it. The member's PV controller reports this for each volume that was used before or is
-// adopted, until Xylem has set the leaf PV's claimRef to the claim.
+// mayBind reports whether the event is that a leaf claim cannot be bound to the volume that Xylem
+// chose for it. The member's PV controller emits it for each volume that is used again or adopted,
+// until Xylem has set the leaf PV's claimRef to the claim.
 func (o observed) mayBind() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.event.Reason == failedBinding && claim.Spec.VolumeName != ""
 }
 
-// bindsNow reports whether that claim is bound, so that the event is no longer true.
+// bindsNow reports whether such a claim is now bound, so that the event is no longer true.
 func (o observed) bindsNow() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.mayBind() && claim.Status.Phase == corev1.ClaimBound

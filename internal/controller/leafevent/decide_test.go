@@ -54,7 +54,7 @@ func ofClaim(change ...func(*corev1.PersistentVolumeClaim)) observed {
 	return o
 }
 
-// chosen is the PV controller's event on a leaf claim for which Xylem chose a volume.
+// chosen returns the PV controller's event on a leaf claim for which Xylem chose a volume.
 func chosen(phase corev1.PersistentVolumeClaimPhase, change ...func(*observed)) observed {
 	o := ofClaim(func(root *corev1.PersistentVolumeClaim) {
 		root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
@@ -75,29 +75,29 @@ func TestJudge(t *testing.T) {
 		observed observed
 		want     relevance
 	}{
-		"event of a leaf Pod":                 {ofPod(), relevant},
-		"gone":                                {observed{now: now}, ignored},
-		"a chosen volume cannot be bound yet": {chosen(corev1.ClaimPending, young), unsettled},
-		"a chosen volume is bound":            {chosen(corev1.ClaimBound, young), ignored},
-		"a chosen volume cannot be bound":     {chosen(corev1.ClaimPending), relevant},
-		"another event of such a claim":       {chosen(corev1.ClaimPending, young, func(o *observed) { o.event.Reason = "ProvisioningFailed" }), relevant},
-		"Normal":                              {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
-		"another kind":                        {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
-		"old":                                 {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
-		"not a leaf":                          {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
-		"no leaf in the cache yet":            {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
-		"event of an earlier leaf":            {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
-		"root gone":                           {ofPod(func(o *observed) { o.root = nil }), ignored},
-		"root re-created":                     {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
-		"stamp of another host": {ofPod(func(o *observed) {
+		"an event on a leaf Pod":                        {ofPod(), relevant},
+		"gone":                                          {observed{now: now}, ignored},
+		"a chosen volume cannot be bound yet":           {chosen(corev1.ClaimPending, young), unsettled},
+		"a chosen volume is bound":                      {chosen(corev1.ClaimBound, young), ignored},
+		"a chosen volume cannot be bound":               {chosen(corev1.ClaimPending), relevant},
+		"another event on a claim with a chosen volume": {chosen(corev1.ClaimPending, young, func(o *observed) { o.event.Reason = "ProvisioningFailed" }), relevant},
+		"Normal":                             {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
+		"an event on another kind of object": {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
+		"old":                                {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
+		"an event on an object that is not a leaf": {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
+		"the leaf is not in the cache yet":         {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
+		"an event on an earlier leaf":              {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
+		"the root is gone":                         {ofPod(func(o *observed) { o.root = nil }), ignored},
+		"the root was re-created":                  {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
+		"the stamp names another host": {ofPod(func(o *observed) {
 			leaf, _ := pods(o)
 			leaf.Labels[v1alpha1.LabelHost] = "else"
 		}), ignored},
-		"stamp of a Pod on another node": {ofPod(func(o *observed) {
+		"the stamp names a Pod on another node": {ofPod(func(o *observed) {
 			_, root := pods(o)
 			root.Spec.NodeName = "worker-1"
 		}), ignored},
-		"stamp of a Pod in another namespace": {ofPod(func(o *observed) {
+		"the stamp names a Pod in another namespace": {ofPod(func(o *observed) {
 			leaf, _ := pods(o)
 			leaf.Annotations[v1alpha1.AnnotationRoot] = "other/web"
 		}), ignored},
@@ -148,7 +148,7 @@ func TestRepeated(t *testing.T) {
 	}
 	long := repeated(ofPod(func(o *observed) { o.event.Message = strings.Repeat("ü", 2000) }))
 	if len(long.Message) > messageLimit {
-		t.Errorf("a message of %d bytes", len(long.Message))
+		t.Errorf("the message has %d bytes", len(long.Message))
 	}
 }
 
@@ -159,10 +159,10 @@ func TestOccurrences(t *testing.T) {
 		event corev1.Event
 		want  occurrence
 	}{
-		"old style":           {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, occurrence{2, at(1).Time, at(2).Time}},
-		"new style":           {corev1.Event{EventTime: micro(1)}, occurrence{1, at(1).Time, at(1).Time}},
-		"new style, a series": {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, occurrence{7, at(1).Time, at(9).Time}},
-		"no times at all":     {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, occurrence{1, at(3).Time, at(3).Time}},
+		"a core/v1 event":                      {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, occurrence{2, at(1).Time, at(2).Time}},
+		"an events.k8s.io event":               {corev1.Event{EventTime: micro(1)}, occurrence{1, at(1).Time, at(1).Time}},
+		"an events.k8s.io event with a series": {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, occurrence{7, at(1).Time, at(9).Time}},
+		"an event without any times":           {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, occurrence{1, at(3).Time, at(3).Time}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, occurrences(&tc.event), cmp.AllowUnexported(occurrence{})); diff != "" {
@@ -188,7 +188,7 @@ func TestBudget(t *testing.T) {
 	b := newBudget()
 	for i := range budgetBurst {
 		if !b.spend("root", now) {
-			t.Fatalf("write %d is refused", i+1)
+			t.Fatalf("write %d is rejected", i+1)
 		}
 	}
 	if b.spend("root", now) {

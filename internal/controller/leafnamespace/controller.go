@@ -26,19 +26,19 @@ const (
 	// Name is the name of the controller.
 	Name  = "leaf_namespace"
 	actor = guarded.Actor("leaf-namespace")
-	// workers is the number of concurrent reconciles. Most requests only read caches. A
-	// request that proves a namespace empty takes some seconds and must not delay others.
+	// workers is the number of concurrent reconciles. Most reconciles only read caches. One that
+	// proves a namespace empty takes some seconds and must not delay the others.
 	workers = 3
 )
 
-// reconciler reconciles the namespaces of one member. A namespace has the same name in the
-// host and the member.
+// reconciler reconciles the namespaces of one member. A namespace has the same name in the host and
+// in the member.
 type reconciler struct {
 	*member.Link
 
 	mu sync.Mutex
-	// idle records when each namespace became neither needed nor occupied. A restart of the
-	// link loses it, which only makes the wait longer.
+	// idle records since when each namespace has been neither needed nor occupied. It is lost when the
+	// link restarts, which only prolongs the wait.
 	idle map[string]time.Time
 }
 
@@ -61,7 +61,7 @@ func Setup(link *member.Link) error {
 	)
 }
 
-// absent makes events urgent for objects whose namespace the member does not have.
+// absent marks an object's event as urgent if the member lacks its namespace.
 func (r *reconciler) absent(ctx context.Context, before, after client.Object) bool {
 	obj := after
 	if obj == nil {
@@ -144,8 +144,8 @@ func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 	return err
 }
 
-// remove deletes the namespace if live reads prove that it is empty. A namespace that is not
-// empty is not an error, because the controller cannot change that.
+// remove deletes the namespace if live reads prove that it is empty. It is not an error if the
+// namespace is not empty, because a retry would not change that.
 func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
 	held, err := r.holds(ctx, leaf.Name)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconc
 		r.logKept(ctx, leaf.Name, held)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	// The proof takes some time. If an object needed the namespace meanwhile, its event
+	// The proof takes some time. If an object has needed the namespace in the meantime, its event has
 	// enqueued the request again.
 	if needed, err := r.needed(ctx, leaf.Name); err != nil || needed {
 		return reconcile.Result{}, err
@@ -179,8 +179,8 @@ func (r *reconciler) idleFor(name string, idle bool) time.Duration {
 	return r.Clock.Since(since)
 }
 
-// needed reports whether any Pod or claim in the host's namespace is, or will be, placed in
-// the member.
+// needed reports whether a Pod or claim in the host's namespace is, or will be, placed in the
+// member.
 func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 	pods, err := r.needingPods(ctx, name)
 	if err != nil || len(pods) > 0 {
@@ -198,7 +198,7 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// needingPods returns the Pods that need the namespace. They belong to the cache and must not
+// needingPods returns the Pods that need the namespace. The Pods belong to the cache and must not
 // be changed.
 func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
@@ -214,7 +214,7 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 	return pods, nil
 }
 
-// occupied reports whether the member's namespace contains leaves.
+// occupied reports whether the namespace in the member contains leaves.
 func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
@@ -232,7 +232,7 @@ func ofObject(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
 }
 
-// ofNamespace enqueues a namespace itself.
+// ofNamespace enqueues the namespace.
 func ofNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 }

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// quiet is how long a namespace must have been unneeded before Xylem deletes it. Replaced
-	// Pods and reinstalled charts find it still there.
+	// quiet is how long a namespace must have been neither needed nor occupied before Xylem deletes
+	// it. It is long enough that replacing a Pod or reinstalling a chart does not delete the
+	// namespace.
 	quiet = 30 * time.Second
 	// again is the delay before a namespace that could not be proven empty is checked again.
 	// No event reports the deletion of a foreign object.
@@ -29,12 +30,12 @@ const (
 type observed struct {
 	member mirror.Member
 	rules  placement.Rules
-	// root is the host's namespace, leaf the member's.
+	// root is the namespace in the host, leaf the one in the member.
 	root, leaf *corev1.Namespace
-	// needed means that an object in the host's namespace is, or will be, placed in the
-	// member. It is not computed while the namespace is occupied.
+	// needed means that an object in the host's namespace is, or will be, placed in the member. It is
+	// computed only while the namespace is not occupied.
 	needed bool
-	// occupied means that the member's namespace contains leaves.
+	// occupied means that the namespace in the member contains leaves.
 	occupied bool
 	// applied contains the label keys that Xylem owns according to the leaf's managed fields.
 	// It is computed only if the leaf has unexpected Pod Security labels.
@@ -53,11 +54,11 @@ type (
 	nothing struct{}
 	// create creates the leaf namespace.
 	create struct{ leaf *corev1.Namespace }
-	// relabel patches its labels and annotations.
+	// relabel patches the leaf namespace's labels and annotations.
 	relabel struct{ leaf *corev1.Namespace }
-	// linger waits for the rest of the quiet period.
+	// linger waits until the quiet period has passed.
 	linger struct{ rest time.Duration }
-	// remove deletes the namespace if it is proven to be empty.
+	// remove deletes the leaf namespace if it is proven empty.
 	remove struct{}
 )
 
@@ -87,17 +88,18 @@ func decide(o observed) decision {
 	return remove{}
 }
 
-// current keeps the labels and annotations of a namespace in use up to date.
+// current returns the decision that keeps the labels and annotations of a namespace in use up to
+// date.
 func (o observed) current() decision {
 	if o.root == nil || o.root.DeletionTimestamp != nil {
-		return nothing{} // do not change the policy for Pods that are still running in it
+		return nothing{} // do not change the Pod Security of Pods that still run in it
 	}
 	want := mirror.LeafNamespace(o.root, o.member)
 	after := o.leaf.DeepCopy()
 	for key, theirs := range o.unexpected() {
 		switch {
 		case o.applied.Has(key):
-			delete(after.Labels, key) // the host no longer requests it
+			delete(after.Labels, key) // the host no longer sets this label
 		case mirror.KeepPodSecurity(key, theirs, o.root):
 			delete(want.Labels, key)
 		}
@@ -110,8 +112,8 @@ func (o observed) current() decision {
 	return relabel{after}
 }
 
-// unexpected returns the Pod Security labels of the leaf that differ from the desired ones,
-// either because the host changed them or because someone in the member set them.
+// unexpected returns the leaf's Pod Security labels that differ from the desired ones, because
+// either the host's labels changed or somebody in the member set them.
 func (o observed) unexpected() map[string]string {
 	labels := mirror.PodSecurityLabels(o.leaf)
 	want := mirror.LeafNamespace(o.root, o.member).Labels
@@ -119,9 +121,9 @@ func (o observed) unexpected() map[string]string {
 	return labels
 }
 
-// needsPod reports whether a Pod of the host is, or will be, pushed to the member. Pods of
-// DaemonSets are not pushed. Finished Pods need no namespace, although a leaf that still
-// exists keeps it.
+// needsPod reports whether a Pod needs the namespace, because it is, or will be, pushed to the
+// member. Xylem does not push Pods of DaemonSets. A finished Pod does not need the namespace, but
+// its leaf keeps the namespace occupied while the leaf exists.
 func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	switch {
 	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
@@ -133,7 +135,8 @@ func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	return pod.Status.NominatedNodeName == m.NodeName
 }
 
-// needsClaim reports whether a claim of the host has, or will have, its volume in the member.
+// needsClaim reports whether a claim needs the namespace, because its volume is, or will be, in the
+// member.
 func needsClaim(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" {
 		return placed == m.ClusterID
@@ -141,7 +144,7 @@ func needsClaim(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == ""
 }
 
-// madeByKubernetes reports whether Kubernetes creates the object in every namespace.
+// madeByKubernetes reports whether the object is one that Kubernetes creates in every namespace.
 func madeByKubernetes(resource, name string) bool {
 	switch resource {
 	case "serviceaccounts":
@@ -152,7 +155,7 @@ func madeByKubernetes(resource, name string) bool {
 	return false
 }
 
-// passing reports whether a resource contains only events.
+// passing reports whether a resource contains only events, which do not keep a namespace.
 func passing(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
 }

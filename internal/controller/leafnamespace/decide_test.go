@@ -61,59 +61,59 @@ func TestDecide(t *testing.T) {
 		observed
 		want decision
 	}{
-		"no namespaces":                             {observed{}, nothing{}},
-		"not needed":                                {observed{root: plain}, nothing{}},
-		"needed":                                    {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
-		"needed, but a system namespace (I8)":       {observed{root: named("kube-public"), needed: true}, nothing{}},
-		"needed, but not admitted":                  {observed{root: named("istio-system"), needed: true}, nothing{}},
-		"needed, but without the label":             {observed{root: plain, needed: true, rules: wantsTeam}, nothing{}},
-		"needed, with the label":                    {observed{root: ofTeam, needed: true, rules: wantsTeam}, create{mirror.LeafNamespace(ofTeam, here)}},
-		"occupied, but without the label: it stays": {observed{root: plain, leaf: made(plain), occupied: true, rules: wantsTeam}, nothing{}},
-		"needed, the root is not in the cache yet":  {observed{needed: true}, nothing{}},
-		"needed, the root is terminating":           {observed{root: deleted(host(nil)), needed: true}, nothing{}},
-		"exists":                                    {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
-		"occupied":                                  {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
-		"terminating":                               {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
-		"terminating, idle":                         {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
-		"foreign":                                   {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
-		"foreign, idle":                             {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
-		"handed over":                               {observed{root: strict, leaf: handed, needed: true}, nothing{}},
-		"handed over, idle":                         {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
-		"another host's":                            {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
-		"idle at first":                             {observed{root: plain, leaf: made(plain)}, linger{quiet}},
-		"idle for a while":                          {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
-		"idle for long":                             {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, the root is gone":           {observed{leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, suspended":                  {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
-		"Pod Security was added": {
+		"neither namespace exists": {observed{}, nothing{}},
+		"not needed":               {observed{root: plain}, nothing{}},
+		"needed":                   {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
+		"needed, but the namespace is a system namespace (I8)":                         {observed{root: named("kube-public"), needed: true}, nothing{}},
+		"needed, but the rules do not admit the namespace":                             {observed{root: named("istio-system"), needed: true}, nothing{}},
+		"needed, but the namespace lacks the label that the rules require":             {observed{root: plain, needed: true, rules: wantsTeam}, nothing{}},
+		"needed, and the namespace has the label that the rules require":               {observed{root: ofTeam, needed: true, rules: wantsTeam}, create{mirror.LeafNamespace(ofTeam, here)}},
+		"occupied, but the namespace lacks the label that the rules require: it stays": {observed{root: plain, leaf: made(plain), occupied: true, rules: wantsTeam}, nothing{}},
+		"needed, but the root is not in the cache yet":                                 {observed{needed: true}, nothing{}},
+		"needed, but the root is terminating":                                          {observed{root: deleted(host(nil)), needed: true}, nothing{}},
+		"needed, and the leaf exists":                                                  {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
+		"occupied":                                                                     {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
+		"needed, but the leaf is terminating":                                          {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
+		"idle, and the leaf is already terminating":                                    {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
+		"needed, but the member's namespace is foreign":                                {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
+		"idle, but the member's namespace is foreign":                                  {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
+		"needed, and the member's namespace was handed over":                           {observed{root: strict, leaf: handed, needed: true}, nothing{}},
+		"idle, but the member's namespace was handed over":                             {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
+		"idle, but the namespace belongs to another host":                              {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
+		"just became idle":                                                             {observed{root: plain, leaf: made(plain)}, linger{quiet}},
+		"idle for less than the quiet period":                                          {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
+		"idle for the quiet period":                                                    {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
+		"idle for the quiet period, and the root is gone":                              {observed{leaf: made(plain), idle: quiet}, remove{}},
+		"idle for the quiet period, but deletions are suspended":                       {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
+		"the host added a Pod Security label": {
 			observed{root: strict, leaf: made(plain), needed: true},
 			relabel{made(strict)},
 		},
-		"Pod Security changed": {
+		"the host's Pod Security is stricter than the leaf's": {
 			observed{root: strict, leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), occupied: true},
 			relabel{made(strict)},
 		},
-		"the member's own Pod Security is stricter": {
+		"somebody in the member set stricter Pod Security: it stays": {
 			observed{root: host(map[string]string{enforce: "baseline"}), leaf: made(plain, labelled(map[string]string{enforce: "restricted"})), needed: true},
 			nothing{},
 		},
-		"the member's admin made it privileged": {
+		"host and member set Pod Security to privileged: it stays": {
 			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true},
 			nothing{},
 		},
-		"an earlier version made it privileged": {
+		"an earlier version set Pod Security to privileged: it is set to baseline": {
 			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true, applied: sets.New(enforce)},
 			relabel{made(plain)},
 		},
-		"an earlier version created it without Pod Security": {
+		"an earlier version created the leaf without Pod Security": {
 			observed{root: plain, leaf: made(plain, func(ns *corev1.Namespace) { delete(ns.Labels, enforce) }), needed: true},
 			relabel{made(plain)},
 		},
-		"Pod Security was removed": {
+		"the host removed its Pod Security label": {
 			observed{root: plain, leaf: made(strict), needed: true, applied: sets.New(enforce)},
 			relabel{made(plain)},
 		},
-		"the member's own Pod Security stays": {
+		"somebody in the member set Pod Security, and the host does not: it stays": {
 			observed{root: plain, leaf: made(plain, labelled(map[string]string{enforce: "restricted", "x": "y"})), needed: true, applied: sets.New(v1alpha1.LabelHost)},
 			nothing{},
 		},
@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 			observed{root: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u2"}}, leaf: made(plain), needed: true},
 			relabel{made(plain, func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AnnotationRootUID] = "u2" })},
 		},
-		"the root is terminating": {
+		"occupied, and the root is terminating: the labels stay": {
 			observed{root: deleted(host(nil)), leaf: made(strict), occupied: true, applied: sets.New(enforce)},
 			nothing{},
 		},
@@ -146,15 +146,15 @@ func TestNeedsPod(t *testing.T) {
 		pod  corev1.Pod
 		want bool
 	}{
-		"pending":           {pod: corev1.Pod{}},
-		"bound":             {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
-		"bound elsewhere":   {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
-		"nominated":         {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, true},
-		"finished":          {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}},
-		"terminating":       {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
-		"of a DaemonSet":    {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
-		"of a StatefulSet":  {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
-		"running elsewhere": {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
+		"pending":                 {pod: corev1.Pod{}},
+		"bound":                   {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"bound to another node":   {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		"nominated":               {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, true},
+		"finished":                {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}},
+		"terminating":             {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
+		"bound, of a DaemonSet":   {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
+		"bound, of a StatefulSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"running on another node": {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := needsPod(&tc.pod, here); got != tc.want {
@@ -171,14 +171,14 @@ func TestNeedsClaim(t *testing.T) {
 		deleted     bool
 		want        bool
 	}{
-		"unplaced":                 {},
-		"selected":                 {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, want: true},
-		"selected, being deleted":  {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, deleted: true},
-		"selected, another volume": {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, volume: "pv"},
-		"selected elsewhere":       {annotations: map[string]string{route.AnnSelectedNode: "other"}},
-		"placed":                   {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}, volume: "pv", want: true},
-		"placed, being deleted":    {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}, deleted: true, want: true},
-		"placed elsewhere":         {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "m2", route.AnnSelectedNode: here.NodeName}},
+		"neither selected nor placed":                                               {},
+		"this member's node is selected":                                            {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, want: true},
+		"this member's node is selected, but the claim is being deleted":            {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, deleted: true},
+		"this member's node is selected, but the claim has another volume":          {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, volume: "pv"},
+		"another node is selected":                                                  {annotations: map[string]string{route.AnnSelectedNode: "other"}},
+		"placed in this member":                                                     {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}, volume: "pv", want: true},
+		"placed in this member, and being deleted":                                  {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}, deleted: true, want: true},
+		"this member's node is selected, but the claim is placed in another member": {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "m2", route.AnnSelectedNode: here.NodeName}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.volume}}
@@ -200,6 +200,6 @@ func TestLabelKeys(t *testing.T) {
 		t.Error(diff)
 	}
 	if keys := labelKeys(map[string]any{"f:spec": map[string]any{}}); keys.Len() != 0 {
-		t.Errorf("keys without labels: %v", keys)
+		t.Errorf("got keys %v, want none", keys)
 	}
 }

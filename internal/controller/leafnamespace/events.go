@@ -8,8 +8,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// eventRefused emits an event on the Pods that need a namespace, because the member rejected
-// it.
+// eventRefused emits an event on the Pods that need the namespace. It reports that the member
+// rejected the namespace's creation.
 func (r *reconciler) eventRefused(ctx context.Context, name string, cause error) error {
 	pods, err := r.needingPods(ctx, name)
 	if err != nil {

@@ -25,9 +25,9 @@ const (
 	fieldManager = "xylem-" + string(actor)
 )
 
-// holds returns what the member's namespace contains, or why that is unknown. It returns an
-// empty string if live reads of all resources prove that the namespace is empty. It returns
-// an error only if the link ends during the proof.
+// holds returns the first object found that keeps the namespace in the member, or why its contents
+// are unknown. It returns an empty string if live reads of all resources prove that the namespace
+// is empty. It returns an error only if the link ends during the proof.
 func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 	bounded, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (r *reconciler) holdsAny(ctx context.Context, resource schema.GroupVersionR
 	return ""
 }
 
-// applied returns the label keys of a namespace that Xylem owns.
+// applied returns the keys of a namespace's labels that Xylem owns.
 func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string], error) {
 	var live corev1.Namespace // managed fields are not in the cache
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &live); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// served is a fake of the two calls that the proof makes. It returns the resources that a
-// member serves and the objects in its namespace.
+// served fakes the two calls that the proof makes. It returns the resources that a member serves,
+// and the objects in its namespace.
 type served struct {
 	discovery.DiscoveryInterfaceWithContext
 	metadata.ResourceInterface
@@ -79,16 +79,16 @@ func TestHolds(t *testing.T) {
 		want   string
 		listed []string
 	}{
-		"empty":                           {served{}, "", all},
-		"just created":                    {served{holds: fresh(nil)}, "", all},
-		"a ConfigMap":                     {served{holds: fresh(map[string][]string{"configmaps": {"mine"}})}, "configmaps mine", all[:1]},
-		"many":                            {served{holds: fresh(map[string][]string{"serviceaccounts": {"x", "y"}})}, "serviceaccounts x", all[:2]},
-		"a custom resource":               {served{holds: fresh(map[string][]string{"widgets.example.com": {"w"}})}, "widgets.example.com w", all},
-		"a custom resource named events":  {served{holds: fresh(map[string][]string{"events.example.com": {"e"}})}, "events.example.com e", all[:3]},
-		"a custom resource named default": {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all},
-		"the right is missing":            {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all},
-		"an API group is down":            {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group responds: metrics.k8s.io/v1beta1", nil},
-		"more than one page":              {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than Kubernetes itself creates", all[:1]},
+		"the namespace is empty":                                {served{}, "", all},
+		"a new namespace contains only Kubernetes' own objects": {served{holds: fresh(nil)}, "", all},
+		"a ConfigMap":                                  {served{holds: fresh(map[string][]string{"configmaps": {"mine"}})}, "configmaps mine", all[:1]},
+		"several objects of one kind":                  {served{holds: fresh(map[string][]string{"serviceaccounts": {"x", "y"}})}, "serviceaccounts x", all[:2]},
+		"a custom resource":                            {served{holds: fresh(map[string][]string{"widgets.example.com": {"w"}})}, "widgets.example.com w", all},
+		"a custom resource named events":               {served{holds: fresh(map[string][]string{"events.example.com": {"e"}})}, "events.example.com e", all[:3]},
+		"a custom resource named default":              {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all},
+		"the permission to list a resource is missing": {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all},
+		"an API group is down":                         {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group responds: metrics.k8s.io/v1beta1", nil},
+		"more than one page":                           {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than Kubernetes itself creates", all[:1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var listed []string

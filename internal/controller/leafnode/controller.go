@@ -20,24 +20,24 @@ const (
 	// Name is the name of the controller.
 	Name = "leaf_node"
 
-	// pause is the minimum time between two publications. A publication may be a write to the
-	// host, which every scheduler and kube-proxy watches, and the free capacity of a busy
-	// member changes several times a second. The pause also limits the CPU time of the sums:
-	// 10,000 Pods on 500 nodes take 20 ms.
+	// pause is the minimum time between two publications. A publication may cause a write to the Node,
+	// which every scheduler and kube-proxy watches, and the free capacity of a busy member changes
+	// several times a second. The delay also limits the CPU time of the sums: one over 10,000 Pods on
+	// 500 nodes takes 20 ms.
 	pause = 5 * time.Second
 )
 
-// summer sums a member's cached nodes and Pods whenever they change, and publishes the sum.
+// summer computes the sum of a member's cached nodes and Pods when they change, and publishes it.
 type summer struct {
 	nodes, workloads cache.Cache
 	clock            clock.Clock
 	publish          func(member.NodeFacts)
-	changed          chan struct{} // holds a token while there is a change to publish
+	changed          chan struct{} // contains a token while there is a change to publish
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Setup adds the controller to a Link. Its handlers end with the Link's caches.
+// Setup adds the controller to a Link. Its event handlers end with the Link's caches.
 func Setup(link *member.Link) error {
 	s := &summer{
 		nodes: link.Cache, workloads: link.Workloads,
@@ -62,7 +62,7 @@ func (s *summer) run(ctx context.Context) error {
 			return fmt.Errorf("add a handler of %T: %w", object, err)
 		}
 	}
-	s.enqueue() // a member without nodes must be published too
+	s.enqueue() // a member without nodes causes no event, but must be published too
 	return s.publishChanges(ctx)
 }
 
@@ -73,8 +73,8 @@ func (s *summer) enqueue() {
 	}
 }
 
-// publishChanges publishes the first sum immediately, and later sums that differ, with a
-// pause in between.
+// publishChanges publishes the first sum immediately, and later sums when they differ, at most one
+// per pause.
 func (s *summer) publishChanges(ctx context.Context) error {
 	var last *member.NodeFacts
 	for {

@@ -68,8 +68,8 @@ func requestedOn(pods []corev1.Pod) map[string]corev1.ResourceList {
 	return requested
 }
 
-// rest returns what remains of a node's allocatable for each resource. It is never negative,
-// so that an overcommitted node does not reduce the capacity of others.
+// rest returns what remains of each of a node's allocatable resources. The result is never
+// negative, so an overcommitted node does not reduce the capacity of the others.
 func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
 	free := make(corev1.ResourceList, len(allocatable))
 	for name, quantity := range allocatable {
@@ -83,12 +83,12 @@ func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
 	return free
 }
 
-// shownLimit is the maximum number of resources that a virtual node reports. It bounds the
-// size of each write to the host. Real machines have about a dozen resources.
+// shownLimit is the maximum number of resources that a virtual node reports. It bounds the size of
+// each write to the host. Real nodes have about a dozen resources.
 const shownLimit = 64
 
-// shown returns the names of the resources that the virtual node reports: the standard
-// resources of Kubernetes first, then the others by name.
+// shown returns the names of the resources that the virtual node reports: first Kubernetes'
+// standard resources, then the others by name.
 func shown(list corev1.ResourceList) []corev1.ResourceName {
 	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
 		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
@@ -96,7 +96,7 @@ func shown(list corev1.ResourceList) []corev1.ResourceName {
 	return names[:min(len(names), shownLimit)]
 }
 
-// agreed returns the only value of a set, or an empty string.
+// agreed returns the set's only value, or an empty string if there is not exactly one.
 func agreed(values sets.Set[string]) string {
 	if len(values) != 1 {
 		return ""
@@ -104,13 +104,13 @@ func agreed(values sets.Set[string]) string {
 	return values.UnsortedList()[0]
 }
 
-// usable reports whether the scheduler of the member can place a Pod of the host on the node.
+// usable reports whether the member's scheduler can place the host's Pods on the node.
 func usable(n *corev1.Node) bool {
 	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, repels)
 }
 
-// repels reports whether a taint keeps ordinary Pods off a node, as on a control plane.
-// Such a node has no capacity for the host's Pods.
+// repels reports whether a taint keeps ordinary Pods off a node, as on a control plane node. Such a
+// node provides no capacity for the host's Pods.
 func repels(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 func add(to, what corev1.ResourceList) {

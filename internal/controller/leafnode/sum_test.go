@@ -71,22 +71,22 @@ func TestSum(t *testing.T) {
 		pods  []*corev1.Pod
 		want  member.NodeFacts
 	}{
-		"no nodes":                     {want: none},
-		"one node":                     {nodes: nodes(leafNode("a")), want: one},
-		"two nodes":                    {nodes: nodes(leafNode("a"), leafNode("b")), want: sums(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))},
-		"not ready":                    {nodes: nodes(leafNode("a", notReady)), want: none},
-		"cordoned":                     {nodes: nodes(leafNode("a", unschedulable)), want: closed},
-		"NoSchedule taint":             {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectNoSchedule))), want: closed},
-		"PreferNoSchedule taint":       {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))), want: one},
-		"a Pod":                        {nodes: nodes(leafNode("a")), pods: pods(workload("p", "a", "800m")), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
-		"a Pod whose node was deleted": {pods: pods(workload("p", "a", "1")), want: none},
-		"a finished Pod": {nodes: nodes(leafNode("a")), want: one,
+		"no nodes":                             {want: none},
+		"one node":                             {nodes: nodes(leafNode("a")), want: one},
+		"two nodes":                            {nodes: nodes(leafNode("a"), leafNode("b")), want: sums(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))},
+		"a node that is not ready":             {nodes: nodes(leafNode("a", notReady)), want: none},
+		"a cordoned node":                      {nodes: nodes(leafNode("a", unschedulable)), want: closed},
+		"a node with a NoSchedule taint":       {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectNoSchedule))), want: closed},
+		"a node with a PreferNoSchedule taint": {nodes: nodes(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))), want: one},
+		"a node with a Pod":                    {nodes: nodes(leafNode("a")), pods: pods(workload("p", "a", "800m")), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
+		"a Pod whose node was deleted":         {pods: pods(workload("p", "a", "1")), want: none},
+		"a node with a finished Pod": {nodes: nodes(leafNode("a")), want: one,
 			pods: pods(workload("p", "a", "1", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
-		"Pods on no node or on one that is not ready": {nodes: nodes(leafNode("a"), leafNode("b", notReady)),
+		"Pods without a node, or on a node that is not ready": {nodes: nodes(leafNode("a"), leafNode("b", notReady)),
 			pods: pods(workload("p", "b", "1"), workload("q", "", "1")), want: one},
-		"overcommitted": {nodes: nodes(leafNode("a"), leafNode("b")), pods: pods(workload("p", "a", "100")),
+		"an overcommitted node": {nodes: nodes(leafNode("a"), leafNode("b")), pods: pods(workload("p", "a", "100")),
 			want: sums(2, resources("8", "16Gi", "220"), resources("3800m", "14Gi", "219"))},
-		"sidecars, overhead and Pod-level requests": {nodes: nodes(leafNode("a")), pods: pods(
+		"Pods with sidecars, overhead and Pod-level requests": {nodes: nodes(leafNode("a")), pods: pods(
 			workload("p", "a", "100m", func(p *corev1.Pod) {
 				p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 				p.Spec.InitContainers = []corev1.Container{{RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: p.Spec.Containers[0].Resources}}
@@ -95,9 +95,9 @@ func TestSum(t *testing.T) {
 				p.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m")}}
 			}),
 		), want: sums(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "108"))},
-		"architectures differ": {nodes: nodes(leafNode("a"), leafNode("b", arm)),
+		"nodes with different architectures": {nodes: nodes(leafNode("a"), leafNode("b", arm)),
 			want: member.NodeFacts{Nodes: 2, Ready: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
-		"a resource that is not allocatable": {nodes: nodes(leafNode("a", func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourceMemory) })),
+		"a node with a resource that is not allocatable": {nodes: nodes(leafNode("a", func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourceMemory) })),
 			want: sums(1, resources("4", "8Gi", "110"), resources("3800m", "0", "110"))},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func values[T any](of []*T) []T {
 	return all
 }
 
-// sum does not change the objects, which belong to the caches.
+// sum must not change the objects, because they belong to the caches.
 func TestSumChangesNothing(t *testing.T) {
 	huge := func(n *corev1.Node) {
 		n.Status.Allocatable["huge"] = resource.MustParse("123456789012345678901234567890")
@@ -131,8 +131,8 @@ func TestSumChangesNothing(t *testing.T) {
 	}
 }
 
-// The virtual node reports a limited number of resources: the standard ones, and always the
-// same others.
+// The virtual node reports a limited number of resources. They always include the standard
+// resources, and the choice of the others is deterministic.
 func TestFewResourcesAreShown(t *testing.T) {
 	long := strings.Repeat("a", 60)
 	var nodes []corev1.Node
@@ -146,7 +146,7 @@ func TestFewResourcesAreShown(t *testing.T) {
 	}
 	facts := sum(nodes, nil)
 	if len(facts.Capacity) != shownLimit || len(facts.Allocatable) != shownLimit {
-		t.Errorf("%d resources, %d of them allocatable", len(facts.Capacity), len(facts.Allocatable))
+		t.Errorf("got %d resources and %d allocatable resources", len(facts.Capacity), len(facts.Allocatable))
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, shown := facts.Capacity[name]; !shown {
@@ -155,7 +155,7 @@ func TestFewResourcesAreShown(t *testing.T) {
 	}
 	status := corev1.NodeStatus{Capacity: facts.Capacity, Allocatable: facts.Allocatable}
 	if size := status.Size(); size > 64<<10 {
-		t.Errorf("the status has %d bytes", size)
+		t.Errorf("the status has %d bytes, want at most 64 KiB", size)
 	}
 	if diff := cmp.Diff(facts, sum(nodes, nil)); diff != "" {
 		t.Errorf("the second result differs:\n%s", diff)

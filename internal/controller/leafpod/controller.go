@@ -29,7 +29,7 @@ const (
 	// workers is the number of Pods of one member whose status is written concurrently.
 	workers = 8
 	// remembered is the number of leaves whose final state is kept in memory until their
-	// roots report it. A manager that restarts in between does not know the final state and
+	// roots report it. A manager that restarts in between has lost the final state and
 	// reports such a Pod as Failed.
 	remembered = 1024
 	// rememberedSize is the size in bytes above which a leaf is not remembered. The caches
@@ -63,8 +63,8 @@ func (r *reconciler) here(before, after client.Object) bool {
 	return !known || !ok || was.Spec.NodeName == r.NodeName || is.Spec.NodeName == r.NodeName
 }
 
-// turns makes the binding and the deletion of a root Pod urgent. This controller writes the
-// status itself.
+// turns makes the binding and the deletion of a root Pod urgent. Changes of the status are not,
+// because this controller writes it.
 var turns = route.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
 
 type turn struct {
@@ -129,7 +129,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if f, failing := d.(fail); failing && f.unmet != "" {
 		unbound, err := r.Proof().Unbound(ctx, o.unmet.claim)
 		if err != nil || !unbound {
-			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // no event of a claim enqueues the Pod again
+			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // claim events do not enqueue the Pod again
 		}
 	}
 	return reconcile.Result{RequeueAfter: o.again()}, r.act(ctx, o, d)

@@ -80,7 +80,7 @@ func (noLeaves) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return empty{}.Get(ctx, key, into, opts...)
 }
 
-// A leaf that the cache has dropped has not vanished until its deletion was handled: an
+// A leaf that the cache has dropped does not count as vanished until its deletion was handled: an
 // earlier event may report that it succeeded.
 func TestUnhandledEnd(t *testing.T) {
 	o := seen(shown)
@@ -116,8 +116,8 @@ func TestUnhandledEnd(t *testing.T) {
 	}
 }
 
-// The binding of a root to this member's node enqueues it. Before that, there is no decision on the
-// root, regardless of other changes of it or its leaf.
+// A root is enqueued when it is bound to this member's node. Before that, the controller does
+// nothing about it, whatever changes in the root or its leaf.
 func TestAwaitsBinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root *corev1.Pod
@@ -132,7 +132,7 @@ func TestAwaitsBinding(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(remembered)}
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 			if got := len(r.ofLeaf(t.Context(), leaf)) > 0; got != tc.want {
-				t.Errorf("an event of its leaf enqueues it: %t", got)
+				t.Errorf("an event of the leaf enqueues the root: %t", got)
 			}
 			if tc.root == nil {
 				return
@@ -140,7 +140,7 @@ func TestAwaitsBinding(t *testing.T) {
 			after := tc.root.DeepCopy()
 			after.Status.Phase, after.DeletionTimestamp = corev1.PodFailed, &metav1.Time{}
 			if !turns(t.Context(), tc.root, after) {
-				t.Error("its deletion does not enqueue it immediately")
+				t.Error("the root's deletion does not enqueue it immediately")
 			}
 			if got := r.here(tc.root, after); got != tc.want {
 				t.Errorf("an update concerns the controller: %t", got)
@@ -151,7 +151,7 @@ func TestAwaitsBinding(t *testing.T) {
 			bound := after.DeepCopy()
 			bound.Spec.NodeName = here.NodeName
 			if !r.here(after, bound) || !turns(t.Context(), nil, bound) {
-				t.Error("its binding does not enqueue it immediately")
+				t.Error("the root's binding does not enqueue it immediately")
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func (o one) Get(_ context.Context, key client.ObjectKey, into client.Object, _ 
 
 var errWrite = errors.New("attempted write")
 
-// writes rejects every write with errWrite, so that tests notice an attempt.
+// writes rejects every write with errWrite, so that tests detect the attempt.
 type writes struct{ client.Client }
 
 func (writes) Status() client.SubResourceWriter { return statusWrites{} }
@@ -197,12 +197,12 @@ func TestFailureIsLive(t *testing.T) {
 		leaf     *corev1.Pod
 		want     error
 	}{
-		"it does not fit, and has no leaf":         {observed: unfit(), want: errWrite},
-		"it does not fit, and its leaf runs":       {observed: unfit(), leaf: seen().leaf},
-		"it ran and is marked Pushed":              {observed: unfit(), host: func(p *corev1.Pod) { p.Status = seen(shown).root.Status; p.Status.Phase = corev1.PodSucceeded }},
-		"it does not fit, and was re-created":      {observed: unfit(), host: func(p *corev1.Pod) { p.UID = "newer" }},
-		"its leaf vanished":                        {observed: seen(noLeaf, shown), want: errWrite},
-		"its leaf vanished after it had succeeded": {observed: seen(noLeaf, shown), host: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+		"the Pod does not fit, and has no leaf":         {observed: unfit(), want: errWrite},
+		"the Pod does not fit, and its leaf runs":       {observed: unfit(), leaf: seen().leaf},
+		"the Pod ran and is marked Pushed":              {observed: unfit(), host: func(p *corev1.Pod) { p.Status = seen(shown).root.Status; p.Status.Phase = corev1.PodSucceeded }},
+		"the Pod does not fit, and was re-created":      {observed: unfit(), host: func(p *corev1.Pod) { p.UID = "newer" }},
+		"the leaf vanished":                             {observed: seen(noLeaf, shown), want: errWrite},
+		"the leaf vanished after the Pod had succeeded": {observed: seen(noLeaf, shown), host: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := tc.observed.root.DeepCopy()

@@ -97,9 +97,9 @@ func shows(want corev1.PodStatus) decision {
 	return show{want}
 }
 
-// want returns the status of the root for a leaf. A leaf that was evicted or deleted in the
-// member and then succeeded has failed nonetheless: it did not finish its work, and Jobs
-// count it.
+// want returns the status of the root for a leaf. A leaf that succeeded only after it was evicted
+// or deleted in the member counts as failed: it did not finish its work, and a Job would count it
+// as done.
 func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	want := podstatus.Translate(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {

@@ -113,18 +113,18 @@ func TestUnmetBy(t *testing.T) {
 		return fmt.Sprintf(`{"rounds":3,"moved":%d,"until":%d,"members":[{"cluster":"id38"}]}`, now.Unix(), now.Add(pause).Unix())
 	}
 	for name, tc := range map[string]struct {
-		reason string // empty: no condition
+		reason string // empty if the claim has no condition
 		pod    metav1.Time
-		want   time.Duration // from now; 0: the member can fulfill it
+		want   time.Duration // from now; 0 if the member can fulfill the promise
 		tried  string
 	}{
-		"no condition":                                         {"", at(-time.Hour), 0, ""},
-		"failed in the member":                                 {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
-		"a later Pod has the whole timeout":                    {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
-		"another reason, which does not concern this member":   {"PlacedElsewhere", at(-time.Hour), 0, ""},
-		"the member lacks the class":                           {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
-		"failed before, and the pause lasts":                   {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
-		"failed before, the pause lasts, and the Pod is older": {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
+		"no condition":                                                     {"", at(-time.Hour), 0, ""},
+		"failed in the member":                                             {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
+		"a later Pod gets the whole timeout":                               {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
+		"another reason, which does not concern this member":               {"PlacedElsewhere", at(-time.Hour), 0, ""},
+		"the member lacks the class":                                       {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
+		"failed before, and the backoff has not expired":                   {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
+		"failed before, the backoff has not expired, and the Pod is older": {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
@@ -139,7 +139,7 @@ func TestUnmetBy(t *testing.T) {
 				left = u.until.Sub(now.Time)
 			}
 			if left != tc.want {
-				t.Errorf("given up in %s, want %s", left, tc.want)
+				t.Errorf("the timeout expires in %s, want %s", left, tc.want)
 			}
 		})
 	}
@@ -150,25 +150,25 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"deleted, and the leaf succeeded before it was deleted: Jobs count it":          {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
-		"the leaf succeeded and was deleted, and the root reports it":                   {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
-		"evicted in the member, and its containers succeeded after that: it has failed": {seen(evicted(0)), fails(v1alpha1.ReasonLeafEvicted, false)},
-		"it had succeeded before it was deleted in the member":                          {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
-		"deleted by the user, and its containers succeeded":                             {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
+		"deleted after the leaf succeeded: Succeeded, so that Jobs count it":     {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
+		"the leaf succeeded and was deleted, and the root reports it":            {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
+		"evicted in the member, and its containers succeeded after that: Failed": {seen(evicted(0)), fails(v1alpha1.ReasonLeafEvicted, false)},
+		"the leaf had succeeded before it was deleted in the member":             {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
+		"deleted by the user, and the containers succeeded":                      {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
 		"no root": {observed{member: here}, nothing{}},
-		"an early leaf runs: the scheduler decides":                              {seen(on("")), nothing{}},
-		"an early leaf vanished: a Pod that is not bound does not fail":          {seen(on(""), noLeaf), nothing{}},
-		"an early leaf's root is deleted: the API server removes it":             {seen(on(""), noLeaf, deleted), nothing{}},
-		"the Pod is on another node":                                             {seen(on("worker-1"), noLeaf), nothing{}},
-		"the leaf runs: the root reports it":                                     {seen(), showing(corev1.PodRunning)},
-		"the leaf runs and the root reports it: no write (I5)":                   {seen(shown), nothing{}},
-		"the leaf succeeded":                                                     {seen(shown, leafPhase(corev1.PodSucceeded)), showing(corev1.PodSucceeded)},
-		"the leaf failed in the member":                                          {seen(shown, leafPhase(corev1.PodFailed)), showing(corev1.PodFailed)},
-		"the Pod is being deleted, its leaf still runs":                          {seen(deleted), showing(corev1.PodRunning)},
-		"a restored member brought a leaf back: the root stays finished":         {seen(phase(corev1.PodFailed)), nothing{}},
-		"a Job's Pod has succeeded, its leaf came back: the root stays finished": {seen(phase(corev1.PodSucceeded)), nothing{}},
+		"an early leaf runs: the scheduler decides":                                  {seen(on("")), nothing{}},
+		"an early leaf vanished: a Pod that is not bound does not fail":              {seen(on(""), noLeaf), nothing{}},
+		"an early leaf's root is deleted: the API server removes it":                 {seen(on(""), noLeaf, deleted), nothing{}},
+		"the Pod is on another node":                                                 {seen(on("worker-1"), noLeaf), nothing{}},
+		"the leaf runs: the root reports it":                                         {seen(), showing(corev1.PodRunning)},
+		"the leaf runs and the root reports it: no write (I5)":                       {seen(shown), nothing{}},
+		"the leaf succeeded":                                                         {seen(shown, leafPhase(corev1.PodSucceeded)), showing(corev1.PodSucceeded)},
+		"the leaf failed in the member":                                              {seen(shown, leafPhase(corev1.PodFailed)), showing(corev1.PodFailed)},
+		"the Pod is being deleted, and its leaf still runs":                          {seen(deleted), showing(corev1.PodRunning)},
+		"a restored member brought a leaf back: the root stays finished":             {seen(phase(corev1.PodFailed)), nothing{}},
+		"a Job's Pod has succeeded, and its leaf came back: the root stays finished": {seen(phase(corev1.PodSucceeded)), nothing{}},
 
-		"the disk that it waits for was provisioned elsewhere":                                 {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
+		"the disk for which the Pod waits was provisioned elsewhere":                           {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
 		"the Pod has already failed because its disk was provisioned elsewhere: no write (I5)": {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
 		"a running Pod is not stranded":                                                        {seen(shown, stranded), nothing{}},
 		"the leaf vanished: Failed after proof, and never re-created":                          {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
@@ -185,12 +185,12 @@ func TestDecide(t *testing.T) {
 		"a promise cannot be fulfilled, and the Pod has failed: no write (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
 		"a promise cannot be fulfilled, and the Pod is being deleted":          {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
 
-		"not pushed yet: it waits":                                      {seen(noLeaf, notPushed), nothing{}},
-		"withdrawn, then bound: it waits":                               {seen(noLeaf, withdrawn), nothing{}},
-		"bound manually, and does not fit: Failed, like a kubelet does": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
-		"does not fit, and the node does not exist yet":                 {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
-		"a DaemonSet's Pod does not fit: it does not fail":              {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
-		"it runs, and labels have changed: kubelets do not evict it":    {seen(shown, doesNotFit), nothing{}},
+		"not pushed yet: the Pod waits":                                       {seen(noLeaf, notPushed), nothing{}},
+		"withdrawn, then bound: the Pod waits":                                {seen(noLeaf, withdrawn), nothing{}},
+		"bound manually, and does not fit: Failed, as a kubelet would set it": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
+		"the Pod does not fit, and the node does not exist yet":               {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
+		"a DaemonSet's Pod does not fit: it is not set to Failed":             {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
+		"a running Pod no longer fits: it is not evicted, as on a kubelet":    {seen(shown, doesNotFit), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), decisions); diff != "" {

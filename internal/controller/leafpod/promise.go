@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// bound is a claim with the volume that it is bound to.
+// bound is a claim with the volume to which it is bound.
 type bound struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
@@ -47,14 +47,14 @@ func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[boun
 }
 
 // strandedBy reports which promise of a Pod was permanently fulfilled in another member. A
-// disk that is released when it is unused does not count, because the Pod can wait for that.
+// disk that is released when unused does not count, because the Pod can wait for its release.
 func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
 	for p, err := range r.bound(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
 		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.pinnedElsewhere(p.volume) {
-			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod of the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new one there", p.claim.Name), nil
+			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod of the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new Pod in that member", p.claim.Name), nil
 		}
 	}
 	return nil, nil

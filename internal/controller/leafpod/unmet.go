@@ -28,7 +28,7 @@ import (
 type unmet struct {
 	claim   *corev1.PersistentVolumeClaim
 	problem *mirror.Refusal
-	// timeout is that of the promise's class. until is the member's deadline.
+	// timeout is the placement timeout of the promise's class. until is the member's deadline.
 	timeout time.Duration
 	until   time.Time
 	// others contains the cluster IDs of the other members that could run the Pod.
@@ -59,7 +59,7 @@ func (o observed) giveUp() decision {
 
 // unmetOf returns the promise that keeps a Pod waiting and that the member cannot fulfill. It
 // returns nil if the Pod has no owner that re-creates it. While no other member can run the
-// Pod, the time is extended. Each Pod gets the whole timeout from its creation.
+// Pod, the deadline is extended. Each Pod gets the whole timeout from its creation.
 func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, error) {
 	if root.Spec.NodeName != r.NodeName || podstatus.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
@@ -76,7 +76,7 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 				return nil, err
 			}
 			if len(u.others) == 0 {
-				u.until = later(u.until, r.Clock.Now().Add(u.timeout)) // no event of a Node enqueues the Pod again
+				u.until = later(u.until, r.Clock.Now().Add(u.timeout)) // Node events do not enqueue the Pod again
 			}
 			return u, nil
 		}
@@ -105,7 +105,7 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // alreadyTried reports whether the claim already records that this member failed Pods of this age.
-// Then older Pods fail immediately, and so does this one if the manager ended after it wrote the
+// Then older Pods fail immediately, and so does this Pod if the manager stopped after it wrote the
 // record and before it wrote the Pod's status.
 func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
 	tried := report.TriedOf(u.claim)
@@ -113,9 +113,9 @@ func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
 }
 
 // tried returns the record for the claim when a Pod fails in this member, or false if the claim
-// already has it. A round ends when no other member is left, and also when the scheduler has chosen
-// this one again. The pause after a round doubles each time, which limits how many Pods an owner
-// creates needlessly.
+// already has it. A round ends when no other member is left, and also when the scheduler has
+// selected this member again. The backoff after a round doubles each time, which limits how many
+// Pods an owner creates needlessly.
 func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
 	if u.alreadyTried(root, m) {
 		return report.Tried{}, false

@@ -38,14 +38,14 @@ func (r reads) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ 
 
 func TestUnbound(t *testing.T) {
 	for name, tc := range map[string]struct {
-		host   string // HostID in the leaf's stamp; empty: a foreign claim
+		host   string // HostID in the leaf's stamp; empty for a foreign claim
 		uid    types.UID
 		volume string
 		want   bool
 	}{
-		"its leaf has a volume":                {here.HostID, "claim-uid", "pv-1", false},
-		"its leaf has none":                    {here.HostID, "claim-uid", "", true},
-		"a claim of the member has the name":   {"", "", "pv-1", true},
+		"the claim's leaf has a volume":        {here.HostID, "claim-uid", "pv-1", false},
+		"the claim's leaf has no volume":       {here.HostID, "claim-uid", "", true},
+		"the member's own claim has the name":  {"", "", "pv-1", true},
 		"another host's leaf has the name":     {"other-host", "claim-uid", "pv-1", true},
 		"an earlier claim's leaf has the name": {here.HostID, "earlier-uid", "pv-1", true},
 	} {
@@ -63,15 +63,15 @@ func TestUnbound(t *testing.T) {
 	}
 }
 
-// The pauses between failed Pods grow, regardless of the scheduler's choice.
+// The backoff between failed Pods grows, whichever members the scheduler selects.
 func TestTriedPauses(t *testing.T) {
 	const timeout = 10 * time.Second
 	for name, tc := range map[string]struct {
 		others []string
-		pauses []time.Duration // after each Pod; 0: none
+		pauses []time.Duration // the backoff after each Pod; 0 means none
 	}{
-		"another member is left but is not chosen": {[]string{"id39"}, []time.Duration{0, timeout, 0, 2 * timeout, 0, 4 * timeout}},
-		"no other member is left":                  {nil, []time.Duration{timeout, 2 * timeout, 4 * timeout}},
+		"another member is left but is not selected": {[]string{"id39"}, []time.Duration{0, timeout, 0, 2 * timeout, 0, 4 * timeout}},
+		"no other member is left":                    {nil, []time.Duration{timeout, 2 * timeout, 4 * timeout}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{}}}
@@ -86,7 +86,7 @@ func TestTriedPauses(t *testing.T) {
 					pause = time.Unix(tried.Until, 0).Sub(at)
 				}
 				if !news || pause != want {
-					t.Fatalf("Pod %d: news is %v, the pause %s, want %s", i, news, pause, want)
+					t.Fatalf("Pod %d: a new record is %v, the backoff is %s, want %s", i, news, pause, want)
 				}
 				text, err := tried.Annotation()
 				if err != nil {
@@ -152,11 +152,11 @@ func TestElsewhere(t *testing.T) {
 		cordoned string
 		want []string
 	}{
-		"every other":                                      {want: []string{"id39", "id40"}},
-		"not a cordoned one":                               {cordoned: "cluster39", want: []string{"id40"}},
-		"not one outside the class's topology":             {class: allows("id40"), want: []string{"id40"}},
-		"the class allows no other":                        {class: allows(here.ClusterID)},
-		"not one that denies the namespace":                {denies: "cluster40", want: []string{"id39"}},
+		"every other member":                               {want: []string{"id39", "id40"}},
+		"not a cordoned member":                            {cordoned: "cluster39", want: []string{"id40"}},
+		"not a member outside the class's topology":        {class: allows("id40"), want: []string{"id40"}},
+		"the class allows no other member":                 {class: allows(here.ClusterID)},
+		"not a member that denies the namespace":           {denies: "cluster40", want: []string{"id39"}},
 		"the other claim's volume is in this member":       {logs: pinned(here.ClusterID)},
 		"the other claim's volume is in another member":    {logs: pinned("id40"), want: []string{"id40"}},
 		"the other claim's volume is reachable everywhere": {logs: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}}, want: []string{"id39", "id40"}},

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// act takes the plan's step if this controller owns it.
+// act takes the plan's step if this controller owns the step.
 func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) error {
 	switch step := plan.By(lifecycle.LeafPV); step {
 	case lifecycle.None:
@@ -56,7 +56,8 @@ func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Observed, after *c
 	return r.Leaf.PatchVolume(ctx, actor, s.Leaf, after, claim)
 }
 
-// report reports why a volume is not used, on the claim that does not use it.
+// report reports why a volume is not used, on the claim that could use it or on the admin's host
+// PV.
 func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) {
 	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
 	switch {
@@ -71,9 +72,9 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 	}
 }
 
-// adopt creates the host PV of a released volume for the claim that requests it. Live reads
-// first prove that the claim is unchanged and still requests the volume, so that the earlier
-// claim of its name is gone, and that nothing uses the volume.
+// adopt creates the host PV of a released volume for the claim that requests it. Live reads first
+// prove that the claim is unchanged and still requests the volume, which means that the earlier
+// claim of the same name is gone, and that nothing uses the volume.
 func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
 	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.Requests(asking, s.Leaf, r.Member) {
@@ -92,8 +93,8 @@ func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// fulfil records the leaf PV on its promise if a live read shows that it exists with policy
-// Retain. A promise may have had a disk before, which a lagging cache still shows.
+// fulfil records the leaf PV on its promise if a live read shows that it exists with policy Retain.
+// The cache may lag and still show an earlier disk of the promise.
 func (r *reconciler) fulfil(ctx context.Context, s *volume.Observed) error {
 	_, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		return leaf != nil && leaf.UID == s.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)
@@ -109,10 +110,10 @@ func (r *reconciler) fulfil(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// create creates the host PV, which binds the root, if no other host PV may bind it (I3). The
-// volume's leaf claim may have followed another one whose volume was just mirrored. A host PV
-// that is created again for a claim that names it already gets policy Retain, because the
-// policy that an admin may have set on the earlier one is unknown.
+// create creates the host PV, which binds the root, unless another host PV may bind it (I3): the
+// volume's leaf claim may be the successor of another one, whose volume was just mirrored. If the
+// root already names the host PV, the PV gets policy Retain, because the policy that an admin may
+// have set on the earlier PV is unknown.
 func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	policy := hostpv.Policy(s.Class, s.Policy())
 	if s.Root.Spec.VolumeName != "" {
@@ -143,8 +144,9 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// inTheWay handles an existing PV with the name of a host PV that was not in the cache. Either
-// Xylem has just created it, or Xylem selects another name once the cache has it.
+// inTheWay handles an existing PV that has the host PV's name but was not in the cache. If Xylem
+// has just created it, there is nothing to do. Otherwise, Xylem selects another name once the cache
+// has the existing PV.
 func (r *reconciler) inTheWay(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume, exists error) error {
 	var there corev1.PersistentVolume
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// creates records the created PVs, and serves reads of them.
+// creates is a client that records the created PVs, and serves reads of them.
 type creates struct {
 	client.Client
 	volumes map[string]*corev1.PersistentVolume
@@ -42,15 +42,16 @@ func (c creates) Get(_ context.Context, key client.ObjectKey, into client.Object
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-// taken already has the PV to create.
+// taken is a client whose cluster already has the PV to create.
 type taken struct{ creates }
 
 func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
 }
 
-// A host PV that the cache has not seen yet may be deleted before the cache has it. Then no
-// event would come, and the volume would not be mirrored.
+// A host PV that is not in the cache yet may be deleted before the cache observes it. No event
+// would then reach the controller, so it must check the volume again, or the volume would not be
+// mirrored.
 func TestHostVolumeNotSeenYet(t *testing.T) {
 	s := observedOf(t, seen(stamped))
 	made := hostpv.Mirror(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
@@ -64,12 +65,13 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 		return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("not checked again: %v, %v", result, err)
+		t.Errorf("the volume is not checked again: %v, %v", result, err)
 	}
 }
 
-// The leaf claim is deleted after its volume was mirrored and before the root is bound. Before
-// the cache shows that, another leaf claim has another volume (I3).
+// The leaf claim is deleted after its volume was mirrored and before the root is bound. While the
+// cache does not show that yet, a second leaf claim gets another volume, which must not be mirrored
+// (I3).
 func TestOneHostVolumeForARoot(t *testing.T) {
 	host := creates{volumes: map[string]*corev1.PersistentVolume{}}
 	r := &reconciler{
@@ -87,11 +89,11 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 		}
 	}
 	if len(host.volumes) != 1 || host.volumes["pv-1"] == nil {
-		t.Errorf("host PVs %v", host.volumes)
+		t.Errorf("host PVs are %v, want only pv-1", host.volumes)
 	}
-	// An admin deletes the host PV that has not bound the root, so the other one may be created.
+	// An admin deletes the host PV before the root is bound to it, so the second one may be created.
 	delete(host.volumes, "pv-1")
 	if err := r.act(t.Context(), second, lifecycle.Next(second)); err != nil || host.volumes["pv-2"] == nil {
-		t.Errorf("host PVs %v, %v", host.volumes, err)
+		t.Errorf("host PVs are %v, want pv-2; error is %v", host.volumes, err)
 	}
 }

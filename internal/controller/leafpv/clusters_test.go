@@ -30,8 +30,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// cluster has objects that it shares with its readers like a cache, and records the written
-// PVs.
+// cluster is a client that shares its objects with its readers, as a cache does, and records the
+// PVs written.
 type cluster struct {
 	client.Client
 	objects []client.Object
@@ -95,8 +95,8 @@ func (c *cluster) write(obj client.Object) error {
 	return nil
 }
 
-// clusters returns a host and a member with the objects of an observation, and with conflicting
-// PVs.
+// clusters returns a host and a member that contain the observation's objects and, in the host, the
+// PVs with which names conflict.
 func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	t.Helper()
 	host = &cluster{indexes: map[string]client.IndexerFunc{}}
@@ -117,7 +117,7 @@ func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	return host, leaf
 }
 
-// promiseOf returns the name of the promise to which a claim is bound, or "".
+// promiseOf returns the name of the promise that a claim is bound to, or "".
 func promiseOf(root *corev1.PersistentVolumeClaim) string {
 	if root == nil || !hostpv.NamesPromise(root.Spec.VolumeName) {
 		return ""
@@ -137,7 +137,8 @@ func add[T any, P interface {
 	return objects
 }
 
-// observedOf returns the controller's observation of these clusters, or nil without a leaf PV.
+// observedOf returns what the controller observes in the clusters of s, or nil if they have no leaf
+// PV.
 func observedOf(t testing.TB, s *volume.Observed) *volume.Observed {
 	t.Helper()
 	host, leaf := clusters(t, s)
@@ -149,7 +150,7 @@ func observedOf(t testing.TB, s *volume.Observed) *volume.Observed {
 	return observed
 }
 
-// cached is a cluster as the cache of a link.
+// cached makes a cluster usable as a link's cache.
 type cached struct {
 	cache.Cache
 	cluster *cluster
@@ -163,7 +164,7 @@ func (c cached) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.cluster.List(ctx, list, opts...)
 }
 
-// controller returns a controller of two clusters whose caches show the live state.
+// controller returns the controller for two clusters, with caches that show the live state.
 func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.FakeRecorder) {
 	recorder := events.NewFakeRecorder(10)
 	return &reconciler{
@@ -174,8 +175,8 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 	}, recorder
 }
 
-// take makes the controller act on a plan. It returns the written PV, if any, and the emitted
-// events.
+// take makes the controller act on a plan. It returns the PV written, if any, and the events
+// emitted.
 func take(t *testing.T, s *volume.Observed, plan lifecycle.Plan) (*corev1.PersistentVolume, []string) {
 	t.Helper()
 	host, leaf := clusters(t, s)

@@ -27,28 +27,28 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "leaf_pv"
 	actor = guarded.Actor("leaf-pv")
 	// workers is the number of volumes of one member that are mirrored concurrently.
 	workers = 8
-	// remembered is the number of host PVs whose last reported problem is cached. A restarted
-	// manager emits the events again.
+	// remembered is the number of host PVs whose last reported problem is kept in memory. After a
+	// restart, the manager emits the events again.
 	remembered = 1024
 )
 
-// reconciler reconciles the PVs of a member, by their names there.
+// reconciler reconciles a member's PVs. Its requests contain their names in the member.
 type reconciler struct {
 	*member.Link
 	Options
-	warned *lru.Cache // last reported message about admins' host PVs, by UID
+	warned *lru.Cache // last reported problem of each admin's host PV, by UID
 }
 
-// Options of the controller in all members.
+// Options configures the controller.
 type Options struct {
-	// Book records candidates for orphans.
+	// Book records volumes that may be orphans.
 	Book *account.Book
-	// Mirrors that were created for claims.
+	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
 }
 
@@ -69,13 +69,14 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// inUse is Urgent for a leaf PV that is not released: its claim waits for the mirror.
+// inUse marks changes of a leaf PV as urgent unless it is released, because its claim waits for the
+// host PV.
 func inUse(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
 	return ok && pv.DeletionTimestamp == nil && pv.Status.Phase != corev1.VolumeReleased
 }
 
-// Reconcile takes the next step for the mirror of one leaf PV.
+// Reconcile takes the next step for one leaf PV and its host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules, LeafSnapshots: r.LeafSnapshots()}.OfLeaf(ctx, request.Name)
 	if err != nil {
@@ -92,8 +93,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.act(ctx, s, plan)
 }
 
-// forget drops the record of the host PV that was created for a root, once the root is bound to it,
-// or both were deleted.
+// forget drops the record of the host PV that was created for a root, once the root is bound or
+// gone.
 func (r *reconciler) forget(s *volume.Observed) {
 	switch {
 	case s.Root != nil && s.Root.Spec.VolumeName != "":
@@ -103,18 +104,18 @@ func (r *reconciler) forget(s *volume.Observed) {
 	}
 }
 
-// suspicious reports whether a volume may have no root, according to the caches. Live reads of
-// all volumes must then decide.
+// suspicious reports whether, according to the caches, a volume may have no root. If so, live reads
+// of all volumes must decide.
 func suspicious(s *volume.Observed, plan lifecycle.Plan) bool {
 	if plan.Phase == lifecycle.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(lifecycle.LeafPV) == lifecycle.None {
 		return true
 	}
-	// A provisioner may have finished it for a withdrawn leaf claim.
+	// A provisioner may have created it for a leaf claim that Xylem withdrew.
 	return !s.Ours() && s.Leaf.Spec.ClaimRef != nil &&
 		s.Leaf.Status.Phase == corev1.VolumeReleased && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// consumers returns the Pods here for which a promise was fulfilled. They get an event.
+// consumers returns the Pods in this member for which a promise was fulfilled.
 func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolumeClaim) []corev1.Pod {
 	if root == nil {
 		return nil
@@ -136,9 +137,9 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return named(claim.Spec.VolumeName)
 }
 
-// ofHostVolume enqueues the leaf PV that a host PV represents. For a promise, it enqueues the leaf
-// PVs that may fulfill it: the leaf claim's PV, and a PV that was created before that claim was
-// lost.
+// ofHostVolume enqueues the leaf PV that a host PV represents. For an unfulfilled promise, it
+// enqueues the leaf PVs that may fulfil it: the leaf claim's PV, and PVs with the root's stamp,
+// whose leaf claim may have been lost.
 func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.CSI == nil {
@@ -152,8 +153,8 @@ func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reco
 	return named(leaf)
 }
 
-// made enqueues the volumes that were created for a root: its leaf claim's volume, and volumes with
-// its stamp.
+// made enqueues the volumes that were created for a root: the leaf claim's volume, and volumes with
+// the root's stamp.
 func (r *reconciler) made(ctx context.Context, root types.NamespacedName, uid types.UID) []reconcile.Request {
 	found := r.ofLeafClaim(ctx, root)
 	volumes, err := index.VolumesOfRoot(ctx, r.Cache, uid)
@@ -177,7 +178,7 @@ func (r *reconciler) ofRootClaim(ctx context.Context, root client.Object) []reco
 	return append(ofClaim(ctx, root), r.ofLeafClaim(ctx, client.ObjectKeyFromObject(root))...)
 }
 
-// ofLeafClaim enqueues the volume that a leaf claim names.
+// ofLeafClaim enqueues the volume that the leaf claim names.
 func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	var leaf corev1.PersistentVolumeClaim
 	if err := r.Cache.Get(ctx, key, &leaf); err != nil {
@@ -186,8 +187,8 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) 
 	return named(leaf.Spec.VolumeName)
 }
 
-// asking enqueues the volumes that claims of a class request by name, because the claims may
-// adopt them only with the class.
+// asking enqueues the volumes that unbound claims of a class request by name, because whether they
+// may adopt them depends on the class.
 func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcile.Request {
 	var found []reconcile.Request
 	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
@@ -196,7 +197,7 @@ func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcil
 			found = append(found, named(claim.Spec.VolumeName)...)
 		}
 	}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that ask for volumes")
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that request volumes by name")
 	}
 	return found
 }

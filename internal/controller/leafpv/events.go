@@ -20,16 +20,16 @@ func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mi
 
 func (r *reconciler) eventRecreated(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeRecreated, "Mirror",
-		"re-created volume %q for the one in member %q, with policy Retain: it no longer existed in the host. Set policy Delete if the data should be deleted with the claim", host.Name, r.Registration)
+		"Xylem re-created PersistentVolume %q for the volume in member %q, because it was missing in the host. Its policy is Retain. Set it to Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"the claim now has volume %q in member %q, which an earlier claim of its name had, with policy Retain", host.Name, r.Registration)
+		"the claim now has volume %q in member %q, which belonged to an earlier claim of the same name. Its policy is Retain", host.Name, r.Registration)
 }
 
-// warnOnce emits an event about a problem of an admin's host PV, unless it was the last one that
-// this process emitted for that PV.
+// warnOnce emits an event about a problem of an admin's host PV, unless the last event that this
+// process emitted for that PV was the same.
 func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Refusal) {
 	if last, emitted := r.warned.Get(host.UID); emitted && last == problem.Message {
 		return
@@ -38,14 +38,14 @@ func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Ref
 	r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Adopt", "%s", problem.Message)
 }
 
-// eventTaken reports that an admin's host PV has its volume.
+// eventTaken reports that an admin's host PV has adopted its volume.
 func (r *reconciler) eventTaken(s *volume.Observed) {
 	r.warned.Remove(s.Host.UID)
 	r.Recorder.Eventf(s.Host, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy there is Retain", s.Name, r.Registration)
 }
 
-// eventFulfilled emits events on the claim and on the Pods that use it.
+// eventFulfilled reports on the claim, and on the Pods that use it, that the promise was fulfilled.
 func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
 	if s.Root == nil {
 		return

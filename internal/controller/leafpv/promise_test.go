@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// promised: the root is bound to a promise that this member has.
+// promised binds the root to a promise that is placed in this member.
 func promised(s *volume.Observed) {
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
 	promise := hostpv.PromiseFor(s.Root, s.Class)
@@ -28,7 +28,7 @@ func scratch(s *volume.Observed) {
 	s.Promise.Spec.NodeAffinity = hostpv.PromiseFor(s.Root, hostpv.PromiseClass(s.Promise)).Spec.NodeAffinity
 }
 
-// kept: the promise is fulfilled with the leaf PV.
+// kept fulfils the promise with the leaf PV.
 func kept(s *volume.Observed) {
 	s.Host = hostpv.Fulfil(s.Promise, s.Leaf, deletes, here)
 	s.Promise = nil
@@ -39,8 +39,8 @@ func releasing(s *volume.Observed) {
 	s.Leaf.Spec.PersistentVolumeReclaimPolicy = deletes
 }
 
-// reused: the root is bound to the promise of an earlier claim, and no host PV belongs to it. lost:
-// there is also no host PV with that name.
+// reused binds the root to the promise of an earlier claim, and no host PV belongs to the root.
+// lost means that no host PV has that promise's name either.
 func reused(s *volume.Observed) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-earlier", nil }
 func lost(s *volume.Observed)   { s.PromiseLost = true }
 
@@ -49,13 +49,13 @@ func madeAgain(s *volume.Observed) {
 	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
-// unbound: the host was restored to a state before the root was bound.
+// unbound makes the root unbound, as after the host was restored to an earlier state.
 func unbound(s *volume.Observed) { s.Root.Spec.VolumeName = "" }
 
 func noPromise(s *volume.Observed)   { s.Promise = nil }
 func notLabelled(s *volume.Observed) { s.Promise.Labels = nil }
 
-// keptByOther: the promise is fulfilled with another leaf PV.
+// keptByOther fulfils the promise with another leaf PV.
 func keptByOther(s *volume.Observed) {
 	other := s.Leaf.DeepCopy()
 	other.Name, other.UID = "pv-2", "other-uid"
@@ -77,48 +77,48 @@ func TestNextOfPromise(t *testing.T) {
 		there *volume.Observed
 		want  string
 	}{
-		"the member has just bound it":                              {seen(promised), stamp},
-		"stamped and retained":                                      {seen(promised, stamped), fulfil},
-		"an admin abandons the promise":                             {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Annotations[v1alpha1.AnnotationAbandon] = "true" }), none},
-		"not labelled yet":                                          {seen(promised, stamped, notLabelled), none},
-		"labelled by another member":                                {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
-		"the promise is not in the cache yet":                       {seen(promised, stamped, noPromise), none},
-		"the promise was lost":                                      {seen(promised, stamped, noPromise, lost), none},
-		"the promise has another volume (I3)":                       {seen(promised, stamped, keptByOther), surplus},
-		"placed in another member (I3)":                             {seen(promised, stamped, func(s *volume.Observed) { s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), surplus},
-		"a reused promise was lost":                                 {seen(promised, stamped, reused, lost), none},
-		"a reused promise belongs to another claim (I3)":            {seen(promised, stamped, reused), surplus},
-		"a reused promise was re-created":                           {seen(promised, stamped, reused, madeAgain), fulfil},
-		"bound to another claim's promise (I3)":                     {seen(promised, stamped, func(s *volume.Observed) { s.Root.Spec.VolumeName = "pvc-mock-other" }), surplus},
-		"the leaf claim was lost before":                            {seen(promised, stamped, noClaim), fulfil},
-		"the leaf claim was lost, and the promise must be released": {seen(promised, stamped, noClaim, leafPolicy(deletes)), hold},
-		"the claim was deleted, not stamped":                        {seen(promised, rootGone), none},
-		"the claim was deleted, stamped":                            {seen(promised, stamped, rootGone), fulfil},
-		"the claim and the promise were deleted":                    {seen(promised, stamped, rootGone, noPromise), "root_pvc DeleteRetained"},
-		"the claim, the promise and the leaf claim were deleted":    {seen(promised, stamped, rootGone, noPromise, noClaim), orphan},
-		"the claim was deleted, no member had the promise":          {seen(promised, stamped, rootGone, notLabelled), "root_pvc DeleteRetained"},
-		"the claim and its leaf claim were deleted":                 {seen(promised, stamped, rootGone, notLabelled, noClaim), orphan},
-		"stamped and retained, and being deleted":                   {seen(promised, stamped, terminating), none},
-		"the member's PV controller has not bound the claim yet":    {seen(promised, stamped, func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), none},
-		"the leaf claim was lost, and not labelled":                 {seen(promised, stamped, noClaim, notLabelled), none},
-		"the leaf claim was lost, and the leaf PV is being deleted": {seen(promised, stamped, noClaim, terminating), none},
-		"the claim is gone, and the leaf PV is being deleted":       {seen(promised, stamped, rootGone, terminating), none},
-		"fulfilled": {seen(promised, stamped, kept), none},
-		"fulfilled, the volume has grown": {seen(promised, stamped, kept, func(s *volume.Observed) {
+		"the member has just bound the leaf claim":                                       {seen(promised), stamp},
+		"the leaf PV is stamped and retained":                                            {seen(promised, stamped), fulfil},
+		"an admin abandons the promise":                                                  {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Annotations[v1alpha1.AnnotationAbandon] = "true" }), none},
+		"the promise has no member label yet":                                            {seen(promised, stamped, notLabelled), none},
+		"the promise has another member's label":                                         {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
+		"the promise is not in the cache yet":                                            {seen(promised, stamped, noPromise), none},
+		"the promise was lost":                                                           {seen(promised, stamped, noPromise, lost), none},
+		"the promise has another volume (I3)":                                            {seen(promised, stamped, keptByOther), surplus},
+		"the root is placed in another member (I3)":                                      {seen(promised, stamped, func(s *volume.Observed) { s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), surplus},
+		"a reused promise was lost":                                                      {seen(promised, stamped, reused, lost), none},
+		"a reused promise belongs to another claim (I3)":                                 {seen(promised, stamped, reused), surplus},
+		"a reused promise was re-created":                                                {seen(promised, stamped, reused, madeAgain), fulfil},
+		"the root is bound to another claim's promise (I3)":                              {seen(promised, stamped, func(s *volume.Observed) { s.Root.Spec.VolumeName = "pvc-mock-other" }), surplus},
+		"the leaf claim was lost before the promise was fulfilled":                       {seen(promised, stamped, noClaim), fulfil},
+		"the leaf claim was lost, and the leaf PV has policy Delete: retained":           {seen(promised, stamped, noClaim, leafPolicy(deletes)), hold},
+		"the claim was deleted before the leaf PV was stamped":                           {seen(promised, rootGone), none},
+		"the claim was deleted after the leaf PV was stamped":                            {seen(promised, stamped, rootGone), fulfil},
+		"the claim and the promise were deleted":                                         {seen(promised, stamped, rootGone, noPromise), "root_pvc DeleteRetained"},
+		"the claim, the promise and the leaf claim were deleted":                         {seen(promised, stamped, rootGone, noPromise, noClaim), orphan},
+		"the claim was deleted, and the promise has no member label":                     {seen(promised, stamped, rootGone, notLabelled), "root_pvc DeleteRetained"},
+		"the claim and the leaf claim were deleted, and the promise has no member label": {seen(promised, stamped, rootGone, notLabelled, noClaim), orphan},
+		"the leaf PV is stamped and retained, but being deleted":                         {seen(promised, stamped, terminating), none},
+		"the member's PV controller has not bound the claim yet":                         {seen(promised, stamped, func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), none},
+		"the leaf claim was lost, and the promise has no member label":                   {seen(promised, stamped, noClaim, notLabelled), none},
+		"the leaf claim was lost, and the leaf PV is being deleted":                      {seen(promised, stamped, noClaim, terminating), none},
+		"the claim is gone, and the leaf PV is being deleted":                            {seen(promised, stamped, rootGone, terminating), none},
+		"the promise is fulfilled":                                                       {seen(promised, stamped, kept), none},
+		"the promise is fulfilled, and the volume has grown": {seen(promised, stamped, kept, func(s *volume.Observed) {
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		}), keepHost},
-		"fulfilled, a user set Delete":        {seen(promised, stamped, kept, leafPolicy(deletes)), stamp},
-		"released: root_pv sets it to Delete": {seen(promised, scratch, stamped, kept, releasing), none},
-		"released, and an admin sets the host PV to Retain": {seen(promised, scratch, stamped, kept, releasing, func(s *volume.Observed) {
+		"the promise is fulfilled, and a user set the leaf PV to Delete":       {seen(promised, stamped, kept, leafPolicy(deletes)), stamp},
+		"the promise is being released: root_pv has set the leaf PV to Delete": {seen(promised, scratch, stamped, kept, releasing), none},
+		"the promise is being released, and an admin sets the host PV to Retain": {seen(promised, scratch, stamped, kept, releasing, func(s *volume.Observed) {
 			s.Host.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}), hold},
-		"the host was restored to a state before the binding":                                              {seen(promised, stamped, unbound), fulfil},
-		"the host was restored to a state before the promise existed":                                      {seen(promised, stamped, unbound, noPromise), none},
-		"the host was restored to a state before the promise existed, and the class is in mirror mode now": {seen(promised, stamped, unbound, noPromise, func(s *volume.Observed) { s.Class.Parameters = nil }), createHost},
-		"released, the leaf claim was deleted":                                                             {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
-		"released, and its finalizer was removed with its cluster":                                         {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
-		"released, its finalizer was removed with its cluster, and its claim is being deleted":             {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
-		"a mark on a promise that is deleted with its claim is ignored":                                    {seen(promised, stamped, kept, releasing), stamp},
+		"the host was restored to a state before the binding":                                                               {seen(promised, stamped, unbound), fulfil},
+		"the host was restored to a state before the promise existed":                                                       {seen(promised, stamped, unbound, noPromise), none},
+		"the host was restored to a state before the promise existed, and the class is now in mirror mode":                  {seen(promised, stamped, unbound, noPromise, func(s *volume.Observed) { s.Class.Parameters = nil }), createHost},
+		"the promise is being released, and the leaf claim was deleted":                                                     {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
+		"the promise is being released, and its finalizer was removed when the cluster was deregistered":                    {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
+		"the promise is being released, its finalizer was removed when the cluster was deregistered, and the claim is gone": {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
+		"a release mark on a promise that is not released when unused is ignored":                                           {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := lifecycle.Next(observedOf(t, tc.there))
@@ -131,13 +131,14 @@ func TestNextOfPromise(t *testing.T) {
 				got = by + string(plan.Phase)
 			}
 			if got != tc.want {
-				t.Errorf("%q comes next, want %q", got, tc.want)
+				t.Errorf("the next step is %q, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// What is written when a promise is fulfilled represents the leaf PV from then on.
+// TestFulfil checks that a fulfilled promise represents the leaf PV, and that nothing remains to be
+// done.
 func TestFulfil(t *testing.T) {
 	for name, there := range map[string]*volume.Observed{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +157,7 @@ func TestFulfil(t *testing.T) {
 			}
 			there.Host, there.Promise = after, nil
 			if step := lifecycle.Next(observedOf(t, there)).By(lifecycle.LeafPV); step != lifecycle.None {
-				t.Errorf("step is %q then", step)
+				t.Errorf("the next step is %q, want none", step)
 			}
 		})
 	}

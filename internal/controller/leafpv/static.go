@@ -16,9 +16,9 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// imported records on an admin's host PV which leaf PV it represents. Live reads must show that
-// both are unchanged, that no other host PV is for the volume, and that no claim has it: neither
-// the member's claim in claimRef, nor the root in its stamp.
+// imported records on an admin's host PV which leaf PV it represents. Live reads must first prove
+// that both are unchanged, that no other host PV is for the volume, and that neither the member's
+// claim in claimRef nor the root in the stamp still exists.
 func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 	asks := s.Import()
 	if _, same, err := r.Proof().HostUnchanged(ctx, asks); err != nil || !same {
@@ -56,7 +56,7 @@ func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// reportImports reports on each unrecorded host PV of an admin why it cannot adopt the volume.
+// reportImports reports on each admin's host PV that has not adopted the volume yet why it cannot.
 func (r *reconciler) reportImports(s *volume.Observed) {
 	for i := range s.Imports {
 		if problem := problem.Unimportable(s, &s.Imports[i]); problem != nil {
@@ -65,7 +65,7 @@ func (r *reconciler) reportImports(s *volume.Observed) {
 	}
 }
 
-// missing reports on the host PVs that request a leaf PV which does not exist.
+// missing reports on the host PVs that request a leaf PV that does not exist.
 func (r *reconciler) missing(ctx context.Context, name string) error {
 	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfMissing(ctx, name)
 	if err != nil {
@@ -85,11 +85,11 @@ func (r *reconciler) ofImport(_ context.Context, obj client.Object) []reconcile.
 	return named(leaf)
 }
 
-// ofImportClass enqueues the leaf PVs that host PVs of a class request.
+// ofImportClass enqueues the leaf PVs that admins' host PVs of a class request.
 func (r *reconciler) ofImportClass(ctx context.Context, class client.Object) []reconcile.Request {
 	imports, err := index.ImportsIn(ctx, r.Host, r.ClusterID)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that admins created")
+		ctrl.LoggerFrom(ctx).Error(err, "look up the host PVs that admins created")
 	}
 	var found []reconcile.Request
 	for i := range imports {

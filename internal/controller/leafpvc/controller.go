@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "leaf_pvc"
 	actor = guarded.Actor("leaf-pvc")
 	// workers is the number of statuses of one member that are mirrored concurrently.
@@ -34,10 +34,10 @@ type reconciler struct {
 	Options
 }
 
-// Options of the controller in all members.
+// Options are the same for the controllers of all members.
 type Options struct {
-	// Passages measures latencies. This controller's event handlers record that root and leaf were
-	// observed to be bound, before any queue.
+	// Passages measures provisioning latency. This controller's event handlers record when root and
+	// leaf are observed to be bound, before the claim waits in a queue.
 	Passages *account.Passages
 }
 
@@ -52,8 +52,8 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// ofStatus is Concerns for claims: their volume, request, status, and the host's names of their
-// volume attributes classes.
+// ofStatus reports whether an update of a claim changes its volume, its request, its status, or the
+// recorded host names of its VolumeAttributesClasses.
 func ofStatus(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
@@ -62,7 +62,8 @@ func ofStatus(before, after client.Object) bool {
 		!equality.Semantic.DeepEqual(was.Spec.Resources, is.Spec.Resources) || !equality.Semantic.DeepEqual(was.Status, is.Status)
 }
 
-// ofLeafVolume is Concerns for host PVs: the leaf PV that they represent, and their claim.
+// ofLeafVolume reports whether an update of a host PV changes the leaf PV that it represents, or
+// its claim.
 var ofLeafVolume = route.Of(func(pv *corev1.PersistentVolume) volume {
 	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
 	return volume{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
@@ -98,7 +99,7 @@ func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.
 	return member.SameKey(ctx, obj)
 }
 
-// ofClaimRef enqueues the claim of a host PV, because the cache may show its volume after the
+// ofClaimRef enqueues the claim of a host PV, because the PV may reach the cache later than the
 // claim.
 func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)

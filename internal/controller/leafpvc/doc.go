@@ -1,4 +1,4 @@
-// Package leafpvc carries the status of a leaf claim up to its root: capacity, the states
-// of a resize, volume attributes, and their conditions. Phase and binding of the root are
-// the host's PV controller's.
+// Package leafpvc copies the status of a leaf claim to its root: capacity, the state of a
+// resize, volume attributes, and their conditions. The host's PV controller owns the root's
+// phase and binding.
 package leafpvc

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "leaf_snapshot"
 	actor = guarded.Actor("leaf-snapshot")
 	// workers is the number of snapshots of one member that are reconciled concurrently.
@@ -31,7 +31,7 @@ type reconciler struct {
 	Options
 }
 
-// Options configures the controller for all members.
+// Options are the same for the controllers of all members.
 type Options struct {
 	// Book is the orphan tracker. The controller notifies it of possible orphans.
 	Book *account.Book
@@ -53,7 +53,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if s == nil {
 		if len(r.Book.Snapshots(r.Registration).Found) > 0 {
-			r.Book.RequestAccount(r.Registration) // one of them may be gone
+			r.Book.RequestAccount(r.Registration) // one of the orphans may be gone
 		}
 		return reconcile.Result{}, nil
 	}

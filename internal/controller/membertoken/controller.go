@@ -26,25 +26,25 @@ const (
 
 	actor = guarded.Actor("member-token")
 
-	// DefaultAfter is the share of a token's lifetime after which it is renewed. With jitter,
-	// this is roughly between a third and a half of the lifetime. The rest is left for
-	// retries.
+	// DefaultAfter is the share of a token's lifetime after which it is renewed. With jitter, a
+	// renewal is due after roughly a third to a half of the lifetime. The rest is left for retries.
 	DefaultAfter = 0.35
-	// MaxAfter leaves time for retries even with the maximum jitter.
+	// MaxAfter is the maximum of Options.After. It leaves time for retries even with the maximum
+	// jitter.
 	MaxAfter = 0.6
 
-	// look is how often the cached Secret is checked.
+	// look is the interval at which the cached Secret is checked.
 	look = 20 * time.Second
-	// soon is the pause after a write, until the Link uses the new token.
+	// soon is the delay of the next check while the Link does not use the Secret's token yet.
 	soon = time.Second
-	// firstRetry and lastRetry bound the pause after a failure.
+	// firstRetry and lastRetry bound the backoff after failures.
 	firstRetry = 10 * time.Second
 	lastRetry  = 5 * time.Minute
-	// callTimeout bounds a renewal.
+	// callTimeout is the timeout of a renewal.
 	callTimeout = 30 * time.Second
 )
 
-// Credentials reads, requests and verifies the token of a Link.
+// Credentials reads, requests and verifies the token of a Link, and reports on its renewal.
 type Credentials interface {
 	Token() string
 	Now() time.Time
@@ -55,7 +55,7 @@ type Credentials interface {
 
 // Options configures the controller.
 type Options struct {
-	// Namespace is where the Secrets are.
+	// Namespace is the namespace of the Secrets.
 	Namespace string
 	// After is the share of a token's lifetime after which it is renewed.
 	After float64
@@ -102,10 +102,10 @@ func (r *renewer) run(ctx context.Context) error {
 	}
 }
 
-// turn checks the token once and returns the pause until the next check.
+// turn checks the token once, and returns the delay until the next check.
 func (r *renewer) turn(ctx context.Context) time.Duration {
-	// Read from the cache first. If a renewal is due, read again live, because the cache may
-	// not contain the last write yet.
+	// Read from the cache first. If a renewal is due, read live, because the cache may not contain the
+	// last write yet.
 	seen, err := r.observe(ctx, r.cached)
 	if _, is := decide(seen.observed).(renew); is && err == nil {
 		seen, err = r.observe(ctx, r.live)
@@ -131,7 +131,7 @@ func (r *renewer) turn(ctx context.Context) time.Duration {
 	return look
 }
 
-// sight is what observe read for a registration.
+// sight contains what observe has read for a registration.
 type sight struct {
 	observed
 	registered *v1alpha1.ClusterRegistration
@@ -171,7 +171,8 @@ func (r *renewer) renew(ctx context.Context, seen sight, d renew) time.Duration 
 	return r.backoff.Step()
 }
 
-// replace requests a token, verifies it, and writes it to the Secret if that has not changed.
+// replace requests a token, verifies it, and writes it to the Secret, if the Secret has not
+// changed.
 func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (time.Time, error) {
 	token, err := r.credentials.Request(ctx, actor, d.token, d.lifetime)
 	if err != nil {
@@ -196,7 +197,7 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	return said.Expires, nil
 }
 
-// reason returns the text of a failure and what to do about it.
+// reason returns the message of a failure, with what to do about it if that is known.
 func reason(err error) string {
 	var p *access.Problem
 	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {

@@ -19,7 +19,7 @@ const jitter = 0.4
 // observed is the input of decide.
 type observed struct {
 	registration string
-	// secret is the Secret of the registration, or nil if it does not exist.
+	// secret is the registration's Secret, or nil if it does not exist.
 	secret *corev1.Secret
 	// using is the token that the Link uses.
 	using string
@@ -29,7 +29,7 @@ type observed struct {
 	after float64
 }
 
-// decision is one of the types below.
+// decision is the next step, one of the types below.
 type decision interface{ decision() }
 
 type (
@@ -37,7 +37,7 @@ type (
 	leave struct{}
 	// refuse means that the requested renewal is not possible.
 	refuse struct{ why string }
-	// follow means that the Link does not use the Secret's token yet.
+	// follow means that the Link must first begin to use the Secret's token.
 	follow struct{}
 	// hold means that the renewal is not due yet. left is the time until then.
 	hold struct{ left time.Duration }
@@ -83,17 +83,17 @@ func decide(o observed) decision {
 	return renew{token: token, lifetime: lifetime}
 }
 
-// due returns when a token is renewed: after a share of its lifetime plus jitter. The result
-// depends only on its arguments.
+// due returns when a token's renewal is due: after a share of its lifetime, plus jitter. The result
+// depends only on the arguments.
 func due(registration string, token access.Token, after float64) time.Time {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // never fails
+	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // Write never fails
 	share := after * (1 + jitter*float64(h.Sum32())/(1<<32))
 	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
 }
 
-// lasting returns an error if a new token is no improvement. The member determines the times
-// in the token and its own clock, so it could otherwise make the manager renew continuously.
+// lasting returns an error if the new token is no improvement. The member determines the times in
+// the token and the time of its own clock, and could otherwise make the manager renew continuously.
 func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
 		return fmt.Errorf("the member issued a token that does not expire later than the current one: it expires at %s", token.Expires.UTC().Format(time.RFC3339))

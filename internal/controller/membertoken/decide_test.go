@@ -48,19 +48,19 @@ func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		secret *corev1.Secret
 		using  string
-		after  time.Duration // since it was issued
+		after  time.Duration // since the token was issued
 		want   decision
 	}{
-		"no Secret":                   {nil, fresh, 0, leave{}},
-		"renewal not requested":       {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, leave{}},
-		"it is fresh":                 {secret(fresh), fresh, time.Hour, hold{due("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
-		"it is due":                   {secret(fresh), fresh, 17 * time.Hour, renew{said, day}},
-		"it has expired":              {secret(fresh), fresh, 2 * day, renew{said, day}},
-		"the link uses another token": {secret(fresh), token(2 * day), 17 * time.Hour, follow{}},
-		"a certificate":               {secret(""), "", 0, refuse{}},
-		"an opaque token":             {secret("abc"), "abc", 0, refuse{}},
-		"an invalid duration":         {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuse{}},
-		"a foreign Secret":            {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuse{}},
+		"the Secret does not exist":                      {nil, fresh, 0, leave{}},
+		"the Secret does not request renewal":            {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, leave{}},
+		"the token is fresh":                             {secret(fresh), fresh, time.Hour, hold{due("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
+		"the token is due for renewal":                   {secret(fresh), fresh, 17 * time.Hour, renew{said, day}},
+		"the token has expired":                          {secret(fresh), fresh, 2 * day, renew{said, day}},
+		"the link uses another token":                    {secret(fresh), token(2 * day), 17 * time.Hour, follow{}},
+		"the kubeconfig contains a certificate":          {secret(""), "", 0, refuse{}},
+		"the kubeconfig contains an opaque token":        {secret("abc"), "abc", 0, refuse{}},
+		"the requested lifetime is not a valid duration": {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuse{}},
+		"the Secret is foreign":                          {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuse{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(observed{registration: "cluster38", secret: tc.secret, using: tc.using, now: issued.Add(tc.after), after: 0.5})
@@ -74,8 +74,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// due is between a third and a half of any lifetime, differs between members and renewals,
-// and is deterministic.
+// A renewal is due after a third to a half of any lifetime. The time differs between members and
+// between renewals, and is deterministic.
 func TestDue(t *testing.T) {
 	for _, life := range []time.Duration{10 * time.Minute, day, 365 * day} {
 		at := map[time.Time]bool{}
@@ -84,7 +84,7 @@ func TestDue(t *testing.T) {
 			name := fmt.Sprintf("cluster%d", i)
 			when := due(name, said, DefaultAfter)
 			if share := float64(when.Sub(issued)) / float64(life); share < 0.35 || share > 0.491 {
-				t.Errorf("%s with a lifetime of %s is due after a share of %v", name, life, share)
+				t.Errorf("%s, whose token has a lifetime of %s, is due after a share of %v", name, life, share)
 			}
 			if again := due(name, said, DefaultAfter); again != when {
 				t.Errorf("%s is due at %s, then at %s", name, when, again)
@@ -97,7 +97,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A member that lies about times cannot make the manager renew continuously.
+// A member that reports wrong times cannot make the manager renew its token continuously.
 func TestLasting(t *testing.T) {
 	at := func(from, to time.Duration) access.Token {
 		return access.Token{Issued: issued.Add(from), Expires: issued.Add(to)}
@@ -108,11 +108,11 @@ func TestLasting(t *testing.T) {
 		now   time.Time
 		want  bool
 	}{
-		"a valid one":                     {at(12*time.Hour, 36*time.Hour), now, true},
-		"a shorter one":                   {at(12*time.Hour, 26*time.Hour), now, true},
-		"expires at the same time":        {at(12*time.Hour, day), now, false},
-		"issued long ago":                 {at(-100*day, 36*time.Hour), now, false},
-		"the member's clock is far ahead": {at(12*time.Hour, 36*time.Hour), now.Add(365 * day), false},
+		"the token is valid and expires later than the current one":                {at(12*time.Hour, 36*time.Hour), now, true},
+		"the token has a shorter lifetime, but expires later than the current one": {at(12*time.Hour, 26*time.Hour), now, true},
+		"the token expires at the same time as the current one":                    {at(12*time.Hour, day), now, false},
+		"the token was issued long ago":                                            {at(-100*day, 36*time.Hour), now, false},
+		"the member's clock is far ahead":                                          {at(12*time.Hour, 36*time.Hour), now.Add(365 * day), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := lasting("cluster38", tc.token, before, tc.now, DefaultAfter); (err == nil) != tc.want {

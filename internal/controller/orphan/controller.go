@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// DefaultInterval is the interval of accounts of a member if nothing triggers one.
+	// DefaultInterval is the interval between inventories of a member if nothing triggers one earlier.
 	DefaultInterval = 10 * time.Minute
-	// shortest is the minimum pause between two accounts. The pause is share times the duration of
-	// the last account, up to longest, to limit the load of lists on a member's API server.
+	// shortest is the minimum delay between two inventories. The delay is share times the duration of
+	// the last inventory, up to longest, to limit the load that lists cause on a member's API server.
 	shortest = 5 * time.Second
 	share    = 5
 	longest  = time.Minute
-	// again is the pause after a failed account.
+	// again is the delay after a failed inventory.
 	again = 30 * time.Second
-	// patience bounds one account. 50,000 volumes are a hundred pages.
+	// patience is the timeout of one inventory. 50,000 volumes are a hundred pages.
 	patience = 5 * time.Minute
 )
 
-// Options are the options of all members' accounts.
+// Options are the same for the inventories of all members.
 type Options struct {
-	// Book receives the accounts.
+	// Book receives the results.
 	Book *account.Book
-	// Interval of accounts if nothing triggers one.
+	// Interval is the interval between inventories if nothing triggers one earlier.
 	Interval time.Duration
-	// Namespace of the manager in the host, where its records are.
+	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
 }
 
@@ -41,7 +41,7 @@ type sweeper struct {
 	clock clock.Clock
 }
 
-// Setup adds the accounts of a member's volumes to its link.
+// Setup adds the inventory of a member's volumes to its link.
 func Setup(link *member.Link, o Options) error {
 	s := &sweeper{Link: link, Options: o, clock: clock.RealClock{}}
 	suspicions := o.Book.Suspicions(link.Registration)
@@ -52,8 +52,8 @@ func Setup(link *member.Link, o Options) error {
 	return nil
 }
 
-// run makes accounts of the member immediately, at intervals, and when there are candidates,
-// until the link ends. Then the orphans are unknown.
+// run takes an inventory of the member immediately, at intervals, and when the caches show a
+// candidate, until the link ends. From then on, the orphans are unknown.
 func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 	defer func() {
 		account.UncountOrphans(s.Registration)
@@ -99,7 +99,7 @@ func (s *sweeper) account(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("the member's volumes are not accounted for", "cluster", s.Registration, "cause", err.Error())
+		ctrl.LoggerFrom(ctx).Info("could not take the inventory of the member's volumes", "cluster", s.Registration, "cause", err.Error())
 		account.UncountOrphans(s.Registration)
 		s.Book.Unknown(s.Registration, err.Error(), s.clock.Now())
 		return err

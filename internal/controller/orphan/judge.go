@@ -18,41 +18,43 @@ import (
 type volume struct {
 	name string
 	uid  types.UID
-	// origin is the root for which it was created: from its own stamp if stamped, or else from
-	// that of its leaf claim, or from the record of withdrawn claims.
+	// origin is the root for which the volume was created. It comes from the volume's own stamp if
+	// stamped, or else from its leaf claim's stamp or the record of withdrawn claims.
 	origin  mirror.Origin
 	stamped bool
-	// withdrawn: it has no stamp, was created for a withdrawn leaf claim, and its policy keeps it.
+	// withdrawn means that the volume has no stamp, was created for a withdrawn leaf claim, and has
+	// policy Retain.
 	withdrawn bool
 }
 
 // evidence is the result of all live reads.
 type evidence struct {
 	member mirror.Member
-	// mirrors are the host PVs by the UIDs of the leaf PVs that they represent.
+	// mirrors maps the UID of a leaf PV to the host PV that represents it.
 	mirrors map[types.UID]mirrorOf
-	// promised are the claims, by UID, that are bound to the member's promises without a disk.
+	// promised contains the UIDs of the claims that are bound to this member's promises without a
+	// disk.
 	promised map[types.UID]bool
-	// lost are the promises, by name, to which roots are bound and that the host does not have.
+	// lost contains the promises, by name, to which roots are bound but which are missing in the host.
 	lost map[string]bool
-	// roots are the host's claims in the namespaces of the volumes that need one.
+	// roots contains the host's claims in the namespaces of the volumes whose root must be read.
 	roots map[types.NamespacedName]*corev1.PersistentVolumeClaim
-	// suspended: destruction is suspended, so volumes that would be deleted remain.
+	// suspended means that destruction is suspended, so volumes that would be deleted remain.
 	suspended bool
 }
 
 // owners identifies the root of a leaf PV.
 type owners struct {
 	hostID string
-	// claims are the member's claims with this host's stamp, by UID. withdrawn are those that were
-	// withdrawn while a provisioner may have been creating a volume.
+	// claims has the origins of the member's claims with this host's stamp, by UID. withdrawn has the
+	// leaf claims that were withdrawn while a provisioner may have been creating a volume.
 	claims    map[types.UID]mirror.Origin
 	withdrawn map[types.UID]account.Withdrawn
 }
 
 // volume returns the facts about a leaf PV, or false if it is not Xylem's or is being deleted.
-// For a PV without a stamp, the UID in its claimRef counts, which the member's API server
-// assigned to a claim that Xylem created. Names and namespaces do not count, because others in
+// A PV without a stamp is Xylem's if the UID in its claimRef is that of a claim that Xylem created.
+// The member's API server assigned this UID. Names and namespaces do not count, because others in
 // the member can use them too (I4, I8).
 func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 	v := volume{name: pv.Name, uid: pv.UID}
@@ -75,7 +77,7 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 		return v, false // with any other policy, the member's own controllers destroy it
 	}
 	namespace, name, named := strings.Cut(claim.Root, "/")
-	if !named { // the record was full
+	if !named { // the record was full, so the name is missing
 		namespace, name = ref.Namespace, ref.Name
 	}
 	v.origin, v.withdrawn = mirror.Origin{HostID: o.hostID, Root: types.NamespacedName{Namespace: namespace, Name: name}}, true
@@ -87,8 +89,8 @@ type mirrorOf struct {
 	name string
 	// leaf is the name of the leaf PV.
 	leaf string
-	// released: the host's PV controller reports that the claim was deleted. claim is the claim's
-	// UID.
+	// released means that the PV is Released or Failed, because its claim was deleted. claim is
+	// the claim's UID.
 	released bool
 	claim    types.UID
 }
@@ -104,7 +106,7 @@ func (e evidence) needsRoot(v volume) bool {
 // an existing claim, or kept as Released), or if it is about to be mirrored or deleted.
 func (e evidence) judge(v volume) *account.Orphan {
 	if !e.needsRoot(v) || v.stamped && e.promised[v.origin.UID] {
-		return nil // the latter is about to fulfil its promise
+		return nil // a stamped volume of a promised claim is about to fulfill the promise
 	}
 	root := e.roots[v.origin.Root]
 	m, mirrored := e.mirrors[v.uid]
@@ -116,7 +118,7 @@ func (e evidence) judge(v volume) *account.Orphan {
 	case mirrored:
 		reason, message = account.Surplus, fmt.Sprintf("claim %q has volume %q", v.origin.Root, root.Spec.VolumeName)
 	case v.withdrawn:
-		reason, message = account.WithdrawnLate, fmt.Sprintf("the provisioner finished it after Xylem had withdrawn claim %q, and its policy is Retain", v.origin.Root)
+		reason, message = account.WithdrawnLate, fmt.Sprintf("the provisioner created the volume after Xylem had withdrawn claim %q, and the policy is Retain", v.origin.Root)
 	case root != nil && root.UID == v.origin.UID:
 		if message = e.elsewhere(v, root); message == "" {
 			return nil
@@ -127,7 +129,7 @@ func (e evidence) judge(v volume) *account.Orphan {
 	case root == nil:
 		reason, message = account.RootGone, v.rootGone()
 	default:
-		reason, message = account.RootReplaced, fmt.Sprintf("another claim now has the name of claim %q, for which it was provisioned, and no volume of the host represents it", v.origin.Root)
+		reason, message = account.RootReplaced, fmt.Sprintf("another claim now has the name of claim %q, for which the volume was provisioned, and no PersistentVolume of the host represents the volume", v.origin.Root)
 	}
 	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
 }
@@ -135,13 +137,13 @@ func (e evidence) judge(v volume) *account.Orphan {
 // rootGone describes the root that the host lacks: a claim, or an admin's PV.
 func (v volume) rootGone() string {
 	if v.origin.Root.Namespace == "" {
-		return fmt.Sprintf("the host no longer has PersistentVolume %q, which an admin created for it", v.origin.Root.Name)
+		return fmt.Sprintf("the host no longer has PersistentVolume %q, which an admin created for the volume", v.origin.Root.Name)
 	}
-	return fmt.Sprintf("the host has neither claim %q, for which it was provisioned, nor a volume that represents it", v.origin.Root)
+	return fmt.Sprintf("the host has neither claim %q, for which the volume was provisioned, nor a PersistentVolume that represents the volume", v.origin.Root)
 }
 
-// elsewhere returns why an existing root has another volume, or none (I3). A root that is neither
-// bound nor placed will be placed where its volume is.
+// elsewhere returns why the volume does not belong to its existing root (I3). A root that is
+// neither bound nor placed will be placed where its volume is.
 func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)
@@ -152,8 +154,8 @@ func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string
 	return ""
 }
 
-// recreated reports whether the host PV of that name represents an earlier leaf PV of this
-// name. The volume may be the claim's own disk, which leaf_pv reports.
+// recreated reports whether the host PV with that name represents an earlier leaf PV with the
+// volume's name. The volume may be the claim's own disk, which leaf_pv reports.
 func (e evidence) recreated(v volume, host string) bool {
 	for _, m := range e.mirrors {
 		if m.name == host && m.leaf == v.name {
@@ -163,8 +165,8 @@ func (e evidence) recreated(v volume, host string) bool {
 	return false
 }
 
-// promises reports whether a volume name is that of a claim's promise that no other volume
-// fulfills. A promise of an earlier claim that is used again counts if it is lost.
+// promises reports whether the PV with that name is the claim's promise, and no other volume
+// fulfills it. An earlier claim's promise that is used again counts if it is lost.
 func (e evidence) promises(name string, claim types.UID) bool {
 	if e.lost[name] {
 		return true
@@ -180,7 +182,7 @@ func (e evidence) promises(name string, claim types.UID) bool {
 	return true
 }
 
-// judged returns the orphans among the volumes, by name.
+// judged returns the orphans among the volumes, sorted by name.
 func (e evidence) judged(volumes []volume) []account.Orphan {
 	var found []account.Orphan
 	for _, v := range volumes {

@@ -43,8 +43,8 @@ func TestJudge(t *testing.T) {
 		mirror    *mirrorOf
 		root      *corev1.PersistentVolumeClaim
 		suspended bool
-		// promised: the claim has a promise here without a disk; other: what represents
-		// another leaf PV.
+		// promised means that the claim has a promise here without a disk. other is a host PV
+		// that represents another leaf PV.
 		promised bool
 		other    *mirrorOf
 		// lost is a promise that the host lacks.
@@ -52,33 +52,33 @@ func TestJudge(t *testing.T) {
 		want string
 	}{
 		"mirrored": {volume: stamped, mirror: &bound},
-		"mirrored, and its claim was deleted: kept as released":                                         {volume: stamped, mirror: &released},
-		"mirrored, released from the claim that had its name before":                                    {volume: stamped, mirror: &released, root: root("new-uid", here.ClusterID, "pv-9")},
-		"the second mirror of an existing claim (I3)":                                                   {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
-		"released a moment ago by the host's PV controller":                                             {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-1")},
-		"just provisioned, no host PV yet":                                                              {volume: stamped, root: root("root-uid", here.ClusterID, "")},
-		"just provisioned, not stamped yet":                                                             {volume: bare, root: root("root-uid", here.ClusterID, "")},
-		"the host PV was deleted and is re-created":                                                     {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
-		"the host PV with the suffix was deleted and is re-created":                                     {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.Name("pv-1", here.ClusterID, true))},
-		"about to fulfil its claim's promise":                                                           {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
-		"the promise has another volume (I3)":                                                           {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid")), want: account.Surplus},
-		"the promise has a volume of this name, which was re-created":                                   {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), leaf: "pv-1", claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
-		"its claim reused another claim's promise, which was lost":                                      {volume: stamped, lost: hostpv.PromiseName("other"), root: root("root-uid", here.ClusterID, hostpv.PromiseName("other"))},
-		"its claim is bound to another claim's promise (I3)":                                            {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("other")), want: account.Surplus},
-		"its claim was deleted, and the promise must be deleted too":                                    {volume: stamped, promised: true},
-		"its claim was deleted, the promise must be deleted too, and there is a new claim of that name": {volume: stamped, promised: true, root: root("new-uid", "", "")},
-		"promised, and not stamped yet: it is withdrawn with its claim":                                 {volume: bare, promised: true},
-		"its claim was restored to a state before the placement":                                        {volume: stamped, root: root("root-uid", "", "")},
-		"its claim is placed in another member (I3)":                                                    {volume: stamped, root: root("root-uid", "id39", ""), want: account.Surplus},
-		"its claim is bound to another volume (I3)":                                                     {volume: stamped, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
-		"not mirrored, its claim is placed in another member (I3)":                                      {volume: bare, root: root("root-uid", "id39", ""), want: account.Surplus},
-		"the host has no object for it (I1)":                                                            {volume: stamped, want: account.RootGone},
-		"another claim has its claim's name (I1)":                                                       {volume: stamped, root: root("new-uid", here.ClusterID, ""), want: account.RootReplaced},
-		"the claim with its claim's name requests it: not adopted yet":                                  {volume: stamped, root: root("new-uid", "", "pv-1"), want: account.RootReplaced},
-		"never mirrored, its claim was deleted: being withdrawn":                                        {volume: bare},
-		"never mirrored, its claim was deleted, destruction is suspended":                               {volume: bare, suspended: true, want: account.RootGone},
-		"provisioned for a withdrawn leaf claim (I1)":                                                   {volume: late, want: account.WithdrawnLate},
-		"provisioned for a withdrawn leaf claim that was re-created":                                    {volume: late, root: root("new-uid", here.ClusterID, ""), want: account.WithdrawnLate},
+		"mirrored, and its claim was deleted: kept as released":                                     {volume: stamped, mirror: &released},
+		"mirrored, and released from an earlier claim with the same name":                           {volume: stamped, mirror: &released, root: root("new-uid", here.ClusterID, "pv-9")},
+		"mirrored by the second host PV of an existing claim (I3)":                                  {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
+		"just released by the host's PV controller":                                                 {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-1")},
+		"just provisioned, no host PV yet":                                                          {volume: stamped, root: root("root-uid", here.ClusterID, "")},
+		"just provisioned, not stamped yet":                                                         {volume: bare, root: root("root-uid", here.ClusterID, "")},
+		"the host PV was deleted and is being re-created":                                           {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
+		"the host PV with the suffix was deleted and is being re-created":                           {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.Name("pv-1", here.ClusterID, true))},
+		"about to fulfill the claim's promise":                                                      {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
+		"the claim's promise has another volume (I3)":                                               {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid")), want: account.Surplus},
+		"the claim's promise has an earlier volume with the same name":                              {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), leaf: "pv-1", claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
+		"the claim reused another claim's promise, which was lost":                                  {volume: stamped, lost: hostpv.PromiseName("other"), root: root("root-uid", here.ClusterID, hostpv.PromiseName("other"))},
+		"the claim is bound to another claim's promise (I3)":                                        {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("other")), want: account.Surplus},
+		"the claim was deleted, and the promise must be deleted too":                                {volume: stamped, promised: true},
+		"the claim was deleted, the promise must be deleted too, and a new claim has the same name": {volume: stamped, promised: true, root: root("new-uid", "", "")},
+		"promised, and not stamped yet: withdrawn with the leaf claim":                              {volume: bare, promised: true},
+		"the claim was restored to a state before the placement":                                    {volume: stamped, root: root("root-uid", "", "")},
+		"the claim is placed in another member (I3)":                                                {volume: stamped, root: root("root-uid", "id39", ""), want: account.Surplus},
+		"the claim is bound to another volume (I3)":                                                 {volume: stamped, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
+		"not mirrored, and the claim is placed in another member (I3)":                              {volume: bare, root: root("root-uid", "id39", ""), want: account.Surplus},
+		"the host has no object for the volume (I1)":                                                {volume: stamped, want: account.RootGone},
+		"another claim now has the claim's name (I1)":                                               {volume: stamped, root: root("new-uid", here.ClusterID, ""), want: account.RootReplaced},
+		"a new claim with the same name requests the volume: not adopted yet":                       {volume: stamped, root: root("new-uid", "", "pv-1"), want: account.RootReplaced},
+		"never mirrored, and the claim was deleted: being withdrawn":                                {volume: bare},
+		"never mirrored, the claim was deleted, and destruction is suspended":                       {volume: bare, suspended: true, want: account.RootGone},
+		"provisioned for a withdrawn leaf claim (I1)":                                               {volume: late, want: account.WithdrawnLate},
+		"provisioned for a withdrawn leaf claim that was re-created":                                {volume: late, root: root("new-uid", here.ClusterID, ""), want: account.WithdrawnLate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := evidence{member: here, lost: map[string]bool{tc.lost: tc.lost != ""}, mirrors: map[types.UID]mirrorOf{"another": bound}, roots: map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, suspended: tc.suspended}
@@ -122,16 +122,16 @@ func TestVolume(t *testing.T) {
 		policy          corev1.PersistentVolumeReclaimPolicy
 		want            result
 	}{
-		"stamped":                  {stamp: true, claim: "any", policy: retains, want: result{Ours: true, Stamped: true}},
-		"stamped, without a claim": {stamp: true, policy: retains, want: result{Ours: true, Stamped: true}},
-		"being deleted":            {stamp: true, deleting: true, claim: "leaf-claim", policy: deletes},
-		"the volume of a leaf claim of this host":                              {claim: "leaf-claim", policy: deletes, want: result{Ours: true}},
-		"the volume of a withdrawn leaf claim":                                 {claim: "withdrawn-claim", policy: retains, want: result{Ours: true, Withdrawn: true}},
+		"stamped":                                 {stamp: true, claim: "any", policy: retains, want: result{Ours: true, Stamped: true}},
+		"stamped, without a claim":                {stamp: true, policy: retains, want: result{Ours: true, Stamped: true}},
+		"stamped, and being deleted":              {stamp: true, deleting: true, claim: "leaf-claim", policy: deletes},
+		"the volume of a leaf claim of this host": {claim: "leaf-claim", policy: deletes, want: result{Ours: true}},
+		"the volume of a withdrawn leaf claim":    {claim: "withdrawn-claim", policy: retains, want: result{Ours: true, Withdrawn: true}},
 		"the volume of a withdrawn leaf claim whose name is not recorded":      {claim: "of-a-full-record", policy: retains, want: result{Ours: true, Withdrawn: true}},
 		"the volume of a withdrawn leaf claim, which its provisioner destroys": {claim: "withdrawn-claim", policy: deletes},
-		"of the member's own claim (I4)":                                       {claim: "own-claim", policy: retains},
+		"the volume of the member's own claim (I4)":                            {claim: "own-claim", policy: retains},
 		"a foreign volume of the member (I4)":                                  {policy: retains},
-		"a volume with the name of a leaf claim, and another UID":              {claim: "of-the-same-name", policy: retains},
+		"a volume whose claimRef has a leaf claim's name, but another UID":     {claim: "of-the-same-name", policy: retains},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}}

@@ -27,7 +27,7 @@ func (s *sweeper) accountSnapshots(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		ctrl.LoggerFrom(ctx).Info("the member's snapshots are not accounted for", "cluster", s.Registration, "cause", err.Error())
+		ctrl.LoggerFrom(ctx).Info("could not take the inventory of the member's snapshots", "cluster", s.Registration, "cause", err.Error())
 		account.UncountSnapshotOrphans(s.Registration)
 		s.Book.UnknownSnapshots(s.Registration, err.Error(), s.clock.Now())
 		return err
@@ -37,8 +37,7 @@ func (s *sweeper) accountSnapshots(ctx context.Context) error {
 	return nil
 }
 
-// leafSnapshot is a leaf content of this host, according to its stamp or that of its
-// VolumeSnapshot.
+// leafSnapshot is a leaf content of this host, according to its own stamp or its VolumeSnapshot's.
 type leafSnapshot struct {
 	name   string
 	uid    types.UID
@@ -122,7 +121,7 @@ func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
 }
 
 // judgeSnapshot returns why a snapshot is an orphan. It returns nil if a host content represents
-// it, or is about to. Pure.
+// the snapshot, or soon will.
 func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, roots map[types.NamespacedName]types.UID, clusterID string) *account.Orphan {
 	root := leaf.origin.Root
 	orphan := func(reason, format string, args ...any) *account.Orphan {

@@ -47,8 +47,8 @@ func (s *sweeper) sweep(ctx context.Context) ([]account.Orphan, error) {
 	return s.confirmed(ctx, e.judged(volumes))
 }
 
-// lost returns the promises, by name, to which the volumes' roots are bound because they use
-// those of earlier claims again, and that the host does not have.
+// lost reports which promises the host has lost, by name. It covers the promises of earlier claims
+// to which the volumes' roots are bound.
 func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[string]bool, error) {
 	lost := map[string]bool{}
 	for _, v := range volumes {
@@ -100,7 +100,7 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 	}
 	there, err := account.WithdrawnClaims(fence)
 	if err != nil { // an admin of the member can write anything there
-		log.FromContext(ctx).Error(err, "read the member's note of withdrawn claims; Xylem uses only the host's")
+		log.FromContext(ctx).Error(err, "could not read the member's record of withdrawn claims; Xylem uses only the host's record")
 	}
 	for uid, claim := range there {
 		if _, known := claims[uid]; !known {
@@ -127,8 +127,8 @@ func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
 	return volumes, nil
 }
 
-// mirrors returns the host PVs whose leaf PV is in the member, by its UID, and the claims of
-// the member's promises without a disk.
+// mirrors returns the host PVs whose leaf PV is in the member, by the leaf PV's UID, and the
+// UIDs of the claims of the member's promises without a disk.
 func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[types.UID]bool, error) {
 	mirrors, promised := map[types.UID]mirrorOf{}, map[types.UID]bool{}
 	var list corev1.PersistentVolumeList
@@ -156,7 +156,7 @@ func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[type
 	return mirrors, promised, nil
 }
 
-// roots returns the host's claims in the namespaces of the volumes that need one.
+// roots returns the host's claims in the namespaces of the volumes whose root must be read.
 func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[types.NamespacedName]*corev1.PersistentVolumeClaim, error) {
 	roots := map[types.NamespacedName]*corev1.PersistentVolumeClaim{}
 	read := map[string]struct{}{}

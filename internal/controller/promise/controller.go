@@ -27,14 +27,14 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "promise"
 	actor = guarded.Actor("promise")
 	// workers is the number of concurrent reconciles. A promise is one write, and guarded.Root
 	// limits the number of concurrent writes to the same value.
 	workers = 4
-	// underWay is how long a missing disk is not reported. With a Pod, it usually exists by then,
-	// and each earlier report would cost a write.
+	// underWay is how long a missing disk is not reported. If the claim has a Pod, the disk usually
+	// exists by then, and an earlier report would cost an unnecessary write.
 	underWay = 5 * time.Second
 )
 
@@ -42,7 +42,7 @@ const (
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Recorder of events on claims.
+	// Recorder emits events on claims.
 	Recorder events.EventRecorder
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
@@ -69,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile takes the next step for the promise of one claim.
+// Reconcile takes the next step for one claim's promise.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	case create:
 		err := r.root.Create(ctx, actor, d.promise)
 		if apierrors.IsAlreadyExists(err) {
-			return nil // The cache will show it soon, because its name has the claim's UID.
+			return nil // the name contains the claim's UID, so the PV is this promise, and the cache will contain it soon
 		}
 		return err
 	case show:
@@ -118,10 +118,10 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// pause returns the delay until a claim is reconciled after it or its promise has changed. It
-// is 0 if something must be created, or if a permanent or bad state must be reported or was
-// reported until now. Others write to a waiting claim too, so an earlier reconcile would fall
-// between the writes of its binding.
+// pause returns the delay until a claim is reconciled after it or its promise has changed. The
+// delay is 0 if a promise must be created, or if a final or failed state must be reported or no
+// longer applies. Other controllers also write to a waiting claim, so that an earlier reconcile
+// would interfere with the writes of its binding.
 func pause(before, after client.Object) time.Duration {
 	if after == nil || asks(before, after) || conclusive(before) || conclusive(after) {
 		return 0
@@ -129,7 +129,7 @@ func pause(before, after client.Object) time.Duration {
 	return underWay
 }
 
-// asks reports whether a claim requests a promise that it did not request before.
+// asks reports whether the claim may request a promise that it did not request before.
 func asks(before, after client.Object) bool {
 	claim, ok := after.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName != "" {
@@ -139,8 +139,8 @@ func asks(before, after client.Object) bool {
 	return !ok || hostclass.NameOf(was) != hostclass.NameOf(claim)
 }
 
-// conclusive reports whether the state of a claim or a promise, which may be nil, is more than a
-// state in progress.
+// conclusive reports whether a claim or promise, which may be nil, is in a final or failed state,
+// not in progress.
 func conclusive(state client.Object) bool {
 	switch o := state.(type) {
 	case *corev1.PersistentVolumeClaim:
@@ -151,7 +151,7 @@ func conclusive(state client.Object) bool {
 	return false
 }
 
-// ofClaim enqueues a claim without a volume, or with a promise.
+// ofClaim enqueues a claim that is unbound or bound to a promise.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
@@ -160,7 +160,7 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
 }
 
-// ofVolume enqueues the claim of a promise.
+// ofVolume enqueues a promise's claim.
 func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || !hostpv.IsPromise(pv) || pv.Spec.ClaimRef == nil {
@@ -169,7 +169,7 @@ func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
-// ofClass enqueues the claims that wait for a class.
+// ofClass enqueues the waiting claims of a Xylem class.
 func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile.Request {
 	class, ok := obj.(*storagev1.StorageClass)
 	if !ok || !hostclass.Own(class) {

@@ -16,9 +16,10 @@ import (
 // observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	claim *corev1.PersistentVolumeClaim
-	// class of the claim, if it waits for a promise.
+	// class is the claim's class. It is only set if volume is nil.
 	class *storagev1.StorageClass
-	// volume is the PV, of any kind, with the name that the claim has or should get.
+	// volume is the PV with the name in the claim, or the name that the claim's promise should get. It
+	// need not be a promise.
 	volume *corev1.PersistentVolume
 }
 
@@ -26,7 +27,7 @@ type decision interface{ decision() }
 
 type (
 	nothing struct{}
-	// create the promise.
+	// create creates the promise.
 	create struct{ promise *corev1.PersistentVolume }
 	// show sets the claim's condition about its promise.
 	show struct {
@@ -49,17 +50,17 @@ func decide(o observed) decision {
 		}
 		return create{o.promiseFor()}
 	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID:
-		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so that the claim cannot be bound to it. "+
+		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}
 	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
-		return nothing{} // it is about to be bound, or it is not the claim's promise
+		return nothing{} // the promise is about to be bound, or the volume is not the claim's promise
 	}
 	return o.promised()
 }
 
-// promiseFor returns the promise of a claim. A promise that was lost is created again with the
-// name in the claim, which contains another claim's UID if the claim uses that promise again.
-// It gets policy Retain, because an admin may have changed the policy of the earlier one.
+// promiseFor returns the promise for the claim. A lost promise is re-created with the name in the
+// claim. If the claim uses an earlier claim's promise, that name contains the earlier claim's UID.
+// The new PV gets policy Retain, because an admin may have changed the policy of the lost one.
 func (o observed) promiseFor() *corev1.PersistentVolume {
 	promise := hostpv.PromiseFor(o.claim, o.class)
 	if o.claim.Spec.VolumeName != "" {
@@ -69,7 +70,7 @@ func (o observed) promiseFor() *corev1.PersistentVolume {
 	return promise
 }
 
-// promised returns the decision about the condition for the state of the promise.
+// promised returns the decision to show the promise's state in the claim's condition.
 func (o observed) promised() decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
 	problem := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)

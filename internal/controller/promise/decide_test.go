@@ -18,7 +18,7 @@ import (
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
-// seen returns a new claim of a promise class.
+// seen returns an observation of a new claim of a promise class.
 func seen(change ...func(*observed)) observed {
 	class := "fast"
 	o := observed{
@@ -37,7 +37,7 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// bound: the claim is bound to its promise.
+// bound binds the claim to its promise.
 func bound(o *observed) {
 	o.volume = hostpv.PromiseFor(o.claim, o.class)
 	o.claim.Spec.VolumeName = o.volume.Name
@@ -81,38 +81,38 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"gone":                           {observed: observed{}, want: nothing{}},
-		"new":                            {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
-		"new, no class":                  {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
-		"a class of another provisioner": {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
-		"a class in mirror mode":         {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},
-		"an invalid class":               {observed: seen(func(o *observed) { o.class.Parameters["xylem.io/relaese"] = "x" }), want: nothing{}},
-		"it requests too much":           {observed: seen(func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), want: nothing{}},
-		"it names a volume":              {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
-		"being deleted":                  {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
-		"promised, not bound yet":        {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
-		"deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
+		"the claim does not exist":                                   {observed: observed{}, want: nothing{}},
+		"a new claim":                                                {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
+		"a new claim whose class does not exist":                     {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
+		"the class belongs to another provisioner":                   {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
+		"the class is in mirror mode":                                {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},
+		"the class is invalid":                                       {observed: seen(func(o *observed) { o.class.Parameters["xylem.io/relaese"] = "x" }), want: nothing{}},
+		"the claim requests something that a promise cannot provide": {observed: seen(func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), want: nothing{}},
+		"the claim names another volume":                             {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
+		"the claim is being deleted":                                 {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
+		"the promise exists, but is not bound yet":                   {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
+		"the promise was deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
 			o.claim.Spec.VolumeName = ""
 			o.volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"}},
-		"it names another claim's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
-		"a reused promise was lost": {observed: seen(func(o *observed) {
+		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is being deleted, so the claim cannot be bound to it. Delete the claim and create it again"}},
+		"the claim names another claim's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
+		"an earlier claim's promise, which the claim uses, was lost": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName, o.claim.Status.Phase = "pvc-mock-u-0", corev1.ClaimLost
 		}), want: create{reused}},
-		"its promise was lost": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-1" }), want: create{lost}},
-		"bound to another volume": {observed: seen(func(o *observed) {
+		"the claim's promise was lost": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-1" }), want: create{lost}},
+		"the claim is bound to another volume": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName = "v"
 			o.volume = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v"}}
 		}), want: nothing{}},
-		"bound to a promise for another": {observed: seen(bound, func(o *observed) { o.volume.Spec.ClaimRef.UID = "u-2" }), want: nothing{}},
-		"bound":                          {observed: seen(bound), want: promised(nowhere)},
-		"placed":                         {observed: seen(placed), want: promised(`member "cluster38" is provisioning the volume`)},
-		"placed, with a problem":         {observed: seen(placed, problem("ProvisioningFailed")), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed: no space left"}},
-		"released, with an old report":   {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
-		"fulfilled":                      {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, `volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
-		"fulfilled, with an unrelated report": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
+		"the claim names a promise that is bound to another claim": {observed: seen(bound, func(o *observed) { o.volume.Spec.ClaimRef.UID = "u-2" }), want: nothing{}},
+		"the claim is bound":  {observed: seen(bound), want: promised(nowhere)},
+		"the claim is placed": {observed: seen(placed), want: promised(`member "cluster38" is provisioning the volume`)},
+		"the claim is placed, and the member reports a problem":     {observed: seen(placed, problem("ProvisioningFailed")), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed: no space left"}},
+		"the claim is no longer placed, but has an earlier problem": {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
+		"the promise is fulfilled":                                  {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, `volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
+		"the promise is fulfilled, and the claim has an unrelated problem": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
 			`volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
-		"the member has lost it": {observed: seen(fulfilled, problem(v1alpha1.ReasonVolumeLost)), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "VolumeLost: no space left"}},
+		"the promise is fulfilled, but the member has lost the volume": {observed: seen(fulfilled, problem(v1alpha1.ReasonVolumeLost)), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "VolumeLost: no space left"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, show{}), cmpopts.EquateEmpty()); diff != "" {

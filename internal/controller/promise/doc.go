@@ -1,115 +1,121 @@
-// Package promise is the controller promise. It immediately binds each claim of a class with
-// xylem.io/provisioning: promise, in either binding mode, to its own PV: a promise, which has no
-// disk yet. The member to which the claim's first Pod is scheduled provisions the disk (root_pvc),
-// and leaf_pv records it on the PV. root_pv deletes the PV; host_volume deletes a promise that no
-// member ever had.
+// Package promise contains the controller promise. It immediately binds each claim of a class with
+// xylem.io/provisioning: promise, in either binding mode, to a PV of its own. This PV is a promise:
+// it has no disk yet. The member to which the claim's first Pod is scheduled provisions the disk
+// (root_pvc), and leaf_pv records it on the PV. root_pv deletes the PV; host_volume deletes a
+// promise that no member ever had.
 //
-// The PV's name and claimRef have the claim's UID, and the host's PV controller binds the
-// two. The class's parameters are copied into the volume attributes, since classes can be
-// replaced. The state is recorded on the PV itself, each step by one controller, so that a
-// crash between two steps leaves a state that continues:
+// The PV's name and claimRef contain the claim's UID, and the host's PV controller binds the two.
+// The class's parameters are copied into the volume attributes, because classes can be replaced.
+// The state is recorded on the PV itself, each step by one controller, so that provisioning can
+// continue after a crash between two steps:
 //
-//	unused     no label                     until a Pod is scheduled to a member: root_pvc of
-//	                                        that member takes placed-in (one member wins)
-//	placed     placed-in; then the member's root_pvc creates the leaf claim, after a live read
-//	           label, and the Pod that it   of the PV; root_pod creates the leaf Pod
-//	           is for (xylem.io/consumer)
-//	fulfilled  xylem.io/volume, leaf UID,   leaf_pv, after stamp and Retain, and a live read of
-//	           driver, handle; capacity;    the leaf PV. The node affinity was nil before
-//	           node affinity
-//	released   Released: the claim is gone  root_pv, as any other volume. If never fulfilled,
-//	                                        when the member has no leaf claim of that UID; if no
-//	                                        member had it, host_volume
+//	state      recorded on the PV           next step
+//	unused     no label                     When a Pod is scheduled to a member, the member's
+//	                                        root_pvc takes placed-in (one member wins).
+//	placed     placed-in on the claim, then The member's root_pvc creates the leaf claim, after a
+//	           the label, and the Pod that  live read of the PV; root_pod creates the leaf Pod.
+//	           it is for (xylem.io/consumer)
+//	fulfilled  xylem.io/volume, leaf UID,   leaf_pv records these after the stamp and Retain, and
+//	           driver, handle, capacity,    a live read of the leaf PV. The node affinity was nil
+//	           node affinity                before.
+//	released   phase Released: the claim    root_pv deletes the PV like any other. If it was never
+//	           is gone                      fulfilled, the member must have no leaf claim with that
+//	                                        UID. If no member had it, host_volume deletes it.
 //
-// If the last scheduled Pod is deleted before the disk is bound, placed goes back to
-// unused: the leaf claim is withdrawn, then the label and placed-in are removed, each after
-// a live list of Pods, and the last two after a live read that the member is empty. If the
-// claim is deleted, the PV's label is what remains of the placement, and routes the PV's
-// events to the member.
+// If the last scheduled Pod is deleted before the disk is bound, a placed promise becomes unused
+// again: the leaf claim is withdrawn, then the label is removed, then placed-in. Each step follows
+// a live list of Pods, and the last two also follow a live read that proves the member empty. If
+// the claim is deleted, only the PV's label remains of the placement, and routes the PV's events to
+// the member.
 //
-// For a fulfilled promise, hostpv.LeafOf answers as for a mirrored volume, so indexes, orphans,
-// expansion, deletion, deregistration and abandoning do not differ. A PV with an incomplete record
-// is neither a promise nor a volume: Xylem creates and destroys nothing for it.
+// hostpv.LeafOf treats a fulfilled promise like a mirrored volume. Indexes, orphans, expansion,
+// deletion, deregistration and abandoning therefore do not distinguish them. A PV with an
+// incomplete record is neither a promise nor a volume: Xylem creates and destroys nothing for it.
 //
-// A claim may be bound to another volume while its promise is created: one of the same
-// class that an admin freed, such as a retained promise. host_volume deletes what is left
-// (wanted), by live reads of claim and PV. The claim that uses a promise again has another
-// UID than the PV's name; the PV's claimRef decides. If that PV is lost, the claim is Lost,
-// which no tenant can write; the promise is created again under the claim's name, retained,
-// and the leaf volume is no surplus.
+// While its promise is created, a claim may be bound to another volume of the same class that an
+// admin freed, such as a retained promise. host_volume then deletes the unneeded promise (wanted),
+// after live reads of claim and PV. The name of a promise that is used again contains an earlier
+// claim's UID, so only the PV's claimRef shows which claim has it. If such a PV is lost, the
+// claim's phase is Lost, which no tenant can write. The promise is then re-created with the name in
+// the claim and policy Retain, and the leaf volume does not count as surplus.
 //
 // # Pods
 //
-// A Pod is bound before its disk exists, and waits on the virtual node. A Pod that was
-// scheduled to another member than the promise's waits, and reports that; when the disk
-// exists, leaf_pod fails it, so that its owner re-creates it and the scheduler places it
-// there. A Pod that also uses mirrored claims is bound only when those are. To break the
-// circle, it counts as scheduled once the scheduler has nominated it and selected that node
-// for one of the others, bound now or not. Host schedulers before 1.35 do not nominate:
-// do not mix there.
+// A Pod is bound before its disk exists, and waits on the virtual node. A Pod that was scheduled to
+// another member than the promise's also waits, and reports that. When the disk exists, leaf_pod
+// fails this Pod, so that its owner re-creates it and the scheduler places the new one with the
+// disk. A Pod that also uses mirrored claims is bound only when those are. To break this cycle, the
+// Pod counts as scheduled once the scheduler has nominated it and selected its node for one of the
+// other claims, whether bound now or not. Schedulers before Kubernetes 1.35 do not nominate nodes:
+// in such a host, do not use both kinds of claims in one Pod.
 //
-// While a claim of a bound Pod has no leaf, the Pod's Pushed condition repeats what the claim's
-// Placed condition reports, after the claim's name. When it is over, reason VolumeAwaited replaces
-// it.
+// While a claim of a bound Pod has no leaf, the Pod's Pushed condition repeats the message of the
+// claim's Placed condition, after the claim's name. When the problem is resolved, the reason
+// becomes VolumeAwaited.
 //
-// # Bound hides nothing
+// # State of the disk
 //
-// The condition xylem.io/Promise is True only when there is a disk. It has reason Broken while the
-// claim's Placed condition, which root_pvc keeps, says why there is none: the class that the member
-// lacks, the latest warning about the leaf claim, why the member's scheduler cannot place its Pod,
-// or that a disk was lost. A disk that is not ready yet is reported after five seconds. The
-// controller also reports on Pods on nodes of the host that these nodes cannot use the disk.
+// The phase Bound does not show whether there is a disk. The condition xylem.io/Promise does: it is
+// True only when there is one. It has reason Broken while the claim's Placed condition, which
+// root_pvc maintains, reports why there is none: a class that the member lacks, the latest warning
+// about the leaf claim, why the member's scheduler cannot place the Pod, or a lost disk. A disk
+// that is not ready yet is reported after five seconds. For a Pod that is bound to a node of the
+// host, waiting_pod reports that this node cannot mount the disk.
 //
 // # WhenUnused
 //
 // root_pv of the member that has the disk releases it (I2, case c) in three steps:
 //
-//   - A live list has no unfinished Pod of the claim that is bound here or to no node (Pods
-//     of DaemonSets, which are never pushed, do not count): annotation
-//     xylem.io/unused-since. The cluster that a Pod's node names counts, not the node's
-//     name; a node that is gone, or names no cluster, may be this one's.
-//   - A second list of the same process, after the grace by its own monotonic clock (idle),
-//     has none: annotation xylem.io/releasing. A new leader starts the grace again, so
-//     another one's clock can only delay.
-//   - A third list after that has none: the leaf PV is set to Delete. The release cannot be undone
-//     from here, regardless of caches: both annotations are removed only after a live read of the
-//     leaf PV, and the leaf claim is deleted only after one of the PV.
+//   - If a live list shows no unfinished Pod of the claim that is bound to this member or to no
+//     node, root_pv sets the annotation xylem.io/unused-since. Pods of DaemonSets do not count,
+//     because Xylem never pushes them. The cluster that a Pod's node belongs to counts, not the
+//     node's name. A node that is gone, or that names no cluster, may belong to this member.
+//   - If a second list by the same process still shows none, after the grace period by the
+//     process's own monotonic clock (idle), root_pv sets the annotation xylem.io/releasing. A new
+//     leader starts the grace period again, so a wrong clock of another leader can only delay the
+//     release.
+//   - If a third list after that still shows none, root_pv sets the leaf PV to Delete. From then
+//     on, the release cannot be undone, regardless of caches: both annotations are removed only
+//     after a live read of the leaf PV, and the leaf claim is deleted only after a live read of the
+//     PV.
 //
-// root_pod reads the PV live before it creates a leaf Pod of such a claim, and waits while
-// either annotation is set. A Pod that was bound before the annotation is in the third
-// list; one that was bound after it sees the annotation. So none ever gets a disk that is
-// about to be destroyed. unused-since is removed before its Pod runs, so that no grace is
-// measured from before it, even if the manager ends in the meantime. The leaf Pods of finished
-// roots, which would hold the leaf claim, are deleted with it.
+// root_pod reads the PV live before it creates a leaf Pod of such a claim, and waits while either
+// annotation is set. A Pod that was bound before the annotation was set is in the third list. For a
+// Pod that was bound later, root_pod observes the annotation. No Pod can therefore get a disk that
+// is about to be destroyed. unused-since is removed before a Pod runs, so that no grace period is
+// measured from a time before this Pod, even if the manager is killed in the meantime. The leaf
+// Pods of finished roots, which would block the deletion of the leaf claim, are deleted with it.
 //
-// When leaf claim and leaf PV are proven gone by live reads, and gone from the caches that a new
-// disk would be decided on, the promise is unused again. That continues with a member that was
-// deregistered in between and is back: leaf_pv puts the finalizer back while there is a leaf PV,
-// and root_pv needs none to end what is gone. If only Pods without a node, or on another one, could
-// need the disk, root_pv checks every five seconds, because no event reports their node.
+// The promise is unused again when live reads prove that leaf claim and leaf PV are gone, and both
+// are also gone from the caches on which the decision about a new disk depends. This also works if
+// the member was deregistered and registered again in between: leaf_pv restores the finalizer while
+// there is a leaf PV, and root_pv does not need the finalizer once there is none. If only Pods
+// without a node, or on another node, could need the disk, root_pv checks every five seconds,
+// because no event reports their node.
 //
-// Retain in either cluster takes precedence. A disk without a recorded consumer, which takes
-// a host restored to a state before the placement, is kept. A class with this release and policy Retain
-// is rejected, since nothing would ever be released. If the member retains, or an admin sets the PV
-// to Retain, the PV gets no affinity to the member, since node affinity cannot change: Pods
-// elsewhere wait, and report where to run. They are not failed like those of a pinned promise,
-// since the scheduler might place each new one in the same member again.
+// Policy Retain in either cluster takes precedence. A disk without a recorded consumer is kept;
+// this requires a host that was restored to a state before the placement. A class with this release
+// and policy Retain is rejected, because nothing would ever be released. If the leaf PV's original
+// policy is Retain, or if an admin sets the PV to Retain, the PV still gets no node affinity to the
+// member, because node affinity cannot change: Pods elsewhere wait, and report where they can run.
+// leaf_pod does not fail these Pods, as it does those of a promise with node affinity, because the
+// scheduler might place each replacement in the same member again.
 //
 // # Abandoned
 //
-// If the member that has a promise is lost, an admin abandons the bound PV (host_volume),
-// or forces the deregistration (cluster_registration). If there is no disk yet, or it was
-// not to outlive its Pods, that is recorded, and placed-in is removed. Then the promise becomes
-// unused again, with the ID of that cluster in its abandon annotation: from here on, the claim
-// is the members' to place. Another member may fulfill the promise; what was left in the first
-// one is an orphan. Because of that annotation, the first member does not take the promise
-// back for its leaf claim alone, as it does in a restored host; it does for a Pod that is
-// scheduled there, which removes the annotation.
+// If the member that has a promise is lost, an admin abandons the bound PV (host_volume), or forces
+// the deregistration (cluster_registration). If there is no disk yet, or if the disk is released
+// when unused, Xylem records that and removes placed-in. The promise then becomes unused again,
+// with the cluster's ID in its abandon annotation, and any member may take the claim. Another
+// member may fulfil the promise; the volume in the first member is then an orphan. Because of the
+// annotation, the first member does not take the promise back merely for its leaf claim, as it does
+// in a restored host. It takes the promise back for a Pod that is scheduled there, and removes the
+// annotation.
 //
 // # Never twice
 //
-// A decision on a leaf claim or a fulfillment reads the PV, or the leaf PV, live first: a
-// promise may have had a disk before, which a lagging cache still shows.
+// A lagging cache may still show an earlier disk of the promise. Before a controller decides on a
+// leaf claim or fulfils the promise, it therefore reads the PV or the leaf PV live.
 //
-// Shown by stories/promise_test and the fault scenarios promise*.
+// This is tested by stories/promise_test and the fault scenarios promise*.
 package promise

@@ -13,9 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// exhaustedFor is how long a driver's lack of capacity counts, unless the member reports its
-// capacity again. It is long enough for other claims to go elsewhere, and short enough that
-// freed space does not stay unused.
+// exhaustedFor is how long Xylem publishes less capacity after a driver has run out of it, unless
+// the member reports its capacity again. It is long enough for other claims to go elsewhere, and
+// short enough that freed space does not stay unused.
 const exhaustedFor = 5 * time.Minute
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
@@ -40,14 +40,16 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
 
-// lower publishes less capacity for the claim's class in this member.
+// lower records that this member lacks capacity for the claim, so that less is published for the
+// claim's class.
 func (r *reconciler) lower(o observed) {
 	memberClass, _ := r.Place().ClassFor(o.claim.class)
 	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
 }
 
 // observeCapacity records that the driver has capacity after all if a claim that waited here now
-// has its volume. A claim that has had it for longer is not evidence of the current capacity.
+// has its volume. A claim that has had its volume for longer proves nothing about the current
+// capacity.
 func (r *reconciler) observeCapacity(o observed) {
 	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return
@@ -76,7 +78,7 @@ func (r *reconciler) move(ctx context.Context, o observed, d move) error {
 	return err
 }
 
-// free returns claims to the scheduler, which selects among all members again.
+// free lets the scheduler select among all members again.
 func (r *reconciler) free(ctx context.Context, o observed, d free) error {
 	freed, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
 		delete(annotations, route.AnnSelectedNode)
@@ -88,8 +90,8 @@ func (r *reconciler) free(ctx context.Context, o observed, d free) error {
 	return err
 }
 
-// leave changes the annotations of claims, and records the attempted members, if live reads
-// prove that none of the claims has a volume in this member.
+// leave changes the claims' annotations, and records the attempted members, if live reads prove
+// that none of the claims has a volume in this member.
 func (r *reconciler) leave(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) (bool, error) {
 	for _, c := range claims {
 		if proven, err := r.Proof().Unprovisioned(ctx, c.root); err != nil || !proven {
@@ -108,7 +110,7 @@ func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
 	return nil
 }
 
-// note records the attempted members on claims, and changes more of their annotations.
+// note records the attempted members on the claims, and applies change to their other annotations.
 func (r *reconciler) note(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) error {
 	text, err := tried.Annotation()
 	if err != nil {

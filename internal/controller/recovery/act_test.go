@@ -12,19 +12,19 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// A claim that was satisfied here proves that the driver has capacity, unless that is known.
+// A claim whose volume was just created here proves that the driver has capacity again.
 func TestHear(t *testing.T) {
 	none := func(*observed) {}
 	for name, tc := range map[string]struct {
 		before, then func(*observed)
 		lowered      bool
 	}{
-		"waited here, and now has its volume":         {none, bound, false},
-		"still waits":                                 {none, none, true},
-		"has had its volume for longer":               {bound, bound, true},
-		"waited here, and is bound in another member": {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
-		"waited for another member, and is bound now": {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
-		"smaller than what failed":                    {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
+		"the claim waited here, and now has its volume":              {none, bound, false},
+		"the claim still waits":                                      {none, none, true},
+		"the claim has had its volume for longer":                    {bound, bound, true},
+		"the claim waited here, and is now bound in another member":  {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
+		"the claim waited in another member, and is now bound here":  {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
+		"the claim that is now bound requests less than what failed": {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}

@@ -17,7 +17,7 @@ import (
 )
 
 // recovery writes only to claims for which this member is selected, and only while root_pvc, on
-// whose report it depends, has no step for them.
+// whose report it depends, has no step for those claims.
 func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 	moved := 0
 	for _, selected := range []string{"", here.NodeName, "kosmos-second"} {
@@ -33,7 +33,7 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 						o.pods[0].Status.NominatedNodeName = ""
 					}
 					plan := lifecycle.Next(planOf(o, leaf, fails, offered, agreed))
-					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect emits an event
+					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect only emits an event, and sets no condition
 						o.claim.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
 							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut))}}
 					}
@@ -49,11 +49,11 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 					}
 					moved++
 					if plan.Step != lifecycle.None {
-						t.Errorf("recovery reassigns a claim for which root_pvc has step %s: %+v", plan.Step, o.claim.root.Annotations)
+						t.Errorf("recovery reassigns a claim for which root_pvc's next step is %s: %+v", plan.Step, o.claim.root.Annotations)
 					}
 					for _, c := range claims {
 						if c.root.Annotations[route.AnnSelectedNode] != here.NodeName || c.root.Spec.VolumeName != "" {
-							t.Errorf("recovery reassigns a claim that is not selected for this member, or bound: %+v", c.root)
+							t.Errorf("recovery reassigns a claim that is bound, or for which this member is not selected: %+v", c.root)
 						}
 					}
 				}
@@ -61,11 +61,11 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 		}
 	}
 	if moved == 0 {
-		t.Error("no claim is ever reassigned")
+		t.Error("recovery never reassigns a claim")
 	}
 }
 
-// planOf returns root_pvc's observation of the claim.
+// planOf returns what root_pvc observes of the claim.
 func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
 	root := o.claim.root
 	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{

@@ -29,20 +29,20 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "recovery"
 	actor = guarded.Actor("recovery")
 
-	// workers is one, so that claims that belong together are not sent to different members.
+	// workers is one, so that claims of one Pod are not reassigned to different members.
 	workers = 1
 
-	// remembered is the maximum number of claims that are remembered as having waited here.
+	// remembered is the maximum number of claims that are recorded in memory as waiting here.
 	remembered = 4096
 )
 
-// Options of the controller in all members.
+// Options configures the controller.
 type Options struct {
-	// Namespace of the published CSIStorageCapacities: the manager's.
+	// Namespace is the manager's namespace, in which Xylem publishes CSIStorageCapacities.
 	Namespace string
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod; see root_pod.
@@ -51,7 +51,7 @@ type Options struct {
 	Exhausted *exhausted.Sizes
 }
 
-// reconciler reassigns claims of one member.
+// reconciler reassigns the claims that one member cannot satisfy.
 type reconciler struct {
 	*member.Link
 	Options
@@ -75,13 +75,13 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// begins is Urgent for a claim that is placed. The controller must see that the claim waits, to
-// know later, when it has its volume, that the driver had capacity.
+// begins marks a change of a claim's placement as urgent. The controller must observe that a claim
+// waits here: only then does its volume show later that the driver had capacity.
 var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
 
-// schedule has the fields of a Pod that matter. The scheduler's condition is read when it is
+// schedule has the Pod fields that affect scheduling. The scheduler's condition is read when it is
 // needed.
 type schedule struct {
 	node, nominated string
@@ -93,20 +93,20 @@ func scheduleOf(pod *corev1.Pod) schedule {
 	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
-// ofClaim enqueues a claim and its siblings. It skips a claim that has its volume and none of
-// Xylem's notes. For an update, the handler passes the old state too, so a claim that has just
-// been bound is enqueued.
+// ofClaim enqueues a claim and its siblings, but not a claim that has its volume and none of
+// Xylem's notes. For an update, the handler passes the old state too, so a claim that has just been
+// bound is enqueued.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
 		return r.Siblings(ctx, claim)
 	} else if ok && claim.Spec.VolumeName == "" && datasource.Has(claim) {
-		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // they follow it
+		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // the other claims of its Pods follow it
 	}
 	return r.WithSiblings(ctx, obj)
 }
 
-// inNamespace enqueues the claims of a namespace that wait here: its labels may determine which
-// members admit them.
+// inNamespace enqueues the claims of a namespace that wait here: the namespace's labels may
+// determine which members admit them.
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Host, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, func(claim *corev1.PersistentVolumeClaim) bool {
@@ -114,8 +114,8 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	})
 }
 
-// ofSegment enqueues nothing. A driver that reports its capacity again clears its earlier
-// failures.
+// ofSegment enqueues nothing. When a member reports its capacity again, the recorded failures of
+// its driver are cleared.
 func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile.Request {
 	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
 		r.Exhausted.Forget(segment.StorageClassName)
@@ -123,7 +123,8 @@ func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile
 	return nil
 }
 
-// Reconcile checks whether one claim, and those that belong to it, must be reassigned.
+// Reconcile checks whether a claim, and the claims that must be in the same member, must be
+// reassigned.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
@@ -146,7 +147,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// observeGroup follows claims to the Pods that use them, and the Pods to their claims.
+// observeGroup finds the waiting Pods that use the claim, their other claims, the Pods that use
+// those, and so on.
 func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.NamespacedName) error {
 	first, err := r.claim(ctx, key)
 	if err != nil || first == nil {
@@ -185,8 +187,8 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 	return nil
 }
 
-// waiting reports whether a Pod waits for the scheduler: it has not ended, has no node yet, and
-// will be pushed to any member.
+// waiting reports whether a Pod waits for the scheduler: it has not ended, is not bound to a node
+// yet, and is one that Xylem pushes.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
@@ -204,7 +206,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	}
 	settings, err := hostclass.Read(class)
 	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
-		return c, nil // host_claim reports why
+		return c, nil // host_claim reports the problem
 	}
 	c.class, c.timeout = class, settings.PlacementTimeout
 	if source, has := datasource.Of(root); has {
@@ -214,7 +216,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	return c, err
 }
 
-// making reports whether an abandoned call may still create a claim's volume here.
+// making reports whether an abandoned call may still create the claim's volume here.
 func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil || leaf == nil || origin.UID != root.UID || leaf.Spec.VolumeName != "" {
@@ -240,5 +242,5 @@ func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// again returns the result that requeues after a delay.
+// again returns a result that requeues after a delay, or does not requeue if after is 0.
 func again(after time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: after} }

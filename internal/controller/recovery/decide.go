@@ -23,61 +23,65 @@ import (
 type observed struct {
 	member mirror.Member
 	now    time.Time
-	// nominated: the host's scheduler sets status.nominatedNodeName before it binds a Pod.
+	// nominated reports whether the host's scheduler sets status.nominatedNodeName before it binds a
+	// Pod.
 	nominated bool
-	// namespace of the claims.
+	// namespace is the claims' namespace.
 	namespace placement.Namespace
-	// claim of the request, or nil if it was deleted or its class is not Xylem's.
+	// claim is the claim of the request, or nil if it does not exist.
 	claim *claim
-	// group has the claims that must be in the same member, beginning with claim: those of the Pods
-	// that use it, and so on. It lacks deleted claims.
+	// group contains the claims that must be in the same member: claim, the other claims of its Pods,
+	// the claims of other Pods that use those, and so on. It lacks deleted claims.
 	group []claim
-	// pods use any claim of the group, have not ended, and have no node yet.
+	// pods are the Pods that use a claim of the group, have not ended, and are not bound to a node
+	// yet.
 	pods []corev1.Pod
-	// places are all members that have a virtual node.
+	// places contains all members that have a virtual node.
 	places []place
 }
 
 // claim is a root claim and its class.
 type claim struct {
 	root *corev1.PersistentVolumeClaim
-	// class is nil unless it is Xylem's and in mirror mode.
+	// class is nil unless it is one of Xylem's classes, in mirror mode.
 	class   *storagev1.StorageClass
 	timeout time.Duration
-	// making: an abandoned call of this member's provisioner may still create its volume.
+	// making reports whether an abandoned call of this member's provisioner may still create the
+	// claim's volume.
 	making bool
-	// source is the data source; nil for none.
+	// source is the claim's data source, or nil if it has none.
 	source *datasource.Source
 }
 
-// pinned reports whether a claim can be created in only one member, which has its data source.
+// pinned reports whether only one member, the one with the data source, can create the claim.
 func (c claim) pinned() bool { return c.source != nil && c.source.Placed() }
 
-// place is a member that has a virtual node, which claims can be steered to.
+// place is a member with a virtual node, to which claims can be reassigned.
 type place struct {
 	placement.Member
-	// capacity is the published capacity for one volume, by host class.
+	// capacity is the largest volume for which capacity is published, by host class.
 	capacity map[string]resource.Quantity
 }
 
-// decision is what to do next. The set is closed.
+// decision is the next step. The types below are the only ones.
 type decision interface{ decision() }
 
 type (
-	// The claim needs no action before again; 0 means before an event.
+	// nothing means that the claim needs no action for the duration again, or, if again is 0, until
+	// the next event.
 	nothing struct{ again time.Duration }
 	// settle removes Xylem's notes from a claim that has its volume.
 	settle struct{}
-	// lower publishes less capacity here, so that the claim's size does not fit.
+	// lower publishes less capacity here, so that the claim no longer fits.
 	lower struct{}
 	// move reassigns the claims to a node.
 	move struct {
 		claims []claim
 		to     *corev1.Node
 		tried  report.Tried
-		why    *mirror.Refusal // nil: they follow a claim that was reassigned
+		why    *mirror.Refusal // nil if the claims follow another claim
 	}
-	// free returns the claims to the scheduler, because a round has ended.
+	// free lets the scheduler select among all members again, because a round has ended.
 	free struct {
 		claims []claim
 		tried  report.Tried
@@ -97,16 +101,16 @@ func (move) decision()    {}
 func (free) decision()    {}
 func (stay) decision()    {}
 
-// followTime is the minimum time for the scheduler to follow a reassigned claim. It detects
-// within a second that its PreBind has failed, and backs off for up to ten (kube-scheduler:
-// podMaxBackoffSeconds).
+// followTime is the minimum time for the scheduler to follow a reassigned claim. The scheduler
+// detects within a second that its PreBind has failed, and backs off for up to ten seconds
+// (kube-scheduler's podMaxBackoffSeconds).
 const followTime = 15 * time.Second
 
-// cut is the maximum loss of a time that is truncated to seconds.
+// cut is the most that a time loses when it is truncated to seconds.
 const cut = time.Second
 
-// lookAgain is how soon Xylem checks whether the lowered capacity is published. The watch is
-// usually faster.
+// lookAgain is the delay until Xylem checks whether the lower capacity is published. The watch
+// usually reports it earlier.
 const lookAgain = time.Second
 
 func decide(o observed) decision {
@@ -133,19 +137,19 @@ func decide(o observed) decision {
 	why, until := o.trouble()
 	switch {
 	case why == nil && o.waits():
-		return nothing{o.claim.timeout} // no event of a Pod without a node reaches a member
+		return nothing{o.claim.timeout} // events of Pods without a node do not reach the member's controllers
 	case why == nil:
 		return nothing{}
 	}
 	if wait := until.Sub(o.now); wait > 0 {
-		return nothing{wait} // a driver without capacity at one place may have it at another
+		return nothing{wait} // a driver that lacks capacity in one topology segment may have it in another
 	}
 	return o.recover(why)
 }
 
-// settled reports whether the claim has its volume; events have reported how it got it. A claim
-// bound to a promise has it when the promise is kept. Until then, leaf_pod depends on the
-// attempted members.
+// settled returns the decision for a bound claim: when it has its volume, its notes are removed,
+// because events have recorded them. A claim that is bound to a promise has its volume once the
+// promise is fulfilled. Until then, leaf_pod needs the attempted members.
 func (o observed) settled() decision {
 	root := o.claim.root
 	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
@@ -157,7 +161,8 @@ func (o observed) settled() decision {
 	return nothing{}
 }
 
-// noted reports whether a claim has notes of its reassignment and of attempted members.
+// noted reports whether the claim has annotations about its reassignment or about attempted
+// members.
 func noted(root *corev1.PersistentVolumeClaim) bool {
 	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
 	_, tried := root.Annotations[v1alpha1.AnnotationTried]
@@ -169,8 +174,8 @@ func (o observed) here(c claim) bool {
 	return c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] == o.member.NodeName
 }
 
-// followSource reassigns claims to the member with the data source of a claim of their group,
-// because their Pod can only run there.
+// followSource reassigns claims to the member that has the data source of another claim of their
+// group, because their Pod can only run there.
 func (o observed) followSource() (decision, bool) {
 	var to string
 	var behind []claim
@@ -180,7 +185,7 @@ func (o observed) followSource() (decision, bool) {
 		case c.class == nil || c.root.Spec.VolumeName != "":
 			return nil, false
 		case c.pinned() && (node == "" || node != c.root.Annotations[route.AnnSelectedNode] || to != "" && to != node):
-			return nil, false // not selected yet, or in several members
+			return nil, false // the source's member is not selected yet, or the sources are in several members
 		case c.pinned():
 			to = node
 		case o.here(c):
@@ -200,8 +205,8 @@ func (o observed) followSource() (decision, bool) {
 	return nil, false
 }
 
-// follow reassigns claims to the member to which a claim of their group was reassigned later. This
-// happens if the manager was killed between the two writes.
+// follow reassigns claims to the member to which another claim of their group was reassigned later.
+// This happens if the manager was killed between the two writes.
 func (o observed) follow() (decision, bool) {
 	for _, ahead := range o.group {
 		to := ahead.root.Annotations[v1alpha1.AnnotationSteeredTo]
@@ -225,9 +230,9 @@ func (o observed) follow() (decision, bool) {
 	return nil, false
 }
 
-// rejoin reassigns the claim to the member in which one of its group has its volume. They were
-// reassigned together, but that one's volume was created just before. Its Pod can run nowhere
-// else.
+// rejoin reassigns the claim to the member in which another claim of its group has its volume. Both
+// were to be reassigned together, but the other claim's volume had just been created. Their Pod can
+// only run where that volume is.
 func (o observed) rejoin() (decision, bool) {
 	var at string
 	for _, c := range o.group {
@@ -235,7 +240,7 @@ func (o observed) rejoin() (decision, bool) {
 		switch {
 		case c.root.Spec.VolumeName == "":
 		case c.class == nil, placed == "", placed == o.member.ClusterID, at != "" && at != placed:
-			return nil, false // the scheduler selected it, or it is here, or in several
+			return nil, false // the volume is not Xylem's, or is in this member, or the volumes are in several members
 		default:
 			at = placed
 		}
@@ -250,9 +255,9 @@ func (o observed) rejoin() (decision, bool) {
 	return nil, false
 }
 
-// trouble returns the evidence that this member cannot satisfy the claim, and the time until
-// which the member may try anyway: the class's timeout since the evidence began, or since the
-// claim was reassigned here. What the host's own rules reject is not tried at all.
+// trouble returns the evidence that this member cannot satisfy the claim, and the time until which
+// the member may still try: the class's timeout after the evidence began, or after the claim was
+// reassigned here. A problem with the registration's rules ends that time immediately.
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.claim.root).Moved, 0)
 	if problem, since := report.FailedIn(o.claim.root, o.member.ClusterID); problem != nil {
@@ -273,7 +278,7 @@ func (o observed) waits() bool {
 	return o.claim.root.Annotations[v1alpha1.AnnotationSteeredTo] == o.member.NodeName && o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
 }
 
-// agreed reports whether the scheduler is about to bind a Pod here.
+// agreed reports whether the scheduler is about to bind one of the Pods here.
 func (o observed) agreed() bool {
 	return slices.ContainsFunc(o.pods, func(pod corev1.Pod) bool {
 		if o.nominated {
@@ -284,9 +289,10 @@ func (o observed) agreed() bool {
 	})
 }
 
-// notFollowed returns the scheduler's message why it does not place a Pod here.
+// notFollowed returns the problem that the scheduler does not place the Pod here, with the
+// scheduler's message.
 func (o observed) notFollowed() *mirror.Refusal {
-	said := "it does not report a reason"
+	said := "the scheduler reports no reason"
 	for _, c := range o.pods[0].Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			said = c.Message
@@ -295,11 +301,11 @@ func (o observed) notFollowed() *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, o.pods[0].Name, said)
 }
 
-// recover decides what to do after the member's timeout.
+// recover returns the decision after the member's timeout.
 func (o observed) recover(why *mirror.Refusal) decision {
 	waiting := nothing{o.claim.timeout}
 	if len(o.pods) == 0 || !movable(o.group) || slices.ContainsFunc(o.group, func(c claim) bool { return c.making }) {
-		return waiting // root_pvc reports why, except for slow provisioning
+		return waiting // root_pvc reports the reason, except for slow provisioning
 	}
 	tried := report.TriedOf(o.claim.root).Begin(o.now)
 	if tried.Until != 0 {
@@ -327,8 +333,8 @@ func (o observed) recover(why *mirror.Refusal) decision {
 	return waiting
 }
 
-// movable reports whether another member can have the claims: all of them have Xylem's classes, and
-// none has a volume or a data source in one member.
+// movable reports whether another member can satisfy the claims: all have Xylem's classes, and none
+// has a volume, or a data source that ties it to one member.
 func movable(group []claim) bool {
 	return !slices.ContainsFunc(group, func(c claim) bool { return c.class == nil || c.root.Spec.VolumeName != "" || c.pinned() })
 }
@@ -340,8 +346,8 @@ func (o observed) own() *place {
 	return nil
 }
 
-// candidates returns the other members that could satisfy the claims, the one with the most
-// capacity first.
+// candidates returns the other members that can satisfy the claims, starting with the one with the
+// most capacity.
 func (o observed) candidates() []place {
 	found := slices.DeleteFunc(slices.Clone(o.places), func(p place) bool { return p.NodeName == o.member.NodeName || !o.suits(p) })
 	slices.SortFunc(found, func(a, b place) int {
@@ -350,7 +356,7 @@ func (o observed) candidates() []place {
 	return found
 }
 
-// least returns a place's capacity for the claim for which it has the least.
+// least returns the lowest of the capacities that a place has for the claims' classes.
 func (o observed) least(p place) int64 {
 	least := int64(math.MaxInt64)
 	for _, c := range o.group {
@@ -369,8 +375,8 @@ func (o observed) suits(p place) bool {
 	return p.MayRun(o.consumers()...)
 }
 
-// consumers returns the Pods for which the scheduler selected this member or, if that is
-// unknown, all without scheduling gates.
+// consumers returns the Pods for which the scheduler selected this member. If there are none, it
+// returns all Pods without scheduling gates.
 func (o observed) consumers() []corev1.Pod {
 	chosen := slices.DeleteFunc(slices.Clone(o.pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.member.NodeName })
 	if len(chosen) > 0 {

@@ -27,8 +27,9 @@ var (
 
 const timeout = time.Minute
 
-// seen returns a claim of 1Gi and its Pod. The scheduler selected this member, which has failed
-// the claim for longer than the timeout. Two others have capacity, the third most.
+// seen returns an observation of a claim of 1Gi and its Pod. The scheduler selected this member,
+// which has failed to provision the claim for longer than the timeout. Two other members have
+// capacity; the third has the most.
 func seen(change ...func(*observed)) observed {
 	data := claim{
 		root: &corev1.PersistentVolumeClaim{
@@ -142,7 +143,7 @@ func nominated(o *observed)    { o.pods[0].Status.NominatedNodeName = here.NodeN
 func notNominated(o *observed) { o.pods[0].Status.NominatedNodeName = "" }
 func bound(o *observed)        { o.claim.root.Spec.VolumeName = "pvc-1" }
 
-// promised: the claim is bound to a promise, which is kept or not yet.
+// promised binds the claim to a promise. kept is the status of the claim's Promise condition.
 func promised(kept corev1.ConditionStatus) func(*observed) {
 	return func(o *observed) {
 		o.claim.root.Spec.VolumeName = hostpv.PromiseName("uid")
@@ -150,8 +151,8 @@ func promised(kept corev1.ConditionStatus) func(*observed) {
 	}
 }
 
-// steered: we have sent the claim here, so long ago, and the scheduler has still to
-// agree.
+// steered makes the claim one that was reassigned here, age ago, and that the scheduler has not
+// placed here yet.
 func steered(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		noEvidence(o)
@@ -162,7 +163,7 @@ func steered(age time.Duration) func(*observed) {
 	}
 }
 
-// sibling returns another claim of the Pod.
+// sibling adds another claim of the Pod.
 func sibling(change ...func(*claim)) func(*observed) {
 	return func(o *observed) {
 		s := claim{root: o.claim.root.DeepCopy(), class: o.claim.class, timeout: timeout}
@@ -189,7 +190,7 @@ func siblingLarge(c *claim) {
 	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
 }
 
-// siblingMoved: it was reassigned to the second member, so long ago.
+// siblingMoved makes the other claim one that was reassigned to the second member, age ago.
 func siblingMoved(age time.Duration) func(*claim) {
 	return func(c *claim) {
 		set(c.root, route.AnnSelectedNode, "kosmos-second")
@@ -202,7 +203,8 @@ func siblingMoved(age time.Duration) func(*claim) {
 	}
 }
 
-// siblingCopies: it is created from another claim; source sent it to a node, if one is named.
+// siblingCopies gives the other claim a data source. node is where the controller source sent the
+// claim, or empty.
 func siblingCopies(node string) func(*claim) {
 	return func(c *claim) {
 		c.source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
@@ -212,14 +214,13 @@ func siblingCopies(node string) func(*claim) {
 	}
 }
 
-// copies: the claim itself is.
+// copies gives the claim itself a data source in this member.
 func copies(o *observed) {
 	siblingCopies(here.NodeName)(o.claim)
 	o.group[0] = *o.claim
 }
 
-// said describes a decision: the action, the claims, the destination, and the members that
-// failed.
+// said describes a decision: its action, the claims, the destination, and the attempted members.
 func said(d decision) string {
 	names := func(claims []claim) string {
 		var all []string
@@ -265,84 +266,84 @@ func TestDecide(t *testing.T) {
 	}{
 		"gone": {observed{member: here}, "nothing"},
 
-		// When.
-		"failed for the timeout: reassigned to the member with the most capacity": {seen(), "move data to kosmos-third tried first"},
-		"failed for less": {seen(since(timeout - 5*time.Second)), "again in 6s"},
-		"no failure: slow provisioning is not a failure":                  {seen(noEvidence), "nothing"},
-		"a failure that other members would have too":                     {seen(reason("VolumeLost")), "nothing"},
-		"waits for another member":                                        {seen(reason("PlacedElsewhere")), "nothing"},
-		"moved here, the evidence is older: the whole timeout":            {seen(since(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
-		"selected for another member":                                     {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
-		"no node selected":                                                {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
-		"another provisioner's class":                                     {seen(func(o *observed) { o.claim.class = nil }), "nothing"},
-		"being deleted":                                                   {seen(func(o *observed) { o.claim.root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
-		"no Pod waits for it":                                             {seen(noPod), "again in 1m0s"},
-		"finally bound: the record is removed":                            {seen(bound, tried(paused(0))), "settle"},
-		"bound to a promise: leaf_pod uses the attempted members":         {seen(promised(corev1.ConditionFalse), tried(paused(0))), "nothing"},
-		"bound to a fulfilled promise: the record is removed":             {seen(promised(corev1.ConditionTrue), tried(paused(0))), "settle"},
-		"bound after a reassignment":                                      {seen(bound, annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)), "settle"},
-		"bound, without a record (I5)":                                    {seen(bound), "nothing"},
-		"bound in another member, which removes the record (I5)":          {seen(bound, tried(paused(0)), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
-		"reassigned here, the scheduler agrees: root_pvc continues":       {seen(steered(time.Hour), nominated), "again in 1m0s"},
-		"reassigned here, the scheduler still has time":                   {seen(steered(10 * time.Second)), "again in 51s"},
-		"reassigned here, the scheduler does not follow: the next member": {seen(steered(timeout + cut)), "move data to kosmos-third tried second,first"},
-		"reassigned here, the first member is not proven empty yet":       {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
-		"reassigned here, its Pod was deleted":                            {seen(steered(timeout+cut), noPod), "again in 1m0s"},
-		"reassigned to this member, by a scheduler that does not nominate nodes": {
+		// Start of a reassignment.
+		"the claim has failed for the timeout: it is reassigned to the member with the most capacity": {seen(), "move data to kosmos-third tried first"},
+		"the claim has failed for less than the timeout":                                              {seen(since(timeout - 5*time.Second)), "again in 6s"},
+		"slow provisioning is not a failure":                                                          {seen(noEvidence), "nothing"},
+		"the failure would be the same in every member":                                               {seen(reason("VolumeLost")), "nothing"},
+		"the claim waits because it is placed in another member":                                      {seen(reason("PlacedElsewhere")), "nothing"},
+		"the evidence is older than the reassignment to this member: the timeout starts again":        {seen(since(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
+		"another member's node is selected":                                                           {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
+		"no node is selected":                                                                         {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
+		"the class belongs to another provisioner":                                                    {seen(func(o *observed) { o.claim.class = nil }), "nothing"},
+		"the claim is being deleted":                                                                  {seen(func(o *observed) { o.claim.root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
+		"no Pod waits for the claim":                                                                  {seen(noPod), "again in 1m0s"},
+		"the claim is bound after members were tried: the record is removed":                          {seen(bound, tried(paused(0))), "settle"},
+		"the claim is bound to an unfulfilled promise: leaf_pod needs the record":                     {seen(promised(corev1.ConditionFalse), tried(paused(0))), "nothing"},
+		"the claim is bound to a fulfilled promise: the record is removed":                            {seen(promised(corev1.ConditionTrue), tried(paused(0))), "settle"},
+		"the claim is bound after a reassignment: the record is removed":                              {seen(bound, annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)), "settle"},
+		"the claim is bound and has no record (I5)":                                                   {seen(bound), "nothing"},
+		"the claim is bound in another member, whose controller removes the record (I5)":              {seen(bound, tried(paused(0)), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"reassigned here, and the scheduler follows: root_pvc continues":                              {seen(steered(time.Hour), nominated), "again in 1m0s"},
+		"reassigned here, and the scheduler still has time to follow":                                 {seen(steered(10 * time.Second)), "again in 51s"},
+		"reassigned here, but the scheduler does not follow: the next member is tried":                {seen(steered(timeout + cut)), "move data to kosmos-third tried second,first"},
+		"reassigned here, but the first member is not proven empty yet":                               {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"reassigned here, but the Pod was deleted":                                                    {seen(steered(timeout+cut), noPod), "again in 1m0s"},
+		"reassigned here, and the scheduler does not nominate nodes": {
 			seen(steered(timeout+cut), func(o *observed) { o.nominated = false }), "again in 1m0s"},
-		"reassigned here, a class with a short timeout: the scheduler's back-off is taken into account": {
+		"reassigned here, and the class's timeout is shorter than the scheduler's backoff": {
 			seen(steered(5*time.Second), func(o *observed) { o.claim.timeout = 2 * time.Second }), "again in 11s"},
-		"a scheduler that nominates, and the Pod may not run here": {
+		"reassigned here, the scheduler does not nominate nodes, and the Pod cannot run here": {
 			seen(steered(timeout+cut), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried second,first"},
 
-		"a report of the previous member is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
+		"the condition was reported by the previous member: it is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
 			o.claim.root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
 
 		// Data sources.
-		"created from a claim here: it stays":                                              {seen(copies), "again in 1m0s"},
-		"another claim of the Pod is cloned from a claim here":                             {seen(sibling(siblingCopies(here.NodeName))), "again in 1m0s"},
-		"another claim's source is in another member: follows immediately":                 {seen(noEvidence, sibling(siblingCopies("kosmos-second"))), "move data to kosmos-second tried "},
-		"another claim's source is in another member, and this member has failed: follows": {seen(sibling(siblingCopies("kosmos-second"))), "move data to kosmos-second tried "},
-		"another claim's source is unknown":                                                {seen(noEvidence, sibling(siblingCopies(""))), "nothing"},
-		"two other claims have sources in different members: no member suits (I5)":         {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingCopies("kosmos-third"))), "nothing"},
-		"another claim's source is in another member, and that claim has its volume":       {seen(noEvidence, sibling(siblingCopies("kosmos-second"), siblingBound)), "nothing"},
-		"another claim's source is in another member, and a third claim has its volume":    {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
-		"another claim's source is in a member without a node":                             {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
-		"created from a populator's kind that no other member supports": {seen(func(o *observed) {
+		"the claim is cloned from a claim in this member: it stays":                                  {seen(copies), "again in 1m0s"},
+		"another claim of the Pod is cloned from a claim in this member":                             {seen(sibling(siblingCopies(here.NodeName))), "again in 1m0s"},
+		"another claim's source is in another member: the claim follows immediately":                 {seen(noEvidence, sibling(siblingCopies("kosmos-second"))), "move data to kosmos-second tried "},
+		"another claim's source is in another member, and this member has failed: the claim follows": {seen(sibling(siblingCopies("kosmos-second"))), "move data to kosmos-second tried "},
+		"no member is selected for another claim's source yet":                                       {seen(noEvidence, sibling(siblingCopies(""))), "nothing"},
+		"two other claims have sources in different members: no member is suitable (I5)":             {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingCopies("kosmos-third"))), "nothing"},
+		"another claim's source is in another member, and that claim has its volume":                 {seen(noEvidence, sibling(siblingCopies("kosmos-second"), siblingBound)), "nothing"},
+		"another claim's source is in another member, and a third claim has its volume":              {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
+		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
+		"the source is of a populator's kind that no other member supports": {seen(func(o *observed) {
 			o.claim.source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
 			o.group[0] = *o.claim
 		}), "stay tried first"},
 
-		// Where to.
-		"two members with the same capacity: the first by name": {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
-		"not to a member with too little capacity":              {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
-		"not to a member that does not offer the class":         {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"not to a member that failed in this round":             {seen(tried(report.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
-		"not to a node that is not ready":                       {seen(at("third", notReady)), "move data to kosmos-second tried first"},
-		"not to a cordoned node":                                {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
-		"not where the Pod may not run":                         {seen(at("third", tainted)), "move data to kosmos-second tried first"},
-		"not to a member outside the class's topology":          {seen(func(o *observed) { o.claim.class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
-		"an empty topology term allows no member": {seen(func(o *observed) {
+		// Selection of the next member.
+		"two members have the same capacity: the first by name is selected": {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
+		"a member with too little capacity is skipped":                      {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
+		"a member that does not offer the class is skipped":                 {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"a member that failed in this round is skipped":                     {seen(tried(report.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"a node that is not ready is skipped":                               {seen(at("third", notReady)), "move data to kosmos-second tried first"},
+		"a cordoned node is skipped":                                        {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
+		"a node with a taint that the Pod does not tolerate is skipped":     {seen(at("third", tainted)), "move data to kosmos-second tried first"},
+		"a member outside the class's topology is skipped":                  {seen(func(o *observed) { o.claim.class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
+		"an empty topology term of the class allows no further member": {seen(func(o *observed) {
 			o.claim.class.AllowedTopologies = append(topology("second"), corev1.TopologySelectorTerm{})
 		}), "move data to kosmos-second tried first"},
-		"a topology term with a label that the node lacks":  {seen(func(o *observed) { o.claim.class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
-		"not to a member that does not admit the namespace": {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
-		"not to a member that denies the namespace by name": {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
-		"where another namespace is not admitted":           {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
-		"the scheduler selected another member for the Pod": {seen(elsewherePod), "move data to kosmos-third tried first"},
-		"a Pod of the claim that still has a gate":          {seen(notNominated, gatedPod), "move data to kosmos-third tried first"},
+		"the class's topology term has a label that the nodes lack":                      {seen(func(o *observed) { o.claim.class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
+		"a member that does not admit the namespace is skipped":                          {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
+		"members that deny the namespace by a pattern are skipped":                       {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
+		"a member that denies another namespace is not skipped":                          {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
+		"another Pod of the claim, which is not nominated, does not restrict the choice": {seen(elsewherePod), "move data to kosmos-third tried first"},
+		"a Pod with a scheduling gate does not restrict the choice":                      {seen(notNominated, gatedPod), "move data to kosmos-third tried first"},
 
-		// Together.
-		"the claims of one Pod move together":                            {seen(sibling()), "move data,logs to kosmos-third tried first"},
-		"to a member with capacity for all claims":                       {seen(sibling(siblingLarge), rooms("30Gi", "20Gi", "10Gi")), "move data,logs to kosmos-second tried first"},
-		"not if a claim of the Pod is bound":                             {seen(sibling(siblingBound)), "again in 1m0s"},
-		"not if a claim of the Pod has a foreign class":                  {seen(sibling(siblingForeign)), "again in 1m0s"},
-		"the other claims follow a reassigned one":                       {seen(noEvidence, sibling(siblingMoved(time.Second))), "move data to kosmos-second tried first"},
-		"a claim does not follow to where it was before (I5)":            {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
-		"two claims reassigned at the same time: the later name decides": {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
-		"no claim follows a bound one":                                   {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
-		"a reassigned claim does not return for one that was not reassigned": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
+		// Claims that belong together.
+		"the claims of one Pod are reassigned together":                                         {seen(sibling()), "move data,logs to kosmos-third tried first"},
+		"the claims of one Pod are reassigned to a member with capacity for all of them":        {seen(sibling(siblingLarge), rooms("30Gi", "20Gi", "10Gi")), "move data,logs to kosmos-second tried first"},
+		"another claim of the Pod is bound: no reassignment":                                    {seen(sibling(siblingBound)), "again in 1m0s"},
+		"another claim of the Pod has a foreign class: no reassignment":                         {seen(sibling(siblingForeign)), "again in 1m0s"},
+		"another claim of the Pod was reassigned: the claim follows":                            {seen(noEvidence, sibling(siblingMoved(time.Second))), "move data to kosmos-second tried first"},
+		"another claim was reassigned before this one was reassigned here: this one stays (I5)": {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
+		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
+		"another claim was reassigned and is bound: the claim does not follow":                  {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
+		"another claim was not reassigned: it follows this one, which does not return": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
 			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claim) {
 				set(c.root, route.AnnSelectedNode, here.NodeName)
 				delete(c.root.Annotations, v1alpha1.AnnotationSteeredTo)
@@ -350,43 +351,43 @@ func TestDecide(t *testing.T) {
 			})),
 			"move logs to kosmos-second tried first"},
 
-		"not while a call may still create the volume of a claim":                                {seen(sibling(func(c *claim) { c.making = true })), "again in 1m0s"},
-		"a claim was bound before it could follow: the others join it":                           {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
-		"another claim was bound in another member, and this one is placed here: joins it":       {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
-		"both claims are bound in different members: this one stays":                             {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
-		"another claim was bound in another member, which is already selected for this one (I5)": {seen(annotated(route.AnnSelectedNode, "kosmos-second"), sibling(siblingBoundIn("id2"))), "nothing"},
-		"other claims are bound in two members: no member suits":                                 {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBoundIn("id3"))), "nothing"},
-		"one claim is bound in another member, the other here (I5)":                              {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBound)), "nothing"},
-		"another claim is bound in a member without a node":                                      {seen(noEvidence, sibling(siblingBoundIn("gone"))), "nothing"},
-		"another claim is bound and has a foreign class":                                         {seen(noEvidence, sibling(siblingBoundIn("id2"), siblingForeign)), "nothing"},
+		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *claim) { c.making = true })), "again in 1m0s"},
+		"another claim was bound before it could follow: this one rejoins it":                        {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
+		"another claim is bound in another member, and this one is placed here: this one rejoins it": {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
+		"both claims are bound, in different members: this one stays":                                {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
+		"another claim is bound in another member, which is already selected for this one (I5)":      {seen(annotated(route.AnnSelectedNode, "kosmos-second"), sibling(siblingBoundIn("id2"))), "nothing"},
+		"the other claims are bound in two members: no member is suitable":                           {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBoundIn("id3"))), "nothing"},
+		"another claim is bound in another member, and a third one here (I5)":                        {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBound)), "nothing"},
+		"another claim is bound in a member without a node":                                          {seen(noEvidence, sibling(siblingBoundIn("gone"))), "nothing"},
+		"another claim is bound and has a foreign class":                                             {seen(noEvidence, sibling(siblingBoundIn("id2"), siblingForeign)), "nothing"},
 
 		// Rounds.
-		"all were tried: the scheduler is free again, after a pause": {seen(tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
-		"all were tried for the second time: the pause is longer":    {seen(tried(report.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
-		"during the pause it stays":                                  {seen(tried(paused(30 * time.Second))), "again in 30s"},
-		"after the pause all may be tried":                           {seen(tried(paused(0))), "move data to kosmos-third tried first"},
-		"no other member: not reassigned, and recorded":              {seen(rooms("10Gi", "", "")), "stay tried first"},
-		"no other member, already recorded (I5)":                     {seen(rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
-		"another member appeared since":                              {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
-		"all other members failed: the scheduler may select any":     {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
+		"all members were tried: the scheduler can select any, and a backoff begins": {seen(tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"all members were tried for the second time: the backoff is longer":          {seen(tried(report.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
+		"during the backoff, the claim stays":                                        {seen(tried(paused(30 * time.Second))), "again in 30s"},
+		"after the backoff, all members can be tried again":                          {seen(tried(paused(0))), "move data to kosmos-third tried first"},
+		"no other member is suitable: that is recorded":                              {seen(rooms("10Gi", "", "")), "stay tried first"},
+		"no other member is suitable, and that is already recorded (I5)":             {seen(rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
+		"another member has become suitable since":                                   {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
+		"all suitable members have failed: the scheduler can select any":             {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
 
 		// Waiting does not help: only an admin can change the registration's rules.
-		"the member does not admit the namespace: reassigned immediately":                      {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0)), "move data to kosmos-third tried first"},
-		"the member does not admit the namespace, and only one other member admits its labels": {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("zone")), "move data to kosmos-second tried first"},
-		"the member does not admit the namespace, and both other members admit its labels":     {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("team")), "move data to kosmos-third tried first"},
-		"the member does not admit the namespace, whose labels are not known yet":              {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), unknown), "move data to kosmos-second tried first"},
-		"no member admits the namespace: not reassigned":                                       {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("second", "team"), wants("third", "team"), labels("zone")), "stay tried first"},
-		"reassigned here, and this member does not admit the namespace either":                 {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(report.Tried{Moved: now.Unix(), Members: failed("third")})), "move data to kosmos-second tried third,first"},
-		"no remaining member admits the namespace: a pause":                                    {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(paused(30*time.Second))), "again in 30s"},
-		"a conflicting namespace may be handed over: the claim waits":                          {seen(reason(v1alpha1.ReasonNamespaceConflict), since(time.Second)), "again in 1m0s"},
+		"the member does not admit the namespace: the claim is reassigned immediately": {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0)), "move data to kosmos-third tried first"},
+		"the member does not admit the namespace, and only one other member does":      {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("zone")), "move data to kosmos-second tried first"},
+		"the member does not admit the namespace, but both other members do":           {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), labels("team")), "move data to kosmos-third tried first"},
+		"the member does not admit the namespace, whose labels are not known yet":      {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("third", "team"), unknown), "move data to kosmos-second tried first"},
+		"no member admits the namespace: the claim is not reassigned":                  {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), wants("second", "team"), wants("third", "team"), labels("zone")), "stay tried first"},
+		"reassigned here, and this member does not admit the namespace either":         {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(report.Tried{Moved: now.Unix(), Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"the member does not admit the namespace, and the backoff has not ended":       {seen(reason(v1alpha1.ReasonNamespaceNotAdmitted), since(0), tried(paused(30*time.Second))), "again in 30s"},
+		"a conflicting namespace may be handed over: the claim waits":                  {seen(reason(v1alpha1.ReasonNamespaceConflict), since(time.Second)), "again in 1m0s"},
 
 		// Out of space.
-		"one storage segment of the member is full: published capacity is unchanged (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
-		"less capacity is published before the reassignment (I3)":                         {seen(reason(v1alpha1.ReasonOutOfSpace)), "lower"},
-		"published: it moves":                                       {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"the class is no longer offered: reassigned":                {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
-		"out of space, and nowhere to go: it stays":                 {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
-		"a tenant's unschedulable Pod does not reduce the capacity": {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
+		"the member has been out of space for less than the timeout: the published capacity is unchanged (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
+		"out of space for the timeout: less capacity is published before the reassignment (I3)":                {seen(reason(v1alpha1.ReasonOutOfSpace)), "lower"},
+		"out of space, and less capacity is published: the claim is reassigned":                                {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"out of space, and the class is no longer offered here: the claim is reassigned":                       {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
+		"out of space, and no other member is suitable: the claim stays":                                       {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
+		"a tenant's unschedulable Pod does not reduce the capacity":                                            {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, said(decide(tc.observed))); diff != "" {
@@ -404,7 +405,7 @@ func zone(name string) corev1.TopologySelectorTerm {
 	return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{name}}}}
 }
 
-// wants makes the registration of a member admit only namespaces with a label.
+// wants makes a registration admit only namespaces with the given label.
 func wants(registration, label string) func(*observed) {
 	return func(o *observed) {
 		for i := range o.places {
@@ -416,15 +417,15 @@ func wants(registration, label string) func(*observed) {
 	}
 }
 
-// labels: the namespace has a label.
+// labels gives the namespace a label.
 func labels(label string) func(*observed) {
 	return func(o *observed) { o.namespace.Labels = map[string]string{label: ""} }
 }
 
-// unknown: the cache does not have the namespace yet.
+// unknown removes the namespace from the cache.
 func unknown(o *observed) { o.namespace.Known = false }
 
-// denies: the registration of a member denies namespaces of a pattern.
+// denies makes a registration deny the namespaces that match a pattern.
 func denies(registration, pattern string) func(*observed) {
 	return func(o *observed) {
 		for i := range o.places {
@@ -436,7 +437,7 @@ func denies(registration, pattern string) func(*observed) {
 	}
 }
 
-// elsewherePod uses the claim too, and may run in no other member.
+// elsewherePod adds a Pod that uses the claim too, is not nominated, and can run in no member.
 func elsewherePod(o *observed) {
 	o.pods = append(o.pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned"}, Spec: corev1.PodSpec{NodeSelector: map[string]string{"no": "where"}}})
 }

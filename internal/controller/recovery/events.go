@@ -11,7 +11,7 @@ import (
 )
 
 // eventMoved reports the reassignment on the claims and on their Pods. It names the node as the
-// related object, because events of one object that differ only in their note count as one.
+// related object, because the recorder merges events that differ only in their note.
 func (r *reconciler) eventMoved(o observed, d move) {
 	note := fmt.Sprintf("%s. Xylem tries member %q next", d.why.Message, d.to.Labels[v1alpha1.LabelCluster])
 	for _, c := range d.claims {
@@ -26,14 +26,14 @@ func (r *reconciler) eventRoundEnded(o observed, d free) {
 	next := time.Unix(d.tried.Until, 0).UTC().Format(time.RFC3339)
 	for i := range o.pods {
 		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.tried.Rounds),
-			"no member could provide %s: %[3]s. The scheduler may choose again; Xylem tries others from %[2]s on", claimsOf(d.claims), next, d.tried.Said(""))
+			"no member could provision %s: %[3]s. The scheduler can now choose any member; Xylem does not choose another one before %[2]s", claimsOf(d.claims), next, d.tried.Said(""))
 	}
 }
 
 func (r *reconciler) eventNowhereElse(o observed, d stay) {
 	for i := range o.pods {
 		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, "Stay",
-			"no other member can provide %s: none is Ready, offers the class, has the capacity and suits the Pod. %s", claimsOf(d.claims), d.why.Message)
+			"no other member can provision %s: none is Ready, offers the class, has enough capacity and can run the Pod. %s", claimsOf(d.claims), d.why.Message)
 	}
 }
 

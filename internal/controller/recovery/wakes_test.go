@@ -13,7 +13,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// waiter is a cache with a Pod that has no node, uses any claim, and uses another one.
+// waiter is a cache that lists one Pod without a node as the user of any claim. The Pod also uses
+// claim "more".
 type waiter struct{ client.Reader }
 
 func (waiter) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
@@ -28,16 +29,16 @@ func uses(claim string) corev1.Volume {
 	return corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}
 }
 
-// A bound claim enqueues the claims that wait with it, and itself if it has notes.
+// A bound claim enqueues the claims that wait with it, and is itself enqueued if it has notes.
 func TestOfClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim func(*observed)
 		want  []string
 	}{
-		"without a volume":                 {func(*observed) {}, []string{"data"}},
-		"bound":                            {bound, []string{"more"}},
-		"bound where it was reassigned to": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
-		"bound after others were tried":    {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
+		"unbound": {func(*observed) {}, []string{"data"}},
+		"bound":   {bound, []string{"more"}},
+		"bound in the member to which it was reassigned": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
+		"bound after other members were tried":           {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: waiter{}}}
@@ -54,19 +55,19 @@ func TestOfClaim(t *testing.T) {
 	}
 }
 
-// Pods that no scheduler handles do not determine where claims can go.
+// Pods that Xylem does not push do not determine where claims can go.
 func TestWaiting(t *testing.T) {
 	daemon := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
 		want bool
 	}{
-		"pending":               {corev1.Pod{}, true},
-		"bound":                 {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, false},
-		"being deleted":         {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, false},
-		"finished":              {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
-		"a DaemonSet's":         {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
-		"a DaemonSet's, pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
+		"pending":                    {corev1.Pod{}, true},
+		"bound":                      {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, false},
+		"being deleted":              {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, false},
+		"finished":                   {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
+		"of a DaemonSet":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
+		"of a DaemonSet, but pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
 	} {
 		if got := waiting(&tc.pod); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)

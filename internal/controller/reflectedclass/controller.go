@@ -32,17 +32,17 @@ type Reconciler struct {
 	// Book contains the members' classes.
 	Book *reflection.Book
 
-	// problems are the last reported problems by class and registration. It needs no lock,
-	// since there is one worker.
+	// problems contains the last reported problems, by class and registration. It needs no lock,
+	// because there is one worker.
 	problems map[string]map[string]reflection.Problem
-	// left contains classes that are being re-created until they exist again. If the creation
-	// fails after the deletion, the labels and annotations of others are only here.
+	// left contains the classes that are being re-created, until they exist again. If the creation
+	// fails after the deletion, the labels and annotations that others set exist only here.
 	left map[string]*storagev1.StorageClass
 }
 
-// RBAC cannot distinguish reflected classes from others. guarded.Root writes only to classes
-// with the labels of reflected classes, and config/policy limits the manager's account in the
-// same way.
+// RBAC cannot distinguish reflected classes from others. guarded.Root therefore writes only to
+// classes with the labels of reflected classes, and config/policy limits the manager's account in
+// the same way.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 
@@ -59,7 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(guarded.Settling(r))
 }
 
-// Reconcile creates, updates or deletes the host's class of one name.
+// Reconcile creates, updates, re-creates or deletes the host's class of one name.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		delete(r.left, request.Name)
 	}
 	err = r.act(ctx, class, decide(request.Name, class, r.left[request.Name], ruling))
-	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch enqueues the existing class
+	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // if the class already exists, the watch enqueues it
 }
 
 func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d decision) error {
@@ -87,7 +87,7 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 	case patch:
 		return host.Patch(ctx, actor, class, d.after)
 	case remake:
-		r.left[class.Name] = d.after.DeepCopy() // before the deletion, whose response may be lost
+		r.left[class.Name] = d.after.DeepCopy() // record the class before the deletion, because the response may be lost
 		if err := host.Delete(ctx, class); err != nil {
 			return err
 		}
@@ -98,7 +98,8 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 	return nil
 }
 
-// report enqueues the registrations whose problems with a class have changed.
+// report records the problems with a class, and enqueues the registrations whose problems have
+// changed.
 func (r *Reconciler) report(name string, problems map[string]reflection.Problem) {
 	was := r.problems[name]
 	for registration := range concerned(was, problems) {
@@ -134,7 +135,7 @@ func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
 	return reflection.View{Book: r.Book, Registrations: registrations.Items}, nil
 }
 
-// ofRegistration enqueues the classes that a registration offers or offered.
+// ofRegistration enqueues the classes that a registration offers or has offered.
 func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []reconcile.Request {
 	view, err := r.view(ctx)
 	var classes storagev1.StorageClassList

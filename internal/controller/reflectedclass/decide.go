@@ -25,8 +25,8 @@ type decision struct {
 	after *storagev1.StorageClass
 }
 
-// decide decides what to do with the host's class of a name, which may be nil. left is the
-// class to re-create after a deletion, or nil.
+// decide returns what to do with the host's class of the given name, which may be nil. left is a
+// class that was deleted and must be re-created, or nil.
 func decide(name string, class, left *storagev1.StorageClass, ruling reflection.Ruling) decision {
 	switch {
 	case class != nil && (!reflection.Ours(class) || class.DeletionTimestamp != nil):
@@ -44,7 +44,7 @@ func decide(name string, class, left *storagev1.StorageClass, ruling reflection.
 	case equality.Semantic.DeepEqual(class, want):
 		return decision{}
 	case !reflection.Changeable(class, want):
-		// Keep the metadata of others, such as the annotation of a default class.
+		// Keep the labels and annotations that others set, such as the annotation of a default class.
 		want.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: want.Labels, Annotations: want.Annotations}
 		return decision{remake, want}
 	}

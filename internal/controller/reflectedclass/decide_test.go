@@ -40,20 +40,20 @@ func TestDecide(t *testing.T) {
 		ruling reflection.Ruling
 		want   act
 	}{
-		"offered":                        {nil, ruled(del, true, "a"), create},
-		"no member offers it":            {nil, ruled("", false), nothing},
-		"up to date":                     {standing(), ruled(del, true, "b", "a"), nothing},
-		"no member offers it any longer": {standing(), ruled("", false), remove},
-		"one member less":                {standing(), ruled(del, true, "a"), patch},
-		"one member more":                {standing(), ruled(del, true, "a", "b", "c"), patch},
-		"expansion is no longer allowed": {standing(), ruled(del, false, "a", "b"), patch},
-		"the policy changes":             {standing(), ruled(retain, true, "a", "b"), remake},
-		"parameters were added":          {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
-		"topologies were removed":        {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
-		"another provisioner's class":    {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
-		"a class taken over by an admin": {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
-		"only the managed-by label":      {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
-		"being deleted":                  {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
+		"a member offers the class, which does not exist yet": {nil, ruled(del, true, "a"), create},
+		"no member offers the class, which does not exist":    {nil, ruled("", false), nothing},
+		"the class is up to date":                             {standing(), ruled(del, true, "b", "a"), nothing},
+		"no member offers the class any longer":               {standing(), ruled("", false), remove},
+		"one of the members no longer offers the class":       {standing(), ruled(del, true, "a"), patch},
+		"another member offers the class":                     {standing(), ruled(del, true, "a", "b", "c"), patch},
+		"expansion is no longer allowed":                      {standing(), ruled(del, false, "a", "b"), patch},
+		"the members' reclaim policy changes":                 {standing(), ruled(retain, true, "a", "b"), remake},
+		"somebody added parameters":                           {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
+		"somebody removed the topologies":                     {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
+		"the class belongs to another provisioner":            {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
+		"an admin took over the class":                        {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
+		"the class has only the managed-by label":             {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
+		"the class is being deleted":                          {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
 		"an admin made it the default class": {standing(func(c *storagev1.StorageClass) {
 			c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 		}), ruled(del, true, "a", "b"), nothing},
@@ -62,11 +62,11 @@ func TestDecide(t *testing.T) {
 			before := c.class.DeepCopy()
 			got := decide("fast", c.class, nil, c.ruling)
 			if got.do != c.want {
-				t.Errorf("decision %d, want %d", got.do, c.want)
+				t.Errorf("decision is %d, want %d", got.do, c.want)
 			}
 			if got.do == patch || got.do == create || got.do == remake {
 				if next := decide("fast", got.after, nil, c.ruling); next.do != nothing {
-					t.Errorf("decision %d after that, want none", next.do)
+					t.Errorf("decision is %d after that, want nothing", next.do)
 				}
 			}
 			if diff := cmp.Diff(before, c.class); diff != "" {
@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// scripted is a host that records writes in order and fails the specified ones.
+// scripted is a host that records the order of writes and fails the specified ones.
 type scripted struct {
 	client.Client
 	writes []string
@@ -103,8 +103,8 @@ func (s *scripted) Create(_ context.Context, obj client.Object, _ ...client.Crea
 	return s.write("create", nil)
 }
 
-// A class with a changed immutable field is re-created in one step. It keeps the labels and
-// annotations of others, even if the first attempt fails.
+// If an immutable field has changed, the class is re-created in one step. It keeps the labels and
+// annotations that others set, even if the first attempt fails.
 func TestRemake(t *testing.T) {
 	failed := errors.New("the API server is down")
 	for name, c := range map[string]struct {
@@ -152,11 +152,11 @@ func TestConcerned(t *testing.T) {
 		was, is problems
 		want    []string
 	}{
-		"no problems":          {nil, nil, nil},
-		"an unchanged problem": {problems{"x": a}, problems{"x": a}, nil},
-		"one more":             {nil, problems{"x": a}, []string{"x"}},
-		"one less":             {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
-		"a different message":  {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
+		"no problems":                        {nil, nil, nil},
+		"an unchanged problem":               {problems{"x": a}, problems{"x": a}, nil},
+		"a new problem":                      {nil, problems{"x": a}, []string{"x"}},
+		"one of two problems is resolved":    {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
+		"the message of one problem changes": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(concerned(c.was, c.is)))); diff != "" {

@@ -21,20 +21,20 @@ import (
 // MemberName is the name of the controller that runs for each member.
 const MemberName = "member_class"
 
-// pause is the minimum time between two changes of a member's offer. Each may cause a write to
-// the host for every class, and only the member's admin controls how many there are.
+// pause is the minimum time between two changes of a member's offer. Each change may cause a write
+// to the host for every class, and only the member's admin controls how many changes there are.
 const pause = 2 * time.Second
 
 // observer records the classes of one member.
 type observer struct {
 	*member.Link
 	book *reflection.Book
-	// noted is the time of the last change. It needs no lock, since there is one worker.
+	// noted is the time of the last change. It needs no lock, because there is one worker.
 	noted time.Time
 }
 
-// Setup adds the controller member_class to a Link. Its only request is the registration, for
-// all of the member's classes, because their limit applies to the total.
+// Setup adds the controller member_class to a Link. Its only request names the registration and
+// covers all of the member's classes, because the limit on their number applies to the total.
 func Setup(link *member.Link, book *reflection.Book) error {
 	o := &observer{Link: link, book: book}
 	request := reconcile.Request{NamespacedName: index.Named(link.Registration)}
@@ -43,7 +43,7 @@ func Setup(link *member.Link, book *reflection.Book) error {
 			return []reconcile.Request{request}
 		}),
 		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(request) // record a member without classes too
+			queue.Add(request) // record the offer even if the member has no classes
 			return nil
 		}),
 	)

@@ -33,22 +33,21 @@ const (
 
 	actor = guarded.Actor("root-config")
 
-	// interval is the time between two reads of a root in use, before jitter. A kubelet takes
-	// about as long to notice a change (its sync period plus the lifetime of its cache). A
-	// watch is not possible, because Xylem has no right to watch Secrets.
+	// interval is the time between two reads of a root in use, before jitter. A kubelet takes about as
+	// long to observe a change (its sync period plus the lifetime of its cache). A watch is not
+	// possible, because Xylem is not allowed to watch Secrets.
 	interval = time.Minute
-	// missing is the interval while the host lacks a root that Pods need to start.
+	// missing is the interval while the host lacks a root without which Pods cannot start.
 	missing = 10 * time.Second
 	// jitter is a fraction of the interval that spreads the reads.
 	jitter = 0.2
 
-	// workers is the number of concurrent reconciles. A request takes at most one live read
-	// and one write.
+	// workers is the number of concurrent reconciles. Each makes at most one live read and one write.
 	workers = 4
 )
 
-// reconciler reconciles the copies of the ConfigMaps or Secrets that Pods on one member refer
-// to. Requests contain the roots' names.
+// reconciler reconciles the copies of ConfigMaps or Secrets in one member. Its requests contain the
+// roots' names.
 type reconciler[T client.Object] struct {
 	*member.Link
 	kind kind[T]
@@ -91,7 +90,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 		return reconcile.Result{}, err
 	}
 	if err := r.act(ctx, o, decide(o)); err != nil {
-		r.forget(o.key) // the read had no effect, so repeat it
+		r.forget(o.key) // repeat the read, because it had no effect
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: r.remember(o)}, nil
@@ -128,8 +127,8 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 	return o, r.readRoot(ctx, &o, leaf)
 }
 
-// copiesOf observes the member's copies of a root and returns the current one, to which new
-// Pods refer.
+// copiesOf observes the root's copies in the member. It returns the current copy, which new Pods
+// refer to.
 func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.Name(o.key.Name)}
 	leaf, found, err := r.get(ctx, r.Cache, key)
@@ -149,7 +148,7 @@ func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
 	return leaf, r.formerOf(ctx, o)
 }
 
-// formerOf observes the copies of a root to which new Pods do not refer.
+// formerOf observes the root's former copies, which new Pods do not refer to.
 func (r *reconciler[T]) formerOf(ctx context.Context, o *observed) error {
 	all, err := r.kind.list(ctx, r.Cache, o.key.Namespace)
 	if err != nil {
@@ -203,7 +202,7 @@ func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.N
 	return obj, found, err
 }
 
-// users returns the host's Pods that need the copy. They belong to the cache and must not be
+// users returns the host's Pods that need the copy. The Pods belong to the cache and must not be
 // changed.
 func (r *reconciler[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
 	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
@@ -242,8 +241,8 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 	return false, nil
 }
 
-// held reports whether a leaf Pod refers to the copy. Finished Pods count, so that the copy
-// remains between runs of a CronJob that keeps its Pods.
+// held reports whether a leaf Pod refers to the copy. Finished Pods count, so the copy remains
+// between the runs of a CronJob that keeps its finished Pods.
 func (r *reconciler[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
@@ -291,12 +290,11 @@ func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Obje
 	if found && !ours(there, r.HostID, o.key) {
 		r.eventRefused(o.users, o.conflict())
 	}
-	return nil // the event of a copy enqueues the request; a foreign object is checked again after the interval
+	return nil // a new copy's event enqueues the request; a foreign object is checked again after the interval
 }
 
-// sameNamespace proves with a live read that the copy is named after the current namespace.
-// In a stale cache, the namespace may be that of an earlier tenant, whose Pods could still
-// read the copy.
+// sameNamespace proves with a live read that the copy's name belongs to the current namespace. A
+// stale cache may contain the namespace of an earlier tenant, whose Pods could still read the copy.
 func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
 	root, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(o.key.Namespace))
 	if err != nil {
@@ -325,8 +323,8 @@ func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Obje
 	return r.Leaf.Patch(ctx, actor, leaf, after)
 }
 
-// refusedByMember reports to the users why the member's API server rejects the copy, such as
-// a quota or an admission policy. It returns the error for a retry with backoff.
+// refusedByMember reports on the Pods why the member's API server rejects the copy, for example
+// because of a quota or an admission policy. It returns the error for a retry with backoff.
 func (r *reconciler[T]) refusedByMember(o observed, doing string, err error) error {
 	if refusal := report.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
 		r.eventRefused(o.users, refusal)
@@ -346,8 +344,8 @@ func (r *reconciler[T]) forget(key types.NamespacedName) {
 	delete(r.readings, key)
 }
 
-// remember records when the root was read and for which Pods. It returns the time until the
-// next read, or 0 if an event triggers it.
+// remember records when the root was read, and for which Pods. It returns the time until the next
+// read, or 0 if an event will trigger the read.
 func (r *reconciler[T]) remember(o observed) time.Duration {
 	if len(o.users) == 0 || !o.pushable() {
 		r.forget(o.key)

@@ -26,39 +26,40 @@ type observed struct {
 	key    types.NamespacedName
 	// users are the host's Pods that need the copy.
 	users []*corev1.Pod
-	// copies names the copies. Its namespace UID is empty if the host has no such namespace.
+	// copies names the copies. Its namespace UID is empty if the host lacks the namespace.
 	copies mirror.Copies
 	// held means that a leaf Pod refers to the copy. It is computed only if there are no
 	// users.
 	held bool
-	// former copies of the root: those with the root's name, which earlier versions created,
-	// and those of an earlier namespace with this name.
+	// former contains the root's other copies: those that have the root's name because an earlier
+	// version created them, and those that belong to an earlier namespace of the same name.
 	former []former
 	// suspended means that deletions in the member are suspended.
 	suspended bool
-	// from is the host's namespace.
+	// from is the namespace in the host.
 	from placement.Namespace
-	// namespace is the member's namespace.
+	// namespace is the namespace in the member.
 	namespace *corev1.Namespace
-	// leaf is the existing copy. foreign means that a foreign object has its name.
+	// leaf is the existing copy. foreign means that a foreign object has the copy's name.
 	leaf    client.Object
 	foreign bool
-	// read means that the root was due and was read.
+	// read means that a read of the root was due and was made.
 	read bool
-	// want is the translation of the root. It is nil if the root does not exist, or if
-	// refusal is the reason why it must not be pushed.
+	// want is the translation of the root. It is nil if the root does not exist or must not be pushed.
+	// In the latter case, refusal is the reason.
 	want    client.Object
 	refusal *mirror.Refusal
 	// drift is how leaf differs from want.
 	drift refs.ConfigDrift
 }
 
-// former is a copy to which new Pods do not refer.
+// former is a copy that new Pods do not refer to.
 type former struct {
 	leaf client.Object
-	// held means that a leaf Pod refers to it.
+	// held means that a leaf Pod refers to the copy.
 	held bool
-	// drift is how it differs from the root, if that was read and has the same name.
+	// drift is how the copy differs from the root. It is computed only if the root was read and the
+	// copy has the root's name.
 	drift refs.ConfigDrift
 }
 
@@ -70,11 +71,11 @@ type (
 	nothing struct{}
 	// create creates the copy.
 	create struct{ leaf client.Object }
-	// update patches a copy's contents and the UID of its root.
+	// update patches a copy's contents, and its annotation with the root's UID.
 	update struct{ leaf client.Object }
-	// remove deletes a copy, permanently or to re-create it.
+	// remove deletes a copy, either permanently or to re-create it.
 	remove struct{ leaf client.Object }
-	// reportRefusal reports to the users why they do not get the copy.
+	// reportRefusal reports on the Pods why the object is not copied.
 	reportRefusal struct{ refusal *mirror.Refusal }
 )
 
@@ -90,7 +91,7 @@ func decide(o observed) decision {
 	}
 	switch {
 	case o.leaf != nil && o.leaf.GetDeletionTimestamp() != nil:
-		return nothing{} // its deletion event enqueues the request
+		return nothing{} // the copy's deletion event enqueues the request
 	case len(o.users) == 0 && !o.held:
 		return o.withdraw()
 	case !o.read:
@@ -111,7 +112,7 @@ func decide(o observed) decision {
 	return nothing{}
 }
 
-// formerCopies returns the next step for the former copies, or nil. Xylem keeps them current
+// formerCopies returns the next step for the former copies, or nil. Xylem keeps them up to date
 // while a leaf Pod refers to them, and then deletes them.
 func (o observed) formerCopies() decision {
 	for _, f := range o.former {
@@ -149,13 +150,13 @@ func rootUID(leaf client.Object) types.UID {
 	return origin.UID
 }
 
-// ours reports whether an object is a copy of the root, according to its stamp.
+// ours reports whether the stamp shows that an object is a copy of the root.
 func ours(leaf client.Object, hostID string, root types.NamespacedName) bool {
 	origin, stamped := mirror.OriginIn(hostID, leaf)
 	return stamped && origin.Root == root
 }
 
-// use is how a Pod of the host needs the objects that it refers to.
+// use describes whether a host Pod needs the copies of the objects that it refers to.
 type use int
 
 const (
@@ -183,14 +184,14 @@ func useOf(pod *corev1.Pod, m mirror.Member) use {
 	return unused
 }
 
-// bringsEarly reports whether a claim makes the Pods that use it run early in the member:
-// Xylem placed it there, which a tenant cannot fake, and the scheduler chose the member's
-// node for it.
+// bringsEarly reports whether a claim allows the Pods that use it to be pushed early: Xylem placed
+// the claim in the member, which a tenant cannot fake, and the scheduler chose the member's node
+// for it.
 func bringsEarly(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID && claim.Annotations[route.AnnSelectedNode] == m.NodeName
 }
 
-// needed reports whether a Pod cannot start without the object.
+// needed reports whether the Pod cannot start without the object.
 func needed(pod *corev1.Pod, kind, name string) bool {
 	return slices.Contains(refs.Of(pod), refs.Reference{Kind: kind, Name: name})
 }
@@ -204,7 +205,8 @@ func refers(pod *corev1.Pod, kind, name string) bool {
 type reading struct {
 	// next is when the next read is due.
 	next time.Time
-	// users are the Pods at that time. For a new Pod, the root is read again.
+	// users are the Pods that needed the root at that time. If another Pod needs it, the root is read
+	// again.
 	users sets.Set[types.UID]
 }
 

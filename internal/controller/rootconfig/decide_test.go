@@ -51,34 +51,34 @@ func TestDecide(t *testing.T) {
 		observed
 		want decision
 	}{
-		"no users, no copy":              {observed{}, nothing{}},
-		"needed":                         {observed{users: users, read: true, want: want}, create{want}},
-		"needed, namespace not usable":   {observed{users: users}, nothing{}},
-		"needed, missing in the host":    {observed{users: users, read: true}, nothing{}},
-		"current":                        {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
-		"not read yet":                   {observed{users: users, leaf: leaf()}, nothing{}},
-		"changed":                        {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
-		"root re-created, same contents": {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
-		"immutable, root re-created":     {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
-		"immutable, suspended":           {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
-		"root gone":                      {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
-		"root gone, suspended":           {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
-		"being deleted":                  {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
-		"a foreign object has its name":  {observed{users: users, read: true, want: want, foreign: true}, reportRefusal{conflict}},
-		"a foreign object has its name, and the root does not exist": {observed{users: users, read: true, foreign: true}, nothing{}},
-		"a foreign object has its name, and no Pod needs it":         {observed{foreign: true}, nothing{}},
-		"refused":                        {observed{users: users, read: true, refusal: refusal}, reportRefusal{refusal}},
-		"refused, and copied before":     {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
-		"no longer needed":               {observed{leaf: leaf()}, remove{leaf()}},
-		"a former copy that no Pod uses": {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
-		"a former copy that no Pod uses, while destruction is suspended":                    {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
-		"a former copy that no Pod uses, which is being deleted":                            {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
-		"a former copy that a Pod uses":                                                     {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"a former copy that a Pod uses has drifted":                                         {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: refs.ConfigChanged}}}, update{earlier}},
-		"a former copy that a Pod uses, and its root is gone: it stays to reserve the name": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"not needed, but a leaf Pod uses it":                                                {observed{leaf: leaf(), held: true}, nothing{}},
-		"not needed, suspended":                                                             {observed{leaf: leaf(), suspended: true}, nothing{}},
-		"not needed, being deleted":                                                         {observed{leaf: leaf(deleted)}, nothing{}},
+		"no Pod needs the root, and there is no copy":                                     {observed{}, nothing{}},
+		"a Pod needs the root, and there is no copy":                                      {observed{users: users, read: true, want: want}, create{want}},
+		"a Pod needs the root, but the member's namespace is not usable":                  {observed{users: users}, nothing{}},
+		"a Pod needs the root, but it does not exist":                                     {observed{users: users, read: true}, nothing{}},
+		"the copy is current":                                                             {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
+		"a read of the root is not due":                                                   {observed{users: users, leaf: leaf()}, nothing{}},
+		"the root has changed":                                                            {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
+		"the root was re-created with the same contents":                                  {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
+		"the root was re-created, and the copy is immutable":                              {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
+		"the root was re-created, the copy is immutable, and deletions are suspended":     {observed{users: users, read: true, want: recreated, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
+		"the root is gone":                                                                {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
+		"the root is gone, and deletions are suspended":                                   {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
+		"the copy is being deleted":                                                       {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
+		"a foreign object has the copy's name":                                            {observed{users: users, read: true, want: want, foreign: true}, reportRefusal{conflict}},
+		"a foreign object has the copy's name, and the root does not exist":               {observed{users: users, read: true, foreign: true}, nothing{}},
+		"a foreign object has the copy's name, and no Pod needs the root":                 {observed{foreign: true}, nothing{}},
+		"the root must not be copied":                                                     {observed{users: users, read: true, refusal: refusal}, reportRefusal{refusal}},
+		"the root must no longer be copied":                                               {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
+		"no Pod needs the copy":                                                           {observed{leaf: leaf()}, remove{leaf()}},
+		"no Pod uses a former copy":                                                       {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
+		"no Pod uses a former copy, but deletions are suspended":                          {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
+		"no Pod uses a former copy, which is already being deleted":                       {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
+		"a Pod uses a former copy":                                                        {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
+		"a Pod uses a former copy, which has drifted":                                     {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: refs.ConfigChanged}}}, update{earlier}},
+		"a Pod uses a former copy whose root is gone: the copy stays to reserve the name": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
+		"no host Pod needs the copy, but a leaf Pod uses it":                              {observed{leaf: leaf(), held: true}, nothing{}},
+		"no Pod needs the copy, but deletions are suspended":                              {observed{leaf: leaf(), suspended: true}, nothing{}},
+		"no Pod needs the copy, which is already being deleted":                           {observed{leaf: leaf(deleted)}, nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.member, tc.kind, tc.key, tc.copies = here, refs.KindConfigMap, client.ObjectKeyFromObject(root()), copies
@@ -94,16 +94,16 @@ func TestOurs(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   bool
 	}{
-		"a copy":                        {func(*corev1.ConfigMap) {}, true},
-		"another host's":                {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
-		"only labelled":                 {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
-		"created by an earlier version": {func(cm *corev1.ConfigMap) { cm.Name = "config" }, true},
+		"a copy":                                 {func(*corev1.ConfigMap) {}, true},
+		"a copy of another host":                 {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
+		"an object with only the label":          {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
+		"a copy that an earlier version created": {func(cm *corev1.ConfigMap) { cm.Name = "config" }, true},
 		"a copy of another root": {func(cm *corev1.ConfigMap) {
 			cm.Annotations[v1alpha1.AnnotationRoot] = "shop/other"
 			cm.Name = copies.Name("other")
 		}, false},
-		"copied to another name":      {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
-		"copied to another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
+		"a copy with another name":    {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
+		"a copy in another namespace": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ours(leaf(tc.change), here.HostID, client.ObjectKeyFromObject(root())); got != tc.want {
@@ -119,17 +119,17 @@ func TestUseOf(t *testing.T) {
 		pod  corev1.Pod
 		want use
 	}{
-		"pending":             {corev1.Pod{}, usedEarly},
-		"nominated":           {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, usedEarly},
-		"nominated elsewhere": {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, unused},
-		"gated":               {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, unused},
-		"bound":               {corev1.Pod{Spec: bound}, used},
-		"bound elsewhere":     {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, unused},
-		"running":             {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, used},
-		"succeeded":           {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, unused},
-		"failed":              {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, unused},
-		"being deleted":       {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, unused},
-		"of a DaemonSet":      {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, unused},
+		"pending":                   {corev1.Pod{}, usedEarly},
+		"nominated":                 {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, usedEarly},
+		"nominated to another node": {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, unused},
+		"gated":                     {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, unused},
+		"bound":                     {corev1.Pod{Spec: bound}, used},
+		"bound to another node":     {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, unused},
+		"running":                   {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, used},
+		"succeeded":                 {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, unused},
+		"failed":                    {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, unused},
+		"being deleted":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, unused},
+		"of a DaemonSet, and bound": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, unused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := useOf(&tc.pod, here); got != tc.want {
@@ -144,11 +144,11 @@ func TestBringsEarly(t *testing.T) {
 		annotations map[string]string
 		want        bool
 	}{
-		"neither":               {},
-		"selected only":         {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}},
-		"placed only":           {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
-		"selected and placed":   {map[string]string{route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID}, true},
-		"placed somewhere else": {annotations: map[string]string{route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: "m2"}},
+		"neither selected nor placed":            {},
+		"selected only":                          {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}},
+		"placed only":                            {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
+		"selected and placed":                    {map[string]string{route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID}, true},
+		"selected, but placed in another member": {annotations: map[string]string{route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: "m2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
@@ -191,10 +191,10 @@ func TestDue(t *testing.T) {
 		reading
 		want bool
 	}{
-		"never read":    {want: true},
-		"just read":     {reading: reading{next: now.Add(time.Second), users: sets.New[types.UID]("p1", "p2")}},
-		"interval over": {reading{next: now, users: sets.New[types.UID]("p1")}, true},
-		"a new user":    {reading{next: now.Add(time.Second), users: sets.New[types.UID]("p2")}, true},
+		"the root was never read":    {want: true},
+		"the root was just read":     {reading: reading{next: now.Add(time.Second), users: sets.New[types.UID]("p1", "p2")}},
+		"the interval has passed":    {reading{next: now, users: sets.New[types.UID]("p1")}, true},
+		"another Pod needs the root": {reading{next: now.Add(time.Second), users: sets.New[types.UID]("p2")}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.due(now, users); got != tc.want {
@@ -220,6 +220,6 @@ func TestFillAndRestamp(t *testing.T) {
 		t.Error(diff)
 	}
 	if drift := configMaps().drift(want, after); drift != refs.ConfigCurrent {
-		t.Errorf("drift %s after an update", drift)
+		t.Errorf("drift is %s after an update", drift)
 	}
 }

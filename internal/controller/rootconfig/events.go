@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// eventRefused reports to Pods why an object that they refer to is not copied.
+// eventRefused reports on the Pods why an object that they refer to is not copied.
 func (r *reconciler[T]) eventRefused(users []*corev1.Pod, refusal *mirror.Refusal) {
 	for _, pod := range users {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, refusal.Reason, "Push", "%s", refusal.Message)

@@ -12,16 +12,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// kind contains the differences between ConfigMaps and Secrets.
+// kind contains what differs between ConfigMaps and Secrets.
 type kind[T client.Object] struct {
 	// controller is the controller's name. reference is the kind in refs.Reference.
 	controller, reference string
 	empty                 func() T
-	// list reads all objects of a namespace.
+	// list lists all objects of this kind in a namespace.
 	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
 	translate func(root T, copies mirror.Copies) (T, error)
 	drift     func(want, leaf T) refs.ConfigDrift
-	// fill copies the contents of want to leaf.
+	// fill copies want's contents to leaf.
 	fill func(leaf, want T)
 }
 
@@ -71,7 +71,7 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// restamp copies the stamp of want to leaf.
+// restamp copies want's stamp to leaf.
 func restamp(leaf, want client.Object) {
 	origin, _ := mirror.OriginOf(want)
 	annotations := maps.Clone(leaf.GetAnnotations())

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// leafPods enqueues the roots that a leaf Pod refers to when it is created or deleted. The
-// references of a Pod never change.
+// leafPods enqueues the roots that a leaf Pod refers to when it is created or deleted. A Pod's
+// references never change.
 func (r *reconciler[T]) leafPods() source.Source {
 	return source.Kind[client.Object](r.Cache, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofLeafPod),
 		predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
@@ -31,7 +31,7 @@ func (r *reconciler[T]) ofLeafPod(ctx context.Context, obj client.Object) []reco
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, request := range r.references(pod) { // these are the names of copies
+	for _, request := range r.references(pod) { // a leaf Pod refers to copies, so these are their names
 		copied, found, err := r.get(ctx, r.Cache, request.NamespacedName)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not look up a copy that a leaf Pod refers to")
@@ -43,7 +43,7 @@ func (r *reconciler[T]) ofLeafPod(ctx context.Context, obj client.Object) []reco
 	return requests
 }
 
-// ofCopy enqueues the root of a copy.
+// ofCopy enqueues a copy's root.
 func (r *reconciler[T]) ofCopy(_ context.Context, obj client.Object) []reconcile.Request {
 	origin, stamped := mirror.OriginIn(r.HostID, obj)
 	if !stamped {
@@ -52,8 +52,8 @@ func (r *reconciler[T]) ofCopy(_ context.Context, obj client.Object) []reconcile
 	return []reconcile.Request{{NamespacedName: origin.Root}}
 }
 
-// ofRootPod enqueues the objects that a Pod of the host refers to. It skips objects that were
-// already read for this Pod, so that changes of the Pod's status enqueue nothing.
+// ofRootPod enqueues the objects that a host Pod refers to. It skips objects that were already read
+// for this Pod, so that changes to the Pod's status enqueue nothing.
 func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -80,7 +80,7 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 	return changed
 }
 
-// ofClaim enqueues the objects that the Pods of a claim refer to.
+// ofClaim enqueues the objects that a claim's Pods refer to, if these Pods may be pushed early.
 func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	if err != nil {

@@ -62,7 +62,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		r.eventLeftOut(root)
-		return nil // its event enqueues the Pod, and the root is marked then
+		return nil // the leaf's event enqueues the Pod, which is then marked as pushed
 	}
 	if !apierrors.IsAlreadyExists(err) {
 		return r.refusedByMember(ctx, root, "create", err)
@@ -82,8 +82,8 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 }
 
 // stillCreate decides again with a live read of the root. In a stale cache, a Pod that ran,
-// finished or was replaced may look as if it had to be pushed, and would run twice. A nil
-// leaf means that there is nothing to create and the cache will catch up.
+// finished or was replaced may look as if it still had to be pushed, and would then run twice. A
+// nil leaf means that there is nothing to create and the cache will catch up.
 func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (root, leaf *corev1.Pod, err error) {
 	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 		return nil, nil, nil
 	}
 	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
-		return nil, nil, err // the copies belong to an earlier namespace; its event enqueues the Pod
+		return nil, nil, err // the copies belong to an earlier namespace; the event of the new one enqueues the Pod
 	}
 	o.Root, o.Nominated = live, r.nominated(live)
 	if d, still := lifecycle.Next(o).(lifecycle.Create); still {
@@ -102,8 +102,8 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 	return nil, nil, nil
 }
 
-// refusedByMember reports to the user why the member's API server rejects a Pod, such as a
-// quota or Pod Security. It returns the error for a retry with backoff.
+// refusedByMember reports to the user why the member's API server rejects a Pod, for example
+// because of a quota or Pod Security. It returns the error for a retry with backoff.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
 	problem := report.RefusedByMember(r.Registration, doing, "the Pod", err)
 	if problem == nil {
@@ -117,9 +117,9 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 
 func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecycle.Remove) error {
 	if d.RootGone {
-		// After a restore of the host, a missing root proves nothing, because the host may
-		// lack roots of running Pods. After a restore of the member alone, it is proof,
-		// because the member may run Pods again whose roots are gone.
+		// After a restore of the host, a missing root proves nothing, because the host may have lost the
+		// roots of running Pods. After a restore of the member alone, a missing root is proof, because
+		// the member may run Pods again whose roots are gone.
 		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
 			return err
 		}
@@ -150,8 +150,8 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecyc
 }
 
 // stillRemove decides again with live reads of the root, its leaf and its claims, and reports
-// whether the leaf must still be removed. A cache filled from a stale API server may lack a
-// claim or contain a leaf that has finished.
+// whether the leaf must still be removed. A cache that was filled from a stale API server may lack
+// a claim, or may show a finished leaf as running.
 func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	var err error
 	if podstatus.Finished(o.Root) {
@@ -202,8 +202,7 @@ func (r *reconciler) reportUnpushed(ctx context.Context, root *corev1.Pod, probl
 	return r.report(ctx, root, r.reporter(""), problem)
 }
 
-// report sets the Pushed condition of the root to the problem, and emits an event if the
-// problem is new.
+// report sets the root's Pushed condition to the problem, and emits an event if the problem is new.
 func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Reporter, problem *mirror.Refusal) error {
 	if shown := report.PodProblem(root, v1alpha1.PodPushed); shown != nil && *shown == *problem && mirror.ReporterOf(root) == by {
 		return nil
@@ -216,16 +215,16 @@ func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.
 	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, "", r.Clock.Now()))
 }
 
-// reporter returns the reporter of a problem with a claim, or with the Pod itself if claim is
-// empty.
+// reporter returns this member as the reporter of a problem with the claim, or with the Pod itself
+// if claim is empty.
 func (r *reconciler) reporter(claim string) mirror.Reporter {
 	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
 }
 
-// settled proves with live reads that none of the Pod's disks is being released. The
-// controller that releases a disk marks it first and then looks for Pods like this one. A
-// disk must not be marked as unused either: if the manager ended, the mark could outlive this
-// Pod, and the grace period would be measured from the old time.
+// settled proves with live reads that none of the Pod's disks is being released. The controller
+// that releases a disk marks it first and then looks for Pods like this one. A disk must not be
+// marked as unused either: if the manager were killed, the mark could outlive this Pod, and the
+// grace period would be measured from the old time.
 func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
 		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {

@@ -28,10 +28,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// reads is a reader that returns one Pod, claim, PV and Node, and their namespace.
+// reads is a client.Reader that returns one Pod, claim, PV and Node, and their namespace.
 type reads struct {
 	client.Reader
-	namespace types.UID // empty: the UID in copies
+	namespace types.UID // defaults to the UID in copies
 	node      *corev1.Node
 	pod       *corev1.Pod
 	claim     *corev1.PersistentVolumeClaim
@@ -80,7 +80,7 @@ func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) err
 
 func (writes) Create(context.Context, client.Object, ...client.CreateOption) error { return errWrite }
 
-// An early leaf is withdrawn because of the live state, not because of a cache that was
+// An early leaf is withdrawn only if live reads confirm the decision: the cache may have been
 // filled from a stale server.
 func TestWithdrawalIsLive(t *testing.T) {
 	down := errors.New("connection refused")
@@ -97,10 +97,10 @@ func TestWithdrawalIsLive(t *testing.T) {
 			r.node.Name, r.node.Labels[v1alpha1.LabelClusterID] = there.NodeName, there.ClusterID
 			r.pod.Spec.NodeName = there.NodeName
 		}, errWrite},
-		"the Pod is being deleted":       {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{}; r.claim = nil }, nil},
-		"the Pod was re-created":         {func(r *reads) { r.pod.UID = "newer"; r.claim = nil }, nil},
-		"the host does not respond":      {func(r *reads) { r.err = down }, down},
-		"the host does not have the Pod": {func(r *reads) { r.pod, r.claim = nil, nil }, nil},
+		"the Pod is being deleted":               {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{}; r.claim = nil }, nil},
+		"the Pod was re-created":                 {func(r *reads) { r.pod.UID = "newer"; r.claim = nil }, nil},
+		"the host's API server does not respond": {func(r *reads) { r.err = down }, down},
+		"the host lacks the Pod":                 {func(r *reads) { r.pod, r.claim = nil, nil }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running)
@@ -122,19 +122,18 @@ func TestWithdrawalIsLive(t *testing.T) {
 	}
 }
 
-// If the host was restored, a missing root proves nothing, because its Pod may be running. If
-// the member was restored, it may run Pods again whose roots are gone, beside their
-// replacements.
+// After a host restore, a missing root proves nothing, because its Pod may still be running. A
+// restored member may run Pods again whose roots are gone, beside their replacements.
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
 		restores  fencing.Restores
 		want      error
 	}{
-		"nothing was restored":                             {want: errWrite},
-		"the host was restored":                            {guarded.ErrSuspended, fencing.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
-		"the member was restored":                          {guarded.ErrSuspended, fencing.Restores{Member: now.Time}, errWrite},
-		"the host was restored, and an admin confirmed it": {nil, fencing.Restores{Host: now.Time}, errWrite},
+		"nothing was restored":    {want: errWrite},
+		"the host was restored":   {guarded.ErrSuspended, fencing.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored": {guarded.ErrSuspended, fencing.Restores{Member: now.Time}, errWrite},
+		"the host was restored, and an admin confirmed the restore": {nil, fencing.Restores{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, func(o *lifecycle.Observed) { o.Root = nil })
@@ -149,27 +148,27 @@ func TestRemovalAfterARestore(t *testing.T) {
 	}
 }
 
-// A leaf is created for the live root. In a stale cache, a Pod that ran may look as if it had
-// never been pushed.
+// A leaf is created only if a live read of the root confirms it. In a stale cache, a Pod that ran
+// may look as if it had never been pushed.
 func TestCreationIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
 		want   error
 	}{
-		"it has not run":                   {func(*reads) {}, errWrite},
-		"it ran and is marked Pushed":      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
-		"it has failed":                    {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
-		"it is being deleted":              {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
-		"it is gone":                       {func(r *reads) { r.pod = nil }, nil},
-		"it was re-created":                {func(r *reads) { r.pod.UID = "newer" }, nil},
-		"its namespace was replaced":       {func(r *reads) { r.namespace = "newer-uid" }, nil},
-		"it is on another node":            {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
-		"the host does not respond":        {func(r *reads) { r.err = down }, down},
-		"it was withdrawn in the meantime": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
+		"the Pod has not run":                    {func(*reads) {}, errWrite},
+		"the Pod ran and is marked as pushed":    {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
+		"the Pod has failed":                     {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
+		"the Pod is being deleted":               {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
+		"the Pod is gone":                        {func(r *reads) { r.pod = nil }, nil},
+		"the Pod was re-created":                 {func(r *reads) { r.pod.UID = "newer" }, nil},
+		"the Pod's namespace was re-created":     {func(r *reads) { r.namespace = "newer-uid" }, nil},
+		"the Pod is bound to another node":       {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
+		"the host's API server does not respond": {func(r *reads) { r.err = down }, down},
+		"the Pod was withdrawn in the meantime":  {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(onNode) // as in the cache: bound, not marked
+			o := seen(onNode) // as in the stale cache: bound, but not marked as pushed
 			o.Claims[0].Leaf.Spec.VolumeName = "pv-data"
 			d, creation := lifecycle.Next(o).(lifecycle.Create)
 			if !creation {
@@ -188,13 +187,13 @@ func TestCreationIsLive(t *testing.T) {
 	}
 }
 
-// The leaf of a finished root is removed because of the live state of both clusters.
+// The leaf of a finished root is removed only if live reads of both clusters confirm the decision.
 func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, member func(*reads)
 		want         error
 	}{
-		"the leaf runs":                         {func(*reads) {}, func(*reads) {}, errWrite},
+		"the leaf is still running":             {func(*reads) {}, func(*reads) {}, errWrite},
 		"the leaf has finished":                 {func(*reads) {}, func(r *reads) { r.pod.Status.Phase = corev1.PodSucceeded }, nil},
 		"the leaf is gone":                      {func(*reads) {}, func(r *reads) { r.pod = nil }, nil},
 		"the leaf was re-created":               {func(*reads) {}, func(r *reads) { r.pod.UID = "newer" }, nil},
@@ -221,8 +220,7 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	}
 }
 
-// listed is a cache: it lists the claims of the member and the Pods of the host, and gets the
-// given objects.
+// listed is a cache that lists the member's claims and the host's Pods, and gets the given objects.
 type listed struct {
 	cache.Cache
 	objects []client.Object
@@ -265,9 +263,9 @@ func TestClassEnqueuesPods(t *testing.T) {
 		leaf corev1.PersistentVolumeClaim
 		want int
 	}{
-		"of the class":           {ofClass("fast"), 1},
-		"of another class":       {ofClass("slow"), 0},
-		"of the class and bound": {taken, 0},
+		"unbound leaf claim of the class":     {ofClass("fast"), 1},
+		"unbound leaf claim of another class": {ofClass("slow"), 0},
+		"bound leaf claim of the class":       {taken, 0},
 	} {
 		r := &reconciler{Link: &member.Link{
 			Member: here, Cache: listed{claims: []corev1.PersistentVolumeClaim{tc.leaf}}, Host: listed{pods: []corev1.Pod{*rootPod()}},
@@ -278,18 +276,18 @@ func TestClassEnqueuesPods(t *testing.T) {
 	}
 }
 
-// A leaf stays if its root is bound to a node that is not in the cache. No event of that node
-// or of the Pod reaches this member, so the error makes the Pod retry.
+// A leaf stays if its root is bound to a node that is not in the cache yet. No event of that node
+// or of the Pod reaches this member's controller, so it returns an error to retry.
 func TestNodeIsAwaited(t *testing.T) {
 	for name, tc := range map[string]struct {
 		boundTo string
 		knows   *corev1.Node
 		fails   bool
 	}{
-		"not bound yet":               {},
-		"bound here":                  {boundTo: here.NodeName},
-		"bound to a node of the host": {boundTo: "worker-1", knows: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}},
-		"bound to a node that the cache does not have yet": {boundTo: "worker-1", fails: true},
+		"the root is not bound yet":                                {},
+		"the root is bound here":                                   {boundTo: here.NodeName},
+		"the root is bound to a node of the host":                  {boundTo: "worker-1", knows: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}},
+		"the root is bound to a node that is not in the cache yet": {boundTo: "worker-1", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, on(tc.boundTo))
@@ -312,7 +310,7 @@ func TestNodeIsAwaited(t *testing.T) {
 	}
 }
 
-// An object of the member that is not a copy is ignored, regardless of its name.
+// An object in the member that is not a copy is ignored, even if it has the name of one.
 func TestReferencesObserved(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}
 	secret := &corev1.Secret{ObjectMeta: meta}
@@ -325,7 +323,7 @@ func TestReferencesObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	former := copied.DeepCopy() // with its root's name, as earlier versions created it
+	former := copied.DeepCopy() // has the root's name, as in earlier versions
 	former.Name = secret.Name
 	forged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: copied.Name}}
 	for name, tc := range map[string]struct {
@@ -334,17 +332,17 @@ func TestReferencesObserved(t *testing.T) {
 		missing      []string
 		lacking      string // reason
 	}{
-		"copied":                   {host: secret, member: copied},
-		"not copied yet":           {host: secret, missing: []string{"Secret password"}},
-		"optional, not copied yet": {optional: true, host: secret, missing: []string{"Secret password"}},
-		"the copy belongs to an earlier namespace":  {host: secret, member: older, missing: []string{"Secret password"}},
-		"the copy is from an earlier version":       {host: secret, member: former, missing: []string{"Secret password"}},
-		"another object has the copy's name":        {host: secret, member: forged, missing: []string{"Secret password"}},
-		"the host lacks it":                         {lacking: v1alpha1.ReasonReferenceMissing},
-		"the host lacks it, the member has its own": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
-		"optional, and the host lacks it":           {optional: true},
-		"a type that is not copied":                 {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
-		"optional, and a type that is not copied":   {optional: true, host: token},
+		"the object is copied":                                                      {host: secret, member: copied},
+		"the object is not copied yet":                                              {host: secret, missing: []string{"Secret password"}},
+		"the object is optional, and not copied yet":                                {optional: true, host: secret, missing: []string{"Secret password"}},
+		"the copy belongs to an earlier namespace":                                  {host: secret, member: older, missing: []string{"Secret password"}},
+		"the copy is from an earlier version":                                       {host: secret, member: former, missing: []string{"Secret password"}},
+		"another object has the copy's name":                                        {host: secret, member: forged, missing: []string{"Secret password"}},
+		"the host lacks the object":                                                 {lacking: v1alpha1.ReasonReferenceMissing},
+		"the host lacks the object, and the member has its own object of that name": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
+		"the object is optional, and the host lacks it":                             {optional: true},
+		"the object's type is not copied":                                           {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
+		"the object is optional, and its type is not copied":                        {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := lifecycle.Observed{Member: here, Root: rootPod()}
@@ -369,8 +367,8 @@ func TestReferencesObserved(t *testing.T) {
 	}
 }
 
-// If the scheduler has lost a Pod's nomination, the Pod is checked as for a scheduler that
-// does not nominate.
+// A Pod whose nomination the scheduler has lost is checked as if the scheduler did not nominate
+// nodes.
 func TestNominated(t *testing.T) {
 	lost := &corev1.Pod{}
 	lost.Status.Conditions = []corev1.PodCondition{{
@@ -382,9 +380,9 @@ func TestNominated(t *testing.T) {
 		pod   *corev1.Pod
 		want  bool
 	}{
-		"the scheduler nominates":               {true, &corev1.Pod{}, true},
+		"the scheduler nominates nodes":         {true, &corev1.Pod{}, true},
 		"the scheduler has lost the nomination": {true, lost, false},
-		"the scheduler does not nominate":       {false, &corev1.Pod{}, false},
+		"the scheduler does not nominate nodes": {false, &corev1.Pod{}, false},
 	} {
 		r := &reconciler{Options: Options{NominatedNode: tc.shows}}
 		if got := r.nominated(tc.pod); got != tc.want {
@@ -393,7 +391,7 @@ func TestNominated(t *testing.T) {
 	}
 }
 
-// A live read determines whether a volume was mirrored for a claim whose leaf claim is gone.
+// If a leaf claim is gone, a live read determines whether its volume was mirrored.
 func TestMirrorsObserved(t *testing.T) {
 	unbound := asked("data", here).Root
 	down := errors.New("connection refused")
@@ -406,12 +404,12 @@ func TestMirrorsObserved(t *testing.T) {
 		err    error
 		want   bool
 	}{
-		"no volume, and none is about to be bound": {root: unbound},
-		"about to be bound":                        {root: unbound, volume: bound("data", here).Volume, want: true},
-		"bound":                                    {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
-		"in another member":                        {root: elsewhere.Root, volume: elsewhere.Volume},
-		"of another claim":                         {root: another.Root, volume: another.Volume},
-		"the host does not respond":                {root: bound("data", here).Root, err: down},
+		"the claim has no volume, and none is about to be bound to it": {root: unbound},
+		"a volume of this member is about to be bound to the claim":    {root: unbound, volume: bound("data", here).Volume, want: true},
+		"the claim is bound to a volume of this member":                {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
+		"the claim's volume is in another member":                      {root: elsewhere.Root, volume: elsewhere.Volume},
+		"the volume belongs to another claim":                          {root: another.Root, volume: another.Volume},
+		"the host's API server does not respond":                       {root: bound("data", here).Root, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}
@@ -424,7 +422,7 @@ func TestMirrorsObserved(t *testing.T) {
 	}
 }
 
-// volumes also lists PVs.
+// volumes is reads that can also list PVs.
 type volumes struct{ reads }
 
 func (v volumes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {

@@ -41,11 +41,11 @@ const (
 	actor = guarded.Actor("root-pod")
 	// workers is the number of Pods of one member that are reconciled concurrently.
 	workers = 8
-	// referencesAgain is how often the host's ConfigMaps and Secrets that a Pod waits for are
-	// read, because they are not watched.
+	// referencesAgain is the interval at which Xylem reads the host's ConfigMaps and Secrets that a
+	// Pod waits for, because it does not watch them.
 	referencesAgain = 10 * time.Second
-	// remembered is the number of ephemeral containers whose last event is kept in memory.
-	// After a restart, the manager reports the others again.
+	// remembered is the number of ephemeral containers whose last event is kept in memory. After a
+	// restart, the manager emits the events again.
 	remembered = 1024
 )
 
@@ -63,7 +63,8 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	// debugged maps the Pod's UID and the name of an ephemeral container to the last event.
+	// debugged maps a Pod's UID and the name of an ephemeral container to the reason in its last
+	// event.
 	debugged *lru.Cache
 }
 
@@ -81,7 +82,7 @@ func Setup(link *member.Link, options Options) error {
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
-		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root has the same name
+		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root claim has the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
@@ -89,7 +90,7 @@ func Setup(link *member.Link, options Options) error {
 	)
 }
 
-// advances makes a change urgent if it causes a Pod to be pushed, deleted or finished.
+// advances marks a change as urgent if it causes a Pod to be pushed, deleted or finished.
 var advances = route.WhenChanged(func(pod *corev1.Pod) step {
 	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod), debugged: len(pod.Spec.EphemeralContainers)}
 	if podstatus.Pushed(pod) != corev1.ConditionTrue {
@@ -104,7 +105,7 @@ type step struct {
 	debugged           int
 }
 
-// ofRecord admits all changes of a host PV except those of its status.
+// ofRecord is a predicate that admits all changes to a host PV except those to its status.
 func ofRecord(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolume)
 	is, ok := after.(*corev1.PersistentVolume)
@@ -170,7 +171,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	return o, nil
 }
 
-// observeUnpushed reads what a Pod without a leaf waits for.
+// observeUnpushed observes what a Pod without a leaf waits for.
 func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed) error {
 	switch {
 	case !o.AwaitsNode():
@@ -181,9 +182,9 @@ func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed)
 	return nil
 }
 
-// observeMirrors reads live whether each claim without a leaf claim has, or is about to have,
-// a host PV of this member. If so, its leaf claim was bound, and someone in the member
-// deleted it or restored an older backup.
+// observeMirrors reads live whether each claim without a leaf claim has, or is about to have, a
+// host PV of this member. If so, its leaf claim was bound, and then somebody deleted it in the
+// member or restored the member from an older backup.
 func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) error {
 	for i := range o.Claims {
 		c := &o.Claims[i]
@@ -234,13 +235,13 @@ func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Observed) (
 	return others, nil
 }
 
-// nominated reports whether the host's scheduler sets a Pod's nominated node before it binds
-// it.
+// nominated reports whether the host's scheduler sets the Pod's nominated node before it binds the
+// Pod.
 func (r *reconciler) nominated(pod *corev1.Pod) bool {
 	return r.NominatedNode && !podstatus.NominationLost(pod)
 }
 
-// claim observes one claim of the Pod in the host and the member.
+// claim observes one of the Pod's claims in the host and in the member.
 func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (lifecycle.Claim, error) {
 	c := lifecycle.Claim{Name: key.Name}
 	var err error
@@ -267,8 +268,8 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 	return c, err
 }
 
-// boundVolume returns the host PV that a claim is bound to, if its claimRef has the claim's
-// UID. It returns nil for an unbound claim and for no claim.
+// boundVolume returns the host PV that a claim is bound to, if its claimRef has the claim's UID. It
+// returns nil if claim is nil or unbound.
 func boundVolume(ctx context.Context, from client.Reader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
 	if claim == nil {
 		return nil, nil
@@ -286,7 +287,7 @@ func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod
 	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !podstatus.Finished(&user) }), err
 }
 
-// waits reports whether the class of a leaf claim has binding mode WaitForFirstConsumer.
+// waits reports whether a leaf claim's class has binding mode WaitForFirstConsumer.
 func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeClaim) (bool, error) {
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
 	if err != nil || class == nil {
@@ -295,9 +296,9 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
 }
 
-// references observes which ConfigMaps and Secrets of the Pod have no copy in the member yet.
-// If the host lacks an optional one, the Pod does not wait for it, because no other object
-// can have the copy's name.
+// references observes which of the Pod's ConfigMaps and Secrets have no copy in the member yet. The
+// Pod does not wait for an optional one that the host lacks, because no other object can have the
+// copy's name.
 func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	o.From = placement.NamespaceOf(o.Root.Namespace, namespace)
@@ -334,7 +335,7 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) erro
 	return nil
 }
 
-// copied reports whether the member has the copy of an object that a Pod refers to.
+// copied reports whether the member has a copy of an object that the Pod refers to.
 func (r *reconciler) copied(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (bool, error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: o.Copies.Name(ref.Name)}
 	var origin mirror.Origin
@@ -347,8 +348,8 @@ func (r *reconciler) copied(ctx context.Context, o *lifecycle.Observed, ref refs
 	return origin.Root.Name == ref.Name, err
 }
 
-// inHost reads live whether the host has an object that a Pod refers to, because Secrets are
-// not watched there. refusal is the reason why the object is not copied.
+// inHost reports whether the host has an object that the Pod refers to. It reads live, because
+// Secrets are not watched in the host. refusal is the reason why the object is not copied.
 func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: ref.Name}
 	if ref.Kind == refs.KindConfigMap {
@@ -372,8 +373,8 @@ func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []rec
 	return r.requests(ctx, pods, err)
 }
 
-// ofLeafClass enqueues the Pods with unbound leaf claims of a class of the member. The
-// class's binding mode determines when they are pushed, and it may be created after the
+// ofLeafClass enqueues the Pods that have unbound leaf claims of a StorageClass in the member. The
+// class's binding mode determines when they are pushed, and the class may be created after the
 // claims.
 func (r *reconciler) ofLeafClass(ctx context.Context, class client.Object) []reconcile.Request {
 	var claims corev1.PersistentVolumeClaimList
@@ -385,7 +386,7 @@ func (r *reconciler) ofLeafClass(ctx context.Context, class client.Object) []rec
 	for i := range claims.Items {
 		claim := &claims.Items[i]
 		if claim.Spec.VolumeName == "" && ptr.Deref(claim.Spec.StorageClassName, "") == class.GetName() {
-			requests = append(requests, r.ofRootClaim(ctx, claim)...) // the root has the same name
+			requests = append(requests, r.ofRootClaim(ctx, claim)...) // the root claim has the same name
 		}
 	}
 	return requests
@@ -419,7 +420,7 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	return r.requests(ctx, list.Items, err)
 }
 
-// requests returns the requests for the Pods that are unbound or bound to this member.
+// requests returns requests for those Pods that are unbound or bound to this member's node.
 func (r *reconciler) requests(ctx context.Context, pods []corev1.Pod, err error) []reconcile.Request {
 	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || pod.Spec.NodeName == r.NodeName })
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// The permission that ephemeral containers require in a member.
+// The verb and subresource that a member must allow for ephemeral containers.
 const (
 	debugVerb        = "patch"
 	debugSubresource = "ephemeralcontainers"
 )
 
-// addDebug adds the ephemeral containers one by one, so that one that the member rejects does
-// not block the next. A rejection is reported on the root. No watch shows when an admin
-// grants the right, so the request is retried with backoff.
+// addDebug adds the ephemeral containers one by one, so that one that the member rejects does not
+// block the next. It reports a rejection on the root. No watch shows when an admin grants the
+// permission, so the request is retried with backoff.
 func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {
-		return err // an event of the namespace enqueues the Pod
+		return err // the namespace's event enqueues the Pod
 	}
 	copies := mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
 	point := func(pod *corev1.Pod) { refs.PointAt(copies, pod) }
@@ -39,7 +39,7 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 		after, err := podspec.ApplyDebug(o.Root, leaf, name, point)
 		if refusal := (&mirror.Refusal{}); errors.As(err, &refusal) {
 			r.reportDebug(o.Root, name, refusal.Message+". Add another one without that field")
-			continue // permanently: ephemeral containers are immutable
+			continue // do not retry, because ephemeral containers are immutable
 		}
 		if err := r.Leaf.AddEphemeralContainers(ctx, actor, leaf, after); err != nil {
 			why := r.debugRefusal(ctx, o.Root.Namespace, err)
@@ -68,7 +68,7 @@ func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err err
 	if problem == nil {
 		return ""
 	}
-	if apierrors.IsForbidden(err) { // mostly Pod Security, because of kubectl's default profile
+	if apierrors.IsForbidden(err) { // usually Pod Security, which rejects kubectl's default profile
 		return problem.Message + ". Add another one with kubectl debug --profile=baseline or --profile=restricted"
 	}
 	return problem.Message

@@ -18,8 +18,7 @@ func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "withdrawn from member %q: %s", r.Registration, why)
 }
 
-// eventLeftOut names the fields of a Pod that its leaf lacks. It emits no event if there are
-// none.
+// eventLeftOut emits an event that names the fields that the Pod's leaf lacks, if there are any.
 func (r *reconciler) eventLeftOut(root *corev1.Pod) {
 	if names := podspec.LeftOut(root); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",

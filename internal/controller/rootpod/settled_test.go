@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// A Pod whose disk is released with its last Pod is pushed only if a live read shows that the
-// promise is not marked for release.
+// If a Pod's disk is released with its last Pod, the Pod is pushed only after a live read shows
+// that the promise is not marked for release.
 func TestSettled(t *testing.T) {
 	down := errors.New("connection refused")
 	annotated := func(key, value string) func(*reads) {
@@ -22,16 +22,16 @@ func TestSettled(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"in use":                             {func(*reads) {}, errWrite},
-		"being released":                     {annotated(v1alpha1.AnnotationReleasing, "leaf-pv-uid"), nil},
-		"an earlier disk was released":       {annotated(v1alpha1.AnnotationReleasing, "earlier-uid"), errWrite},
-		"marked unused":                      {annotated(v1alpha1.AnnotationUnusedSince, "2026-11-20T12:00:00Z"), nil},
-		"marked unused with an invalid time": {annotated(v1alpha1.AnnotationUnusedSince, ""), nil},
-		"without a disk now":                 {func(r *reads) { r.volume = hostpv.WithoutMember(r.volume) }, nil},
-		"in another member now":              {func(r *reads) { r.volume.Labels[v1alpha1.LabelClusterID] = there.ClusterID }, nil},
-		"re-created":                         {func(r *reads) { r.volume.UID = "newer" }, nil},
-		"gone":                               {func(r *reads) { r.volume = nil }, nil},
-		"the host does not respond":          {func(r *reads) { r.err = down }, down},
+		"the disk is in use":                                    {func(*reads) {}, errWrite},
+		"the disk is being released":                            {annotated(v1alpha1.AnnotationReleasing, "leaf-pv-uid"), nil},
+		"an earlier disk of the promise was released":           {annotated(v1alpha1.AnnotationReleasing, "earlier-uid"), errWrite},
+		"the promise is marked as unused":                       {annotated(v1alpha1.AnnotationUnusedSince, "2026-11-20T12:00:00Z"), nil},
+		"the promise is marked as unused, with an invalid time": {annotated(v1alpha1.AnnotationUnusedSince, ""), nil},
+		"the promise no longer has a disk":                      {func(r *reads) { r.volume = hostpv.WithoutMember(r.volume) }, nil},
+		"the promise is now in another member":                  {func(r *reads) { r.volume.Labels[v1alpha1.LabelClusterID] = there.ClusterID }, nil},
+		"the promise was re-created":                            {func(r *reads) { r.volume.UID = "newer" }, nil},
+		"the promise is gone":                                   {func(r *reads) { r.volume = nil }, nil},
+		"the host's API server does not respond":                {func(r *reads) { r.err = down }, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := promised(scratch, keptIn(here))

@@ -11,21 +11,21 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// reportUnreadable reports on the Pod that the manager lacks the permission to read an object that
-// the Pod refers to, if that caused the error. It returns the error for a retry with backoff,
-// because no watch shows when an admin grants the right.
+// reportUnreadable checks whether err means that the manager lacks the permission to read an object
+// that the Pod refers to, and if so, reports that on the Pod. It returns the error for a retry with
+// backoff, because no watch shows when an admin grants the permission.
 func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
 	return errors.Join(err, r.reportUnpushed(ctx, root, unreadable(root, err)))
 }
 
-// unreadable returns the problem of a Pod that refers to a ConfigMap or Secret that the
-// manager has no right to get from the host. It returns nil for other errors.
+// unreadable returns the problem of a Pod that refers to a ConfigMap or Secret that the manager is
+// not allowed to get in the host. It returns nil for other errors.
 func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
 	var status apierrors.APIStatus
 	if root == nil || !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
 	}
-	// Objects of members are read from caches, so the error is from the host.
+	// Members' objects are read from caches, so the error is from the host.
 	kind, ok := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[status.Status().Details.Kind]
 	if !ok {
 		return nil

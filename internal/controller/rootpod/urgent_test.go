@@ -29,13 +29,13 @@ func TestAdvances(t *testing.T) {
 		before, after *corev1.Pod
 		want          bool
 	}{
-		"it is nominated":                 {pod(), pod(nominated), true},
-		"it is bound":                     {pod(nominated), pod(nominated, bound), true},
-		"it is bound after an early push": {pod(pushed, nominated), pod(pushed, nominated, bound), false},
-		"it is deleted":                   {pod(pushed, bound), pod(pushed, bound, deleted), true},
-		"it has finished":                 {pod(pushed, bound, deleted), pod(pushed, bound, deleted, ended), true},
-		"its labels change":               {pod(pushed, bound), pod(pushed, bound, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }), false},
-		"a condition reports that it waits": {pod(nominated), pod(nominated, func(p *corev1.Pod) {
+		"the Pod is nominated":                 {pod(), pod(nominated), true},
+		"the Pod is bound":                     {pod(nominated), pod(nominated, bound), true},
+		"the Pod is bound after an early push": {pod(pushed, nominated), pod(pushed, nominated, bound), false},
+		"the Pod is deleted":                   {pod(pushed, bound), pod(pushed, bound, deleted), true},
+		"the Pod has finished":                 {pod(pushed, bound, deleted), pod(pushed, bound, deleted, ended), true},
+		"the Pod's labels change":              {pod(pushed, bound), pod(pushed, bound, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }), false},
+		"a condition reports that the Pod waits": {pod(nominated), pod(nominated, func(p *corev1.Pod) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionFalse}}
 		}), false},
 	} {

@@ -60,8 +60,8 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	}
 }
 
-// setDelete sets the leaf PV to Delete, once live reads prove that the root is gone, and also
-// the root in the leaf PV's stamp if it is another one.
+// setDelete sets the leaf PV to Delete once live reads prove that the root is gone. If the leaf
+// PV's stamp names another root, that root must be gone, too.
 func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
@@ -86,7 +86,7 @@ func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error 
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, s.Claim, e))
 }
 
-// destroying collects the first part of the evidence of I2 (a): the host PV has ended, and its
+// destroying collects the first part of the evidence for I2 (a): the host PV was released, and its
 // claim is gone.
 func (r *reconciler) destroying(ctx context.Context, s *volume.Observed) (proof.Destroying, bool, error) {
 	host, proven, err := r.Proof().HostReleased(ctx, s.Host)
@@ -120,8 +120,8 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	return r.deleteHost(ctx, s)
 }
 
-// endPromise does the same for a promise without a disk, once live reads prove that it is
-// unchanged and its claim is gone.
+// endPromise does the same as dropHost for a promise without a disk, once live reads prove that
+// the promise is unchanged and its claim is gone.
 func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
@@ -138,8 +138,9 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	return r.deleteHost(ctx, s)
 }
 
-// leafGone proves that the member has no object left of a volume. If the cache lacks a leaf
-// claim that is deleted before the cache has it, no event reports that, so leafGone retries.
+// leafGone proves that the member has no object of a volume left. A leaf that is not in the cache
+// yet may be deleted before the cache observes it. No event would report this deletion, so leafGone
+// returns an error, and the controller retries.
 func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, error) {
 	gone, err := r.Proof().LeafGone(ctx, s.Host)
 	if err != nil || gone {
@@ -147,7 +148,7 @@ func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, er
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, claimOf(s.Host))
 	if err == nil && claim == nil && s.Leaf == nil {
-		err = fmt.Errorf("the member has a leaf of volume %s, which the cache lacks", s.Host.Name)
+		err = fmt.Errorf("the member has a leaf of volume %s that is not in the cache yet", s.Host.Name)
 	}
 	return false, err
 }
@@ -155,7 +156,7 @@ func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, er
 func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed) error {
 	if s.Host.DeletionTimestamp == nil {
 		r.idle.end(s.Host.UID)
-		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event enqueues it, to remove the finalizer
+		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // the deletion's event enqueues the PV, to remove the finalizer
 	}
 	return r.dropFinalizer(ctx, s)
 }
@@ -167,7 +168,7 @@ func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) erro
 	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))
 }
 
-// deleteStale deletes the leaf claim of an earlier root that has the volume.
+// deleteStale deletes an earlier root's leaf claim that still has the volume.
 func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error {
 	claim := s.Stale()
 	e, proven, err := r.Proof().Kept(ctx, s.Host, claim)
@@ -192,8 +193,9 @@ func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.Le
 	})
 }
 
-// protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV. Two
-// concurrent removals collide, and the PV stays until both are done, in any order.
+// protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV. If
+// Xylem removed its finalizer at the same time, one of the two writes would meet with a conflict.
+// The PV stays until both finalizers are removed, in any order.
 func protected(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// reads serves live reads from a few objects, and has no writes.
+// reads serves live reads of a few objects.
 type reads struct {
 	client.Reader
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
-	nodes  map[string]string // the clusters that nodes name
+	nodes  map[string]string // Node name -> cluster ID in the Node's label
 	err    error
 }
 
@@ -51,7 +51,7 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-var errWrite = errors.New("a write was tried")
+var errWrite = errors.New("a write was attempted")
 
 // writes rejects every write, so that tests detect the attempt.
 type writes struct{ client.Client }
@@ -69,7 +69,7 @@ func TestEvidenceIsLive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(s *volume.Observed, host, leaf *reads)
 		fails  error
-		// written: the write was attempted.
+		// written means that the write is attempted.
 		written bool
 	}{
 		"nothing has changed": {change: func(*volume.Observed, *reads, *reads) {}, written: true},
@@ -83,8 +83,8 @@ func TestEvidenceIsLive(t *testing.T) {
 		"the host PV was freed": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Spec.ClaimRef = nil
 		}},
-		"the host PV is for another claim": {change: func(_ *volume.Observed, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
-		"an admin chose Retain a moment ago": {change: func(_ *volume.Observed, host, _ *reads) {
+		"the host PV belongs to another claim": {change: func(_ *volume.Observed, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
+		"an admin has just set Retain": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
 		}},
 		"the root claim exists": {change: func(_ *volume.Observed, host, _ *reads) { host.claim = root }},
@@ -95,11 +95,11 @@ func TestEvidenceIsLive(t *testing.T) {
 		"the host does not respond":                  {change: func(_ *volume.Observed, host, _ *reads) { host.err = down }, fails: down},
 		"the member does not respond":                {change: func(_ *volume.Observed, _, leaf *reads) { leaf.err = down }, fails: down},
 		"the leaf PV was restored under another UID": {change: func(_ *volume.Observed, _, leaf *reads) { leaf.volume.UID = "restored" }},
-		"the leaf PV was restored, seen as absent": {change: func(s *volume.Observed, _, leaf *reads) {
+		"the leaf PV was restored under another UID, and was observed as absent": {change: func(s *volume.Observed, _, leaf *reads) {
 			noLeaf(s)
 			leaf.volume.UID = "restored"
 		}},
-		"the leaf PV was re-created, and is retained": {change: func(s *volume.Observed, _, leaf *reads) {
+		"the leaf PV was re-created, and has policy Retain": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated
 		}, written: true},
@@ -118,11 +118,11 @@ func TestEvidenceIsLive(t *testing.T) {
 			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.UID = "newer"
 		}},
-		"the leaf PV is gone, its claim Lost": {change: func(s *volume.Observed, _, leaf *reads) {
+		"the leaf PV is gone, and its claim is Lost": {change: func(s *volume.Observed, _, leaf *reads) {
 			noLeaf(s)
 			leaf.volume = nil
 		}, written: true},
-		"the leaf PV is retained in the host, and was just set to Delete in the member": {change: func(s *volume.Observed, host, leaf *reads) {
+		"the host PV has policy Retain, and the leaf PV was just set to Delete": {change: func(s *volume.Observed, host, leaf *reads) {
 			s.Leaf.Spec.PersistentVolumeReclaimPolicy = retains
 			s.Host.Spec.PersistentVolumeReclaimPolicy = retains
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
@@ -182,9 +182,9 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 // is the last record of the disk, whether volume or promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
-		"a volume":            seen(noLeaf, func(s *volume.Observed) { s.Claim = nil }),
-		"an unused promise":   unused(releasing, noLeaf, leafClaimGone),
-		"a promise's release": unfulfilled(),
+		"a volume":                 seen(noLeaf, func(s *volume.Observed) { s.Claim = nil }),
+		"an unused promise":        unused(releasing, noLeaf, leafClaimGone),
+		"a promise without a disk": unfulfilled(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var restored error
@@ -194,18 +194,17 @@ func TestReleaseNoticesARestore(t *testing.T) {
 				Unrestored: func(context.Context) error { return restored },
 			}, idle: newIdle()}
 			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, errWrite) {
-				t.Fatalf("error is %v, want that it is released", err)
+				t.Fatalf("error is %v, want an attempted release", err)
 			}
 			restored = guarded.ErrFenced
 			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, guarded.ErrFenced) {
-				t.Errorf("error is %v, want that the fence is lost", err)
+				t.Errorf("error is %v, want ErrFenced", err)
 			}
 		})
 	}
 }
 
-// The leaf claim of an earlier root is deleted only if that root is gone, and the leaf PV
-// stays.
+// The leaf claim of an earlier root is deleted only if that root is gone and the leaf PV stays.
 func TestDeleteStaleIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	earlier := root.DeepCopy()
@@ -214,16 +213,16 @@ func TestDeleteStaleIsLive(t *testing.T) {
 		change func(host, leaf *reads)
 		want   error
 	}{
-		"nothing has changed":              {change: func(_, _ *reads) {}, want: errWrite},
-		"the earlier root exists":          {change: func(host, _ *reads) { host.claim = earlier }},
-		"the next root has its name":       {change: func(host, _ *reads) { host.claim = root }, want: errWrite},
-		"the host PV is for another claim": {change: func(host, _ *reads) { host.volume.Spec.ClaimRef.UID = earlier.UID }},
-		"the host PV was freed again":      {change: func(host, _ *reads) { host.volume.Spec.ClaimRef = nil }},
-		"the host PV is gone":              {change: func(host, _ *reads) { host.volume = nil }},
-		"the leaf PV was set to Delete":    {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes }},
-		"the leaf PV was re-created":       {change: func(_, leaf *reads) { leaf.volume.UID = "newer" }},
-		"the host does not respond":        {change: func(host, _ *reads) { host.err = down }, want: down},
-		"the member does not respond":      {change: func(_, leaf *reads) { leaf.err = down }, want: down},
+		"nothing has changed":                       {change: func(_, _ *reads) {}, want: errWrite},
+		"the earlier root exists":                   {change: func(host, _ *reads) { host.claim = earlier }},
+		"the next root has the earlier root's name": {change: func(host, _ *reads) { host.claim = root }, want: errWrite},
+		"the host PV belongs to another claim":      {change: func(host, _ *reads) { host.volume.Spec.ClaimRef.UID = earlier.UID }},
+		"the host PV was freed again":               {change: func(host, _ *reads) { host.volume.Spec.ClaimRef = nil }},
+		"the host PV is gone":                       {change: func(host, _ *reads) { host.volume = nil }},
+		"the leaf PV was set to Delete":             {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes }},
+		"the leaf PV was re-created":                {change: func(_, leaf *reads) { leaf.volume.UID = "newer" }},
+		"the host does not respond":                 {change: func(host, _ *reads) { host.err = down }, want: down},
+		"the member does not respond":               {change: func(_, leaf *reads) { leaf.err = down }, want: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(phase(corev1.VolumeBound), staleClaim)
@@ -247,7 +246,7 @@ func TestSetDeleteProvesTheStampedRootGone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		live *corev1.PersistentVolumeClaim
 		want error
-	}{"it is gone": {nil, errWrite}, "it exists": {other, nil}} {
+	}{"the stamped root is gone": {nil, errWrite}, "the stamped root exists": {other, nil}} {
 		t.Run(name, func(t *testing.T) {
 			s := seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.Root.Name, s.Stamp.UID = other.Name, other.UID })
 			r := &reconciler{Link: &member.Link{
@@ -267,10 +266,10 @@ func TestProtected(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		want   bool
 	}{
-		"Kubernetes' finalizer exists":         {func(*corev1.PersistentVolume) {}, true},
-		"it was removed":                       {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
-		"not deleted":                          {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
-		"Bound: Kubernetes will not remove it": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
+		"Kubernetes' finalizer exists":                               {func(*corev1.PersistentVolume) {}, true},
+		"Kubernetes' finalizer was removed":                          {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"the PV is not being deleted":                                {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
+		"the PV is Bound: Kubernetes does not remove its finalizer":  {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
 		"another controller's finalizer, which may never be removed": {func(pv *corev1.PersistentVolume) { pv.Finalizers[0] = "example.com/backup" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

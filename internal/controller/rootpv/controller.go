@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "root_pv"
 	actor = guarded.Actor("root-pv")
-	// workers is the number of volumes of one member that are ended concurrently.
+	// workers is the number of volumes of one member that are reconciled concurrently.
 	workers = 8
 	// remembered is the maximum number of host PVs for which the manager remembers that it emitted
 	// an event. After a restart, it emits the event again.
@@ -55,17 +55,17 @@ func Setup(link *member.Link) error {
 	)
 }
 
-// ending is Urgent for a host PV that is released or deleted.
+// ending makes the release and the deletion of a host PV urgent.
 func ending(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
 	return ok && (pv.DeletionTimestamp != nil || pv.Status.Phase == corev1.VolumeReleased)
 }
 
-// policy is Urgent for the change of the reclaim policy, after which the leaf claim is deleted,
-// and for the deletion.
+// policy makes the deletion of a leaf PV urgent, and a change of its reclaim policy, after which
+// root_pv deletes the leaf claim.
 var policy = route.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
 
-// Reconcile takes the next step in the end of one host PV.
+// Reconcile takes the next step of releasing one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Prover: r.Proof()}.OfHost(ctx, request.Name)
 	if err != nil || s == nil {
@@ -89,8 +89,8 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // ofRootClaim enqueues the host PVs that refer to a claim. A claim's second host PV is Released
-// while the claim exists, and does not change when the claim is deleted. The same is true for
-// one whose leaf PV the leaf claim of an earlier claim still uses.
+// while the claim exists, and does not change when the claim is deleted. The same is true for a
+// host PV whose leaf PV is still used by the leaf claim of an earlier root.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
 	hosts, err := index.VolumesOfClaim(ctx, r.Host, key)
@@ -116,8 +116,8 @@ func (r *reconciler) ofLeaf(ctx context.Context, leaf client.Object) []reconcile
 	return r.standFor(ctx, leaf.GetName())
 }
 
-// ofLeafClaim enqueues the host PVs that represent the volume of a leaf claim, those for its
-// root, and the promise for which it was created. Each may end once the leaf claim is gone.
+// ofLeafClaim enqueues the host PVs that represent a leaf claim's volume, the host PVs of its
+// root, and the promise for which it was created. Each may be deleted once the leaf claim is gone.
 func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {

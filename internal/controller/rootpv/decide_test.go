@@ -26,7 +26,7 @@ var (
 )
 
 // seen returns a Released host PV with policy Delete on both sides. Its leaf PV and leaf claim
-// are as during use.
+// are still as they were while the volume was in use.
 func seen(change ...func(*volume.Observed)) *volume.Observed {
 	leaf := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
@@ -66,7 +66,7 @@ func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-// gave sets the original policy of the leaf PV in the member.
+// gave sets the policy that the leaf PV had originally in the member.
 func gave(policy string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
 }
@@ -85,7 +85,7 @@ func recycles(s *volume.Observed)     { hostPolicy(corev1.PersistentVolumeReclai
 func noClaimRef(s *volume.Observed)   { s.Host.Spec.ClaimRef, s.Claim = nil, nil }
 func leafReleased(s *volume.Observed) { s.Leaf.Status.Phase = corev1.VolumeReleased }
 
-// recreated: the leaf PV has the mirrored one's name, and another UID.
+// recreated replaces the mirrored leaf PV with one that has the same name and another UID.
 func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) {
 		s.Recreated = s.Leaf.DeepCopy()
@@ -94,7 +94,7 @@ func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Observe
 	}
 }
 
-// staleClaim: the leaf PV is still bound to the leaf claim of an earlier root.
+// staleClaim means that the leaf PV is still bound to the leaf claim of an earlier root.
 func staleClaim(s *volume.Observed) {
 	s.Holder, s.Claim = s.Claim, nil
 	s.HolderOrigin = s.Stamp
@@ -105,7 +105,7 @@ func staleClaim(s *volume.Observed) {
 
 func abandon(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
 
-// claimLives: the claim that the host PV was for has another volume.
+// claimLives means that the host PV's former claim exists and has another volume.
 func claimLives(s *volume.Observed) {
 	s.Root = root.DeepCopy()
 	s.Root.Spec.VolumeName = "another"
@@ -117,36 +117,36 @@ func TestDecide(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"in use": {seen(phase(corev1.VolumeBound)), lifecycle.None},
-		"in use, and a user deletes the host PV: protected (I2)":                         {seen(phase(corev1.VolumeBound), hostDeleted), lifecycle.None},
-		"in use, and the leaf PV and claim vanish: no evidence (I2)":                     {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
-		"the claim names it, and is Pending":                                             {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
-		"no phase yet, just created":                                                     {seen(phase("")), lifecycle.None},
-		"released, without Xylem's finalizer":                                            {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
-		"released, Delete on both sides: the leaf PV is set to Delete first (I2)":        {seen(), lifecycle.SetDelete},
-		"policy Delete is set: the leaf claim is deleted":                                {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
-		"the leaf claim is being deleted":                                                {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
-		"the leaf claim was deleted, the leaf PV exists":                                 {seen(leafPolicy(deletes), noClaim), lifecycle.None},
-		"the leaf PV is being deleted":                                                   {seen(leafPolicy(deletes), noClaim, leafDeleted), lifecycle.None},
-		"the leaf claim was deleted before the leaf PV was set to Delete (I6)":           {seen(noClaim), lifecycle.SetDelete},
-		"the leaf PV is being deleted in the member: its policy is not changed":          {seen(leafDeleted), lifecycle.DeleteClaim},
-		"both were deleted: the host PV is deleted after proof (I1)":                     {seen(noLeaf, noClaim), lifecycle.DropHost},
-		"both were deleted, the host PV is being deleted: the finalizer is removed (I6)": {seen(noLeaf, noClaim, hostDeleted), lifecycle.DropHost},
-		"the leaf PV was deleted, the leaf claim is Lost: it is deleted":                 {seen(noLeaf), lifecycle.DeleteClaim},
+		"the volume is in use": {seen(phase(corev1.VolumeBound)), lifecycle.None},
+		"in use, and a user deletes the host PV: protected (I2)":                                           {seen(phase(corev1.VolumeBound), hostDeleted), lifecycle.None},
+		"in use, and the leaf PV and claim vanish: no evidence (I2)":                                       {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
+		"the host PV is Available, and the claim that names it is Pending":                                 {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
+		"the host PV was just created, and has no phase yet":                                               {seen(phase("")), lifecycle.None},
+		"released, without Xylem's finalizer":                                                              {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"released, Delete on both sides: the leaf PV is set to Delete first (I2)":                          {seen(), lifecycle.SetDelete},
+		"the leaf PV was set to Delete: the leaf claim is deleted":                                         {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
+		"the leaf claim is being deleted":                                                                  {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
+		"the leaf claim was deleted, but the leaf PV exists":                                               {seen(leafPolicy(deletes), noClaim), lifecycle.None},
+		"the leaf PV is being deleted":                                                                     {seen(leafPolicy(deletes), noClaim, leafDeleted), lifecycle.None},
+		"the leaf claim was deleted before the leaf PV was set to Delete (I6)":                             {seen(noClaim), lifecycle.SetDelete},
+		"the leaf PV is being deleted in the member: its policy is not changed":                            {seen(leafDeleted), lifecycle.DeleteClaim},
+		"leaf PV and leaf claim were deleted: the host PV is deleted after proof (I1)":                     {seen(noLeaf, noClaim), lifecycle.DropHost},
+		"leaf PV and leaf claim were deleted, the host PV is being deleted: the finalizer is removed (I6)": {seen(noLeaf, noClaim, hostDeleted), lifecycle.DropHost},
+		"the leaf PV was deleted, the leaf claim is Lost: the leaf claim is deleted":                       {seen(noLeaf), lifecycle.DeleteClaim},
 
-		"Retain in the host: the leaf claim is deleted, the volume is kept (I2)":                                         {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
-		"Retain in the host: settled (I5)":                                                                               {seen(hostPolicy(retains), noClaim), lifecycle.None},
-		"Retain in the host, no objects in the member: no action":                                                        {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
-		"Retain in the host, and it is being deleted: only Xylem's finalizer is removed (I2)":                            {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
-		"Retain set in the host after Xylem set Delete: the leaf claim stays until leaf_pv retains (I2)":                 {seen(hostPolicy(retains), leafPolicy(deletes)), lifecycle.None},
-		"Retain set in the host after Xylem set Delete, and the host PV is being deleted: leaf_pv retains it first (I2)": {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), lifecycle.SetRetain},
-		"the member retains (I2)":                                                               {seen(gave(string(retains))), lifecycle.UpdateHost},
-		"both sides retain: the leaf claim is deleted (I2)":                                     {seen(gave(string(retains)), hostPolicy(retains)), lifecycle.DeleteClaim},
-		"the member recycles, which is not Delete (I2)":                                         {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), lifecycle.UpdateHost},
-		"the member retains, its admin set Delete later (I2)":                                   {seen(gave(string(retains)), leafPolicy(deletes)), lifecycle.None},
-		"the member's original policy is unknown (I2)":                                          {seen(gave("")), lifecycle.UpdateHost},
-		"the leaf PV lost its stamp: Xylem must not set Delete (I4)":                            {seen(unstamped), lifecycle.DeleteClaim},
-		"the leaf PV lost its stamp and has policy Delete: the leaf claim protects it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), lifecycle.None},
+		"Retain in the host: the leaf claim is deleted, the volume is kept (I2)":                                          {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
+		"Retain in the host, and the leaf claim was deleted: settled (I5)":                                                {seen(hostPolicy(retains), noClaim), lifecycle.None},
+		"Retain in the host, no objects in the member: no action":                                                         {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
+		"Retain in the host, and the host PV is being deleted: only Xylem's finalizer is removed (I2)":                    {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"Retain set in the host after Xylem set Delete: the leaf claim stays until leaf_pv sets Retain (I2)":              {seen(hostPolicy(retains), leafPolicy(deletes)), lifecycle.None},
+		"Retain set in the host after Xylem set Delete, and the host PV is being deleted: leaf_pv sets Retain first (I2)": {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), lifecycle.SetRetain},
+		"the leaf PV's original policy is Retain (I2)":                                                                    {seen(gave(string(retains))), lifecycle.UpdateHost},
+		"both sides' policies are Retain: the leaf claim is deleted (I2)":                                                 {seen(gave(string(retains)), hostPolicy(retains)), lifecycle.DeleteClaim},
+		"the leaf PV's original policy is Recycle, which is not Delete (I2)":                                              {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), lifecycle.UpdateHost},
+		"the leaf PV's original policy is Retain, and the member's admin set Delete later (I2)":                           {seen(gave(string(retains)), leafPolicy(deletes)), lifecycle.None},
+		"the leaf PV's original policy is unknown (I2)":                                                                   {seen(gave("")), lifecycle.UpdateHost},
+		"the leaf PV lost its stamp: Xylem must not set Delete (I4)":                                                      {seen(unstamped), lifecycle.DeleteClaim},
+		"the leaf PV lost its stamp and has policy Delete: the leaf claim protects it (I2, I4)":                           {seen(unstamped, leafPolicy(deletes)), lifecycle.None},
 		"the leaf PV is stamped for another root: not set to Delete (I2)": {
 			seen(func(s *volume.Observed) { s.Stamp.UID = "other-root" }), lifecycle.DeleteClaim},
 		"the leaf PV is stamped for another root and has policy Delete (I2)": {
@@ -154,46 +154,46 @@ func TestDecide(t *testing.T) {
 		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), lifecycle.DeleteClaim},
 
 		"an admin cleared claimRef: no action":                             {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
-		"an admin cleared claimRef, the phase is behind: no panic":         {seen(noClaimRef), lifecycle.None},
+		"an admin cleared claimRef, and the phase is outdated: no panic":   {seen(noClaimRef), lifecycle.None},
 		"an admin cleared claimRef, then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
 		"an admin cleared claimRef's UID, then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
-		"the host reports that reclaiming failed: as Released":             {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
-		"reclaiming failed before any claim had it":                        {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
+		"the host reports that reclaiming failed: handled like Released":   {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
+		"reclaiming failed before any claim used the PV":                   {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
 		"policy Recycle: reclaiming fails, and the leaf claim is deleted":                                    {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
-		"policy Recycle, and the leaf claim was deleted: reported, no data destroyed":                        {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
+		"policy Recycle, and the leaf claim was deleted: reported, no data is destroyed":                     {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
 		"policy Recycle, and an admin deletes the PV: the finalizer is removed, the data is kept":            {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
 		"reclaiming failed, and an admin set Delete":                                                         {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
 		"reclaiming failed, and an admin set Retain: settled (I5)":                                           {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
 		"reclaiming failed, Retain, and the PV is being deleted: the finalizer is removed, the data is kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 
-		"the leaf PV was re-created: leaf_pv retains it first (I2)":                                                 {seen(recreated(deletes)), lifecycle.None},
-		"the leaf PV was re-created and retained: the leaf claim is deleted, the data is kept":                      {seen(recreated(retains)), lifecycle.DeleteClaim},
-		"the leaf PV was re-created, and another claim has it: the leaf claim is deleted":                           {seen(recreated(deletes), func(s *volume.Observed) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
-		"the leaf PV was re-created, and the leaf claim was deleted: the host PV is deleted (I1)":                   {seen(recreated(retains), noClaim), lifecycle.DropHost},
-		"the leaf PV was re-created, Retain in the host: the leaf claim is deleted":                                 {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
-		"the leaf PV was re-created and not retained yet, and the host PV is being deleted: leaf_pv first (I2)":     {seen(recreated(deletes), hostPolicy(retains), hostDeleted), lifecycle.None},
-		"the leaf PV was re-created, Retain in the host, and the leaf claim was deleted: no action":                 {seen(recreated(retains), hostPolicy(retains), noClaim), lifecycle.None},
-		"the leaf PV was re-created, the claim exists":                                                              {seen(recreated(deletes), phase(corev1.VolumeBound)), lifecycle.None},
-		"freed, and its next claim was deleted before claimRef was changed: destroyed (I2)":                         {seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
-		"freed, its next claim was deleted before claimRef was changed, Retain in the host":                         {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
-		"freed, an earlier root's leaf claim has the leaf PV: it is deleted":                                        {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
-		"freed and bound to the next claim, an earlier leaf claim has the leaf PV: it is deleted, the data is kept": {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
-		"freed, the next claim was deleted, Delete: the earlier leaf claim is deleted before the data (I2)":         {seen(staleClaim), lifecycle.DeleteStale},
-		"freed, an earlier leaf claim has the leaf PV, which is not retained: leaf_pv retains it first (I2)":        {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
-		"freed, and the earlier leaf claim is already being deleted":                                                {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
-		"freed, an earlier leaf claim has the leaf PV, and the host PV was released":                                {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"the leaf PV was re-created: leaf_pv sets Retain first (I2)":                                                                                    {seen(recreated(deletes)), lifecycle.None},
+		"the leaf PV was re-created and set to Retain: the leaf claim is deleted, the data is kept":                                                     {seen(recreated(retains)), lifecycle.DeleteClaim},
+		"the leaf PV was re-created, and another claim has it: the leaf claim is deleted":                                                               {seen(recreated(deletes), func(s *volume.Observed) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
+		"the leaf PV was re-created, and the leaf claim was deleted: the host PV is deleted (I1)":                                                       {seen(recreated(retains), noClaim), lifecycle.DropHost},
+		"the leaf PV was re-created, Retain in the host: the leaf claim is deleted":                                                                     {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
+		"the leaf PV was re-created and not set to Retain yet, and the host PV is being deleted: leaf_pv acts first (I2)":                               {seen(recreated(deletes), hostPolicy(retains), hostDeleted), lifecycle.None},
+		"the leaf PV was re-created, Retain in the host, and the leaf claim was deleted: no action":                                                     {seen(recreated(retains), hostPolicy(retains), noClaim), lifecycle.None},
+		"the leaf PV was re-created, and the claim exists":                                                                                              {seen(recreated(deletes), phase(corev1.VolumeBound)), lifecycle.None},
+		"an admin freed the PV, and the next claim was deleted before the leaf PV's claimRef was changed: destroyed (I2)":                               {seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
+		"an admin freed the PV, and the next claim was deleted before the leaf PV's claimRef was changed, Retain in the host":                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
+		"an admin freed the PV, and an earlier root's leaf claim has the leaf PV: this leaf claim is deleted":                                           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
+		"an admin freed the PV, it is bound to the next claim, and an earlier leaf claim has the leaf PV: this leaf claim is deleted, the data is kept": {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
+		"an admin freed the PV, and the next claim was deleted, policy Delete: the earlier leaf claim is deleted before the data (I2)":                  {seen(staleClaim), lifecycle.DeleteStale},
+		"an admin freed the PV, and an earlier leaf claim has the leaf PV, whose policy is Delete: leaf_pv sets Retain first (I2)":                      {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
+		"an admin freed the PV, and the earlier leaf claim is already being deleted":                                                                    {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
+		"an admin freed the PV, an earlier leaf claim has the leaf PV, and Xylem's finalizer is already removed":                                        {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 
-		"a second host PV of a claim with another volume, no objects in the member (I1)": {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
-		"a second host PV of a claim, Retain, being deleted: the finalizer is removed":   {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
-		"a second host PV of a claim, whose leaf PV exists in the member":                {seen(claimLives, noClaim), lifecycle.None},
+		"a second host PV of a claim with another volume, no objects in the member (I1)":               {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
+		"a second host PV of a claim has policy Retain and is being deleted: the finalizer is removed": {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"a second host PV of a claim, whose leaf PV exists in the member":                              {seen(claimLives, noClaim), lifecycle.None},
 
-		"abandoned while in use: host_volume releases it": {seen(phase(corev1.VolumeBound), abandon), lifecycle.None},
-		"abandoned when released (I2)":                    {seen(abandon), lifecycle.None},
-		"abandoned after it was set to Delete":            {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
-		"abandoned without claimRef: no panic":            {seen(abandon, noClaimRef), lifecycle.None},
-		"abandon with another value than true":            {seen(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
-		"abandoned before, and released (I5)":             {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"abandoned while in use: host_volume releases the volume":  {seen(phase(corev1.VolumeBound), abandon), lifecycle.None},
+		"abandoned when released (I2)":                             {seen(abandon), lifecycle.None},
+		"abandoned after the leaf PV was set to Delete":            {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
+		"abandoned without claimRef: no panic":                     {seen(abandon, noClaimRef), lifecycle.None},
+		"the abandon annotation has a value other than true":       {seen(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
+		"abandoned, and Xylem's finalizer is already removed (I5)": {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -227,11 +227,11 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 							switch step := lifecycle.Next(s).By(lifecycle.RootPV); step {
 							case lifecycle.SetDelete:
 								if !asked {
-									t.Errorf("flipped: phase %q, host %q, member gave %q, stamped %v, root %s", p, host, given, stamped, uid)
+									t.Errorf("set to Delete without evidence: phase %q, host policy %q, original policy %q, stamped %v, root %s", p, host, given, stamped, uid)
 								}
 							case lifecycle.DeleteClaim:
 								if !ended || !asked && stands != retains {
-									t.Errorf("leaf claim deleted, which destroys: phase %q, host %q, member gave %q and has %q, stamped %v, root %s", p, host, given, stands, stamped, uid)
+									t.Errorf("leaf claim deleted, which destroys the volume: phase %q, host policy %q, original policy %q, leaf policy %q, stamped %v, root %s", p, host, given, stands, stamped, uid)
 								}
 							case lifecycle.None:
 							default:

@@ -25,5 +25,5 @@ func (r *reconciler) eventReleased(s *volume.Observed, claim *corev1.PersistentV
 		return
 	}
 	r.Recorder.Eventf(claim, s.Host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeReleased, "Release",
-		"destroying volume %q in member %q: no Pod uses the claim. The next Pod gets a new disk", s.Name, r.Registration)
+		"destroyed volume %q in member %q: no Pod used the claim. The next Pod gets a new disk", s.Name, r.Registration)
 }

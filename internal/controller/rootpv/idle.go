@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// idle records when this process listed the Pods of a promise, found no user, and saw the
-// promise's mark. The grace period starts then, by the process's monotonic clock, because
+// idle records when this process listed the Pods of a promise, found that no Pod uses it, and
+// observed its mark. The grace period starts then, by this process's monotonic clock, because
 // another leader with another wall clock may have set the mark. A restart starts the grace
 // period again.
 type idle struct {
@@ -33,7 +33,7 @@ func (i *idle) begin(promise types.UID, mark string, at time.Time) {
 	i.listed[promise] = listing{mark, at}
 }
 
-// end drops a promise that a Pod uses, or that has no disk.
+// end drops the record of a promise that a Pod uses, or that has no disk.
 func (i *idle) end(promise types.UID) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -21,15 +21,15 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// lookAgain is the interval at which a disk is checked if only Pods without a node could still
-// need it, because no event reports to this member where such a Pod goes.
+// lookAgain is the interval at which a disk is checked if only Pods that are not on this member's
+// node could still need it, because their events do not enqueue the promise.
 const lookAgain = 5 * time.Second
 
-// The release of a promise whose disk is released with its last Pod is I2 (c): a recorded consumer,
-// and no consumer on two live lists a grace period apart; a third one after the mark that keeps new
-// Pods from being pushed.
+// A disk that is released with its last Pod is destroyed according to I2 (c): a consumer was
+// recorded, and two live lists a grace period apart show no consumer. A third list follows the mark
+// that keeps new Pods from being pushed.
 
-// observeUnused observes how long no Pod has used a promise, as far as this process knows.
+// observeUnused observes for how long this process has recorded that no Pod uses a promise.
 func (r *reconciler) observeUnused(s *volume.Observed) error {
 	if !s.Scratch() {
 		return nil
@@ -81,8 +81,8 @@ func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e 
 	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
 }
 
-// lookAgain returns when to reconcile a promise again: after its grace period or, if the only
-// Pods that use it are not on the member's node, soon, because their events enqueue nothing.
+// lookAgain returns when to reconcile a promise again: after its grace period, or soon if the only
+// Pods that use it are not on the member's node, because their events do not enqueue it.
 func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) reconcile.Result {
 	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
 		return reconcile.Result{RequeueAfter: s.Unused.Grace - s.Unused.For}
@@ -133,14 +133,14 @@ func (r *reconciler) annotate(ctx context.Context, host *corev1.PersistentVolume
 	return r.Root.Patch(ctx, actor, host, after)
 }
 
-// unmark removes both marks, unless the leaf PV already has policy Delete. The cache may not
-// show that yet.
+// unmark removes both marks, unless the leaf PV already has policy Delete, which the cache may not
+// show yet.
 func (r *reconciler) unmark(ctx context.Context, s *volume.Observed) error {
 	if hostpv.Releasing(s.Host) {
 		if _, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 			return leaf != nil && leaf.UID == s.UID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 		}); err != nil || !held {
-			return err // its event enqueues the promise
+			return err // the leaf PV's event enqueues the promise
 		}
 	}
 	r.idle.end(s.Host.UID)
@@ -176,7 +176,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// ofPod enqueues the promises whose disks are released with their last Pod.
+// ofPod enqueues the promises that a Pod uses.
 func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -79,12 +79,12 @@ func without(key string) func(*volume.Observed) {
 	return func(s *volume.Observed) { delete(s.Host.Annotations, key) }
 }
 
-// listed: this process listed the Pods that long ago, after the mark.
+// listed means that this process listed the Pods after the mark, the given time ago.
 func listed(since time.Duration) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
 }
 
-// withoutFinalizer: its cluster was deregistered.
+// withoutFinalizer removes the PV's finalizers, as the deregistration of its cluster does.
 func withoutFinalizer(s *volume.Observed) { s.Host.Finalizers = nil }
 
 func leafClaimGone(s *volume.Observed) { s.Claim = nil }
@@ -94,48 +94,48 @@ func TestDecideUnused(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"no Pod uses it":                                            {unused(), lifecycle.MarkUnused},
-		"a Pod here":                                                {unused(usedOn(here.NodeName)), lifecycle.None},
-		"a Pod without a node":                                      {unused(usedOn("")), lifecycle.None},
-		"marked, within the grace period":                           {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
-		"marked, a Pod here":                                        {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked, a Pod without a node":                              {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
-		"the grace period is over":                                  {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
-		"marked long ago, by another leader's clock":                {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
-		"marked long ago, listed here a moment ago":                 {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
-		"marked by a clock that is ahead":                           {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
-		"the mark does not parse, Pods were listed":                 {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"a Pod on a node that may be here":                          {unused(usedOn("renamed")), lifecycle.None},
-		"marked, a Pod on a node that may be here":                  {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
-		"an invalid mark, a Pod here":                               {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
-		"an invalid mark":                                           {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"marked as releasing":                                       {unused(releasing), lifecycle.SetDeleteUnused},
-		"releasing, and a Pod was bound before":                     {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked as releasing another disk":                          {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
-		"set to Delete":                                             {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
-		"set to Delete, and an admin retains it":                    {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
-		"an admin retains it, and the leaf PV is retained again":    {unused(releasing, hostPolicy(retains)), lifecycle.None},
-		"set to Delete, and a Pod is created":                       {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
-		"the leaf claim is being deleted":                           {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
-		"the leaf claim is gone":                                    {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
-		"the leaf PV is gone, the claim is not":                     {unused(releasing, noLeaf), lifecycle.DeleteUnused},
-		"both are gone":                                             {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"its finalizer was removed with its cluster, which is back": {unused(withoutFinalizer), lifecycle.None},
-		"its finalizer was removed with its cluster, which is back while the promise is released": {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
-		"its finalizer was removed with its cluster, and leaf PV and leaf claim are gone":         {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"its finalizer was removed with its cluster, and a Pod is created in time":                {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
-		"its finalizer was removed with its cluster, and it is abandoned":                         {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
-		"its finalizer was removed with its cluster, and its claim is gone":                       {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
-		"gone, and Xylem did not delete it":                                                       {unused(noLeaf, leafClaimGone), lifecycle.None},
-		"no consumer was ever recorded":                                                           {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
-		"the member retains":                                                                      {unused(gave("Retain")), lifecycle.None},
-		"the host PV retains":                                                                     {unused(hostPolicy(retains)), lifecycle.None},
-		"an admin set Retain within the grace period":                                             {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
-		"another PV than the mirrored one":                                                        {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
-		"its claim is gone":                                                                       {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
-		"its claim is gone while it is released":                                                  {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
-		"abandoned":                                                                               {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
-		"a promise that is released only with its claim":                                          {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
+		"no Pod uses the promise":                                                  {unused(), lifecycle.MarkUnused},
+		"a Pod on the member's node":                                               {unused(usedOn(here.NodeName)), lifecycle.None},
+		"a Pod without a node":                                                     {unused(usedOn("")), lifecycle.None},
+		"marked, within the grace period":                                          {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
+		"marked, a Pod on the member's node":                                       {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked, a Pod without a node":                                             {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
+		"the grace period is over":                                                 {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
+		"marked long ago, by another leader":                                       {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
+		"marked long ago, and Pods were just listed":                               {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
+		"the mark's time is in the future":                                         {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
+		"an invalid mark, and Pods were listed":                                    {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"a Pod on a node that may be the member's":                                 {unused(usedOn("renamed")), lifecycle.None},
+		"marked, a Pod on a node that may be the member's":                         {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
+		"an invalid mark, and a Pod on the member's node":                          {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"an invalid mark":                                                          {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"marked as releasing":                                                      {unused(releasing), lifecycle.SetDeleteUnused},
+		"marked as releasing, but a Pod is on the member's node":                   {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked as releasing another disk":                                         {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
+		"the leaf PV was set to Delete":                                            {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"the leaf PV was set to Delete, and an admin set Retain in the host":       {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
+		"an admin set Retain in the host, and the leaf PV has policy Retain again": {unused(releasing, hostPolicy(retains)), lifecycle.None},
+		"the leaf PV was set to Delete, and a Pod is created":                      {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
+		"the leaf claim is being deleted":                                          {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is gone":                                                   {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
+		"the leaf PV is gone, but the leaf claim exists":                           {unused(releasing, noLeaf), lifecycle.DeleteUnused},
+		"leaf PV and leaf claim are gone":                                          {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the cluster was deregistered, and is registered again":                    {unused(withoutFinalizer), lifecycle.None},
+		"the cluster was deregistered during the release, and is registered again": {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
+		"the cluster was deregistered, and leaf PV and leaf claim are gone":        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the cluster was deregistered, and a Pod is created in time":               {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"the cluster was deregistered, and the promise is abandoned":               {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
+		"the cluster was deregistered, and the promise's claim is gone":            {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"leaf PV and leaf claim are gone, and Xylem did not delete them":           {unused(noLeaf, leafClaimGone), lifecycle.None},
+		"no consumer was ever recorded":                                            {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
+		"the leaf PV's original policy is Retain":                                  {unused(gave("Retain")), lifecycle.None},
+		"the host PV has policy Retain":                                            {unused(hostPolicy(retains)), lifecycle.None},
+		"an admin set Retain within the grace period":                              {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
+		"the leaf PV has no stamp":                                                 {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
+		"the promise's claim is gone":                                              {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
+		"the promise's claim is gone during the release":                           {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
+		"abandoned": {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"the promise's disk is released only with its claim": {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -145,11 +145,11 @@ func TestDecideUnused(t *testing.T) {
 	}
 }
 
-// A retained disk that no Pod uses is kept, and one event reports that.
+// If the policy is Retain, a disk that no Pod uses is kept, and one event reports this.
 func TestKept(t *testing.T) {
 	for name, s := range map[string]*volume.Observed{
-		"the member retains":                          unused(gave("Retain")),
-		"the host PV retains":                         unused(hostPolicy(retains)),
+		"the leaf PV's original policy is Retain":     unused(gave("Retain")),
+		"the host PV has policy Retain":               unused(hostPolicy(retains)),
 		"an admin set Retain within the grace period": unused(markedFor(2*grace), hostPolicy(retains)),
 		"an admin set Retain after the mark":          unused(releasing, hostPolicy(retains)),
 	} {
@@ -171,17 +171,17 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A disk is checked at intervals if only Pods use it whose events do not concern this member.
+// A disk is checked at intervals if the only Pods that use it do not enqueue it with their events.
 func TestLooksAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
 		want time.Duration
 	}{
-		"a Pod here":                         {unused(usedOn(here.NodeName)), 0},
-		"a Pod here, and one without a node": {unused(usedOn(here.NodeName), usedOn("")), 0},
-		"a Pod without a node":               {unused(usedOn("")), lookAgain},
-		"a Pod on a node that may be here":   {unused(usedOn("renamed")), lookAgain},
-		"a volume that is not a promise":     {seen(phase(corev1.VolumeBound)), 0},
+		"a Pod on the member's node":                           {unused(usedOn(here.NodeName)), 0},
+		"a Pod on the member's node, and a Pod without a node": {unused(usedOn(here.NodeName), usedOn("")), 0},
+		"a Pod without a node":                                 {unused(usedOn("")), lookAgain},
+		"a Pod on a node that may be the member's":             {unused(usedOn("renamed")), lookAgain},
+		"a volume that is not a promise":                       {seen(phase(corev1.VolumeBound)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
@@ -193,7 +193,7 @@ func TestLooksAgain(t *testing.T) {
 	}
 }
 
-// unfulfilled returns a promise without a disk that the member has and whose claim is gone.
+// unfulfilled returns a promise of the member that has no disk, and whose claim is gone.
 func unfulfilled(change ...func(*volume.Observed)) *volume.Observed {
 	host := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
@@ -210,12 +210,12 @@ func TestDecideUnfulfilled(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"its claim is gone":                {unfulfilled(), lifecycle.EndPromise},
-		"its claim is gone, policy Retain": {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
-		"its claim exists":                 {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
-		"deleted, its claim is gone":       {unfulfilled(deleting), lifecycle.EndPromise},
-		"deleted, an admin freed it":       {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
-		"abandoned: host_volume's":         {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"the claim is gone":                                   {unfulfilled(), lifecycle.EndPromise},
+		"the claim is gone, policy Retain":                    {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
+		"the claim exists":                                    {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
+		"the promise is being deleted, and its claim is gone": {unfulfilled(deleting), lifecycle.EndPromise},
+		"the promise is being deleted, and an admin freed it": {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
+		"abandoned: host_volume releases the promise":         {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -232,7 +232,7 @@ func (accepts) Patch(context.Context, client.Object, client.Patch, ...client.Pat
 	return nil
 }
 
-// podReads also serves Pods.
+// podReads also serves lists of Pods.
 type podReads struct {
 	reads
 	pods []corev1.Pod
@@ -272,21 +272,21 @@ func TestReleaseProves(t *testing.T) {
 		fails     error
 		requeued  bool
 	}{
-		"no Pod":                                      {written: true},
-		"a Pod that has ended":                        {pods: []corev1.Pod{finished}, written: true},
-		"a Pod of another claim":                      {pods: []corev1.Pod{other}, written: true},
-		"a Pod in another member":                     {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
-		"a Pod on another node of this cluster":       {pods: []corev1.Pod{pod("user", "kosmos-older")}, requeued: true},
-		"a Pod on a node that names no cluster":       {pods: []corev1.Pod{pod("user", "worker-1")}, requeued: true},
-		"a Pod on a node that was deleted or renamed": {pods: []corev1.Pod{pod("user", "gone")}, requeued: true},
-		"a Pod here":                                  {pods: []corev1.Pod{pod("user", here.NodeName)}, requeued: true},
-		"a Pod without a node":                        {pods: []corev1.Pod{pod("user", "")}, requeued: true},
-		"a DaemonSet's: no leaf":                      {pods: []corev1.Pod{daemon}, written: true},
-		"adopted by a DaemonSet":                      {pods: []corev1.Pod{adopted}, requeued: true},
-		"the list fails":                              {listErr: errList, fails: errList},
-		"the promise has changed":                     {host: func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }},
-		"the promise is gone":                         {host: func(pv *corev1.PersistentVolume) { *pv = corev1.PersistentVolume{} }},
-		"destruction is suspended":                    {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
+		"no Pod exists":                                     {written: true},
+		"a Pod that has ended":                              {pods: []corev1.Pod{finished}, written: true},
+		"a Pod that uses another claim":                     {pods: []corev1.Pod{other}, written: true},
+		"a Pod in another member":                           {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
+		"a Pod on another node of this cluster":             {pods: []corev1.Pod{pod("user", "kosmos-older")}, requeued: true},
+		"a Pod on a node that names no cluster":             {pods: []corev1.Pod{pod("user", "worker-1")}, requeued: true},
+		"a Pod on a node that was deleted or renamed":       {pods: []corev1.Pod{pod("user", "gone")}, requeued: true},
+		"a Pod on the member's node":                        {pods: []corev1.Pod{pod("user", here.NodeName)}, requeued: true},
+		"a Pod without a node":                              {pods: []corev1.Pod{pod("user", "")}, requeued: true},
+		"a DaemonSet's Pod, which has no leaf":              {pods: []corev1.Pod{daemon}, written: true},
+		"a Pod that was pushed, and adopted by a DaemonSet": {pods: []corev1.Pod{adopted}, requeued: true},
+		"the list fails":                                    {listErr: errList, fails: errList},
+		"the promise has changed":                           {host: func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }},
+		"the promise is gone":                               {host: func(pv *corev1.PersistentVolume) { *pv = corev1.PersistentVolume{} }},
+		"destruction is suspended":                          {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unused(releasing)
@@ -333,8 +333,8 @@ func (p *patched) Patch(_ context.Context, object client.Object, _ client.Patch,
 	return nil
 }
 
-// The grace period is this process's own. Another leader's mark starts it again, regardless of that
-// leader's clock, and a Pod ends it.
+// Each process measures the grace period itself. After another leader's mark, it starts again,
+// whatever that leader's clock shows, and a Pod that uses the claim ends it.
 func TestGraceOfThisProcess(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now.Time)
 	s := unused(markedFor(24 * time.Hour))
@@ -360,7 +360,7 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 	step(grace / 2)
 	if write.annotations[v1alpha1.AnnotationReleasing] != string(s.UID) {
-		t.Errorf("not marked as released after the grace: %v", write.annotations)
+		t.Errorf("not marked as releasing after the grace period: %v", write.annotations)
 	}
 	host.pods = []corev1.Pod{pod("user", here.NodeName)}
 	s.Users = host.pods
@@ -370,21 +370,21 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 	host.pods, s.Users = nil, nil
 	if got := step(time.Hour); got != grace || write.annotations != nil {
-		t.Errorf("checked again after %s with annotations %v: the grace period starts again", got, write.annotations)
+		t.Errorf("checked again after %s with annotations %v, want the grace period to start again", got, write.annotations)
 	}
 }
 
-// A mark is written if there is not a valid one. Another leader's clock does not count.
+// A mark is written unless there is a valid one, whatever time another leader's clock wrote in it.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
-		want string // of the mark; empty if none is written
+		want string // the written mark; empty if none is written
 	}{
-		"no mark":                                 {unused(), now.UTC().Format(time.RFC3339)},
-		"an invalid mark":                         {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
-		"marked long ago":                         {unused(markedFor(24 * time.Hour)), ""},
-		"marked by a clock that is ahead":         {unused(markedFor(-24 * time.Hour)), ""},
-		"marked as the release of another volume": {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
+		"no mark":                            {unused(), now.UTC().Format(time.RFC3339)},
+		"an invalid mark":                    {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
+		"marked long ago":                    {unused(markedFor(24 * time.Hour)), ""},
+		"the mark's time is in the future":   {unused(markedFor(-24 * time.Hour)), ""},
+		"marked as releasing another volume": {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write := &patched{}
@@ -413,14 +413,14 @@ func TestReleaseCannotBeUndone(t *testing.T) {
 		want   error
 	}{
 		"held": {seen: unused(releasing), want: errWrite},
-		"set to Delete a moment ago": {seen: unused(releasing), change: func(leaf *reads) {
+		"the leaf PV was just set to Delete": {seen: unused(releasing), change: func(leaf *reads) {
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
-		"gone a moment ago":                {seen: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
-		"restored under another UID":       {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not respond":      {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
-		"not marked as releasing yet":      {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
-		"marked as releasing another disk": {seen: unused(markedFor(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"the leaf PV was just deleted":               {seen: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
+		"the leaf PV was restored under another UID": {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
+		"the member does not respond":                {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
+		"not marked as releasing yet":                {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"marked as releasing another disk":           {seen: unused(markedFor(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
 	} {
 		for who, pod := range map[string]corev1.Pod{"seen": pod("user", here.NodeName), "found by the last list": pod("user", "")} {
 			t.Run(name+", a Pod is "+who, func(t *testing.T) {
@@ -451,15 +451,15 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 		change func(host, leaf *reads)
 		want   error
 	}{
-		"all as seen":                   {change: func(*reads, *reads) {}, want: errWrite},
-		"the promise has changed":       {change: func(host, _ *reads) { host.volume.ResourceVersion = "8" }},
-		"the promise was re-created":    {change: func(host, _ *reads) { host.volume.UID = "newer" }},
-		"the promise is gone":           {change: func(host, _ *reads) { host.volume = nil }},
-		"the host does not respond":     {change: func(host, _ *reads) { host.err = down }, want: down},
-		"the leaf PV is retained again": {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},
-		"another leaf PV has its name":  {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not respond":   {change: func(_, leaf *reads) { leaf.err = down }, want: down},
-		"the leaf PV is already gone":   {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
+		"nothing has changed":                 {change: func(*reads, *reads) {}, want: errWrite},
+		"the promise has changed":             {change: func(host, _ *reads) { host.volume.ResourceVersion = "8" }},
+		"the promise was re-created":          {change: func(host, _ *reads) { host.volume.UID = "newer" }},
+		"the promise is gone":                 {change: func(host, _ *reads) { host.volume = nil }},
+		"the host does not respond":           {change: func(host, _ *reads) { host.err = down }, want: down},
+		"the leaf PV has policy Retain again": {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = retains }},
+		"another leaf PV has the same name":   {change: func(_, leaf *reads) { leaf.volume.UID = "restored" }},
+		"the member does not respond":         {change: func(_, leaf *reads) { leaf.err = down }, want: down},
+		"the leaf PV is already gone":         {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := unused(releasing, leafPolicy(deletes), usedOn(here.NodeName))
@@ -476,7 +476,7 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 	}
 }
 
-// indexed serves index lookups of host PVs from a map by value.
+// indexed serves index lookups of host PVs. Its map is keyed by index value.
 type indexed struct {
 	client.Reader
 	volumes map[string]*corev1.PersistentVolume
@@ -496,8 +496,8 @@ func (r indexed) List(_ context.Context, list client.ObjectList, opts ...client.
 	return nil
 }
 
-// A promise that was released before it was fulfilled waits until the leaf claim is gone, and
-// does not change then itself.
+// A promise that was released before it was fulfilled waits until the leaf claim is gone. Only the
+// leaf claim's event can enqueue it then, because the promise itself does not change.
 func TestEnqueuesByLeafClaim(t *testing.T) {
 	placed := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	elsewhere := hostpv.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
@@ -506,13 +506,13 @@ func TestEnqueuesByLeafClaim(t *testing.T) {
 		claim   *corev1.PersistentVolumeClaim
 		want    []string
 	}{
-		"bound to a mirrored volume":  {map[string]*corev1.PersistentVolume{"id38/pv-1": seen().Host}, seen().Claim, []string{"pv-1"}},
-		"not bound":                   {map[string]*corev1.PersistentVolume{"root-uid": placed}, unbound(seen().Claim), []string{placed.Name}},
-		"bound, not mirrored":         {map[string]*corev1.PersistentVolume{"root-uid": placed}, seen().Claim, []string{placed.Name}},
-		"another member's promise":    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().Claim), nil},
-		"fulfilled by another volume": {map[string]*corev1.PersistentVolume{"root-uid": unused().Host}, unbound(seen().Claim), nil},
-		"no promise":                  {nil, unbound(seen().Claim), nil},
-		"not created by Xylem":        {map[string]*corev1.PersistentVolume{"root-uid": placed}, &corev1.PersistentVolumeClaim{}, nil},
+		"the leaf claim is bound to a mirrored volume":             {map[string]*corev1.PersistentVolume{"id38/pv-1": seen().Host}, seen().Claim, []string{"pv-1"}},
+		"the leaf claim is unbound":                                {map[string]*corev1.PersistentVolume{"root-uid": placed}, unbound(seen().Claim), []string{placed.Name}},
+		"the leaf claim is bound to a volume that is not mirrored": {map[string]*corev1.PersistentVolume{"root-uid": placed}, seen().Claim, []string{placed.Name}},
+		"the promise belongs to another member":                    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().Claim), nil},
+		"the promise was fulfilled by another volume":              {map[string]*corev1.PersistentVolume{"root-uid": unused().Host}, unbound(seen().Claim), nil},
+		"the root has no promise":                                  {nil, unbound(seen().Claim), nil},
+		"the member's claim was not created by Xylem":              {map[string]*corev1.PersistentVolume{"root-uid": placed}, &corev1.PersistentVolumeClaim{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: indexed{volumes: tc.volumes}}}

@@ -64,7 +64,7 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 
 // unlessUsed undoes a step that brought a promise into the member, if a live list shows that no
 // Pod here needs it. After a restart, a cache filled by a lagging API server may lack the Pod
-// for which the disk is.
+// that needs the disk.
 func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lifecycle.Plan, back func(context.Context, observing.Claim) error) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil {
 		key := client.ObjectKeyFromObject(o.Root)
@@ -83,8 +83,9 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lif
 }
 
 // placeUnlessElsewhere places a claim. If a restored host may lack the record of the claim's
-// placement, it first checks all other members, and reports one that has, or may have, a leaf claim
-// of it (I3). A member that places it afterwards changes its resourceVersion.
+// placement, it first checks all other members, and reports one that has, or may have, its leaf
+// claim (I3). If another member places the claim after this check, the write here is rejected,
+// because the claim's resourceVersion has changed.
 func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observing.Claim) error {
 	s := o.Observed
 	if s.MayBeForgotten() {
@@ -103,22 +104,22 @@ func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observing.Claim
 	return r.place(ctx, o)
 }
 
-// place places the claim in this member. The latency of a new volume is measured from here;
-// that of an existing leaf or volume is not.
+// place places the claim in this member. Provisioning latency is measured from here, but not for
+// an existing leaf or volume.
 func (r *reconciler) place(ctx context.Context, o observing.Claim) error {
 	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
 	if unmade && s.Unrequested() && r.reports.Wait(o.Root.UID, o.Root.ResourceVersion) {
-		return nil // its write to the claim and Xylem's would conflict
+		return nil // the PV controller's write to the claim and Xylem's would conflict
 	}
-	// A claim that recovery reassigned has waited before.
+	// A claim that recovery reassigned has already waited.
 	if unmade && !reassigned(o.Root) {
 		turn := r.Gate.Enter(r.ClusterID, o.Root)
 		if turn.Report {
 			r.reports.EventHeldBack(o.Root, turn)
 		}
 		if !turn.Come {
-			return r.reports.Problem(ctx, o, nil) // the gate enqueues it
+			return r.reports.Problem(ctx, o, nil) // the gate enqueues the claim
 		}
 	}
 	begun := r.Clock.Now()
@@ -158,7 +159,7 @@ func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 		return err
 	}
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
-		return err // an earlier leaf claim's volume may bind it (I3)
+		return err // the volume of an earlier leaf claim may be bound to the root (I3)
 	}
 	leaf, err := r.withAttributesClass(ctx, o, leaf)
 	if err != nil {
@@ -194,9 +195,8 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 	return problem // no watch reports changes of the conflicting claim, so retry at a limited rate
 }
 
-// needed proves, by a live read of a promise before its leaf claim is created, that the promise
-// must have a disk here or, if the leaf claim of its disk was lost, that it still has that
-// disk.
+// needed proves, before a promise's leaf claim is created, that the promise still needs a disk
+// here or, if only the leaf claim was lost, that it still has its disk. It reads the promise live.
 func (r *reconciler) needed(ctx context.Context, o observing.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:
@@ -228,16 +228,16 @@ func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
 	return nil
 }
 
-// touch makes the member's PV controller process a leaf claim whose volume refers to it now.
-// Otherwise, the controller would queue it only at its next resync.
+// touch makes the member's PV controller process a leaf claim whose volume now refers to it.
+// Otherwise, that controller would process the claim only at its next resync.
 func (r *reconciler) touch(ctx context.Context, o observing.Claim) error {
 	after := o.Leaf.DeepCopy()
 	after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.Observed.UID)
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }
 
-// unplace removes placed-in once the member is proven to have nothing left of the claim. If an
-// admin took the claim's promise from it, only objects of that promise may be left.
+// unplace removes placed-in once the member is proven to have no objects of the claim left. If an
+// admin took the claim's promise from the member, only that promise's objects may be left.
 func (r *reconciler) unplace(ctx context.Context, o observing.Claim) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.PromiseReleasedBy(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
@@ -256,20 +256,20 @@ func (r *reconciler) unplace(ctx context.Context, o observing.Claim) error {
 	return nil
 }
 
-// leafClaimGone proves that the member has no leaf claim of the root. If the cache lacks a leaf
-// claim that is deleted before the cache has it, no event reports that, so leafClaimGone
-// retries.
+// leafClaimGone proves that the member has no leaf claim of the root. A leaf claim that is not in
+// the cache yet may be deleted before the cache observes it. No event would report this deletion,
+// so leafClaimGone returns an error, and the controller retries.
 func (r *reconciler) leafClaimGone(ctx context.Context, o observing.Claim) (bool, error) {
 	gone, err := r.Proof().LeafClaimGone(ctx, o.Root)
 	if err == nil && !gone && o.Leaf == nil {
-		err = fmt.Errorf("the member has a leaf claim of %s, which the cache lacks", client.ObjectKeyFromObject(o.Root))
+		err = fmt.Errorf("the member has a leaf claim of %s that is not in the cache yet", client.ObjectKeyFromObject(o.Root))
 	}
 	return gone, err
 }
 
-// unlabel removes the member's labels from a promise once the member is proven to have nothing left
-// of the claim. First, it removes this member's report, because nothing reports on a claim that no
-// member has.
+// unlabel removes the member's labels from a promise once the member is proven to have no objects
+// of the claim left. First, it removes this member's report: no controller could remove it later,
+// because none owns the report of a claim that is in no member.
 func (r *reconciler) unlabel(ctx context.Context, o observing.Claim) error {
 	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err

@@ -35,7 +35,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// reads serves live reads from one claim, and has no writes.
+// reads serves live reads of one claim.
 type reads struct {
 	client.Reader
 	claim *corev1.PersistentVolumeClaim
@@ -53,7 +53,7 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-var errWrite = errors.New("a write was tried")
+var errWrite = errors.New("a write was attempted")
 
 // writes rejects every write, so that tests detect the attempt.
 type writes struct{ client.Client }
@@ -100,15 +100,15 @@ func TestPlacementIsLive(t *testing.T) {
 	}
 }
 
-// already exists has the object that the controller creates.
+// exists rejects every creation with AlreadyExists.
 type exists struct{ writes }
 
 func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
 }
 
-// A leaf claim that the cache has not seen yet may be deleted before the cache has it. Then no
-// event would come, and the root would wait forever.
+// A leaf claim may be deleted before the cache observes it. Then no event would enqueue the root,
+// and it would wait forever.
 func TestLeafClaimNotSeenYet(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{}
 	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
@@ -126,12 +126,12 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		return reconcile.Result{}, r.act(ctx, observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("not checked again: %v, %v", result, err)
+		t.Errorf("not retried: %v, %v", result, err)
 	}
 }
 
-// Kubernetes' PV controller writes to a claim at the same time as Xylem, as soon as its node is
-// selected. One of the two writes would be rejected.
+// As soon as a claim's node is selected, the PV controller writes to the claim. If Xylem wrote at
+// the same time, one of the two writes would be rejected.
 func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -146,7 +146,7 @@ func TestPlacementFollowsTheRequest(t *testing.T) {
 	}
 	fresh.Root.ResourceVersion = "2"
 	if place(fresh) {
-		t.Error("not waited for after a change")
+		t.Error("did not wait again after the claim changed")
 	}
 	fresh.Root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
 	if !place(fresh) {
@@ -154,8 +154,8 @@ func TestPlacementFollowsTheRequest(t *testing.T) {
 	}
 }
 
-// A claim that is older than the last restore of the host may have a leaf claim that the host does
-// not know. It is placed only if each of the other members is proven to have none (I3).
+// A claim that is older than the host's last restore may have a leaf claim of which the host lost
+// the record. It is placed only if each of the other members is proven to have none (I3).
 func TestPlaceUnlessElsewhere(t *testing.T) {
 	down := errors.New("connection refused")
 	restored := func(o *scene) {
@@ -169,22 +169,23 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		o      observing.Claim
 		others []proof.Other
 		err    error
-		// asked: the others are read. in and unasked are those that prevent the placement.
+		// asked means that the other members are listed. in and unasked are those that prevent the
+		// placement.
 		asked       bool
 		in, unasked []string
 		want        error
 	}{
-		"the host was not restored":             {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"the claim is younger than the restore": {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"its leaf claim is here":                {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"there is no other member":              {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
-		"the other member has no leaf claim":    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
-		"the other member has its leaf claim":   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
-		"the other member does not respond":     {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
-		"the other member has no Link":          {o: seen(placedIn(""), asked, restored), others: []proof.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
-		"the other members are not known":       {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
-		"a promise, and the other has its leaf": {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
-		"a promise, and the other has no leaf":  {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
+		"the host was not restored":                            {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"the claim is younger than the restore":                {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"the leaf claim is in this member":                     {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"there is no other member":                             {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
+		"the other member has no leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
+		"the other member has its leaf claim":                  {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"the other member does not respond":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
+		"the other member has no Link":                         {o: seen(placedIn(""), asked, restored), others: []proof.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
+		"the other members cannot be listed":                   {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
+		"a promise whose leaf claim is in the other member":    {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"a promise that has no leaf claim in the other member": {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(now.Time)
@@ -200,7 +201,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			if wasAsked != tc.asked {
-				t.Errorf("the other members were asked for: %t, want %t", wasAsked, tc.asked)
+				t.Errorf("the other members were listed: %t, want %t", wasAsked, tc.asked)
 			}
 			if diff := cmp.Diff(proof.Counterparts{In: tc.in, Unasked: tc.unasked}, tc.o.Observed.Placement.Counterparts); diff != "" {
 				t.Errorf("counterparts (-want +got):\n%s", diff)

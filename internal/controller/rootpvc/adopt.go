@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// adopt makes the leaf claim of the requested volume the root's own. It changes only the stamp,
-// so that the volume is never unbound. leaf_pv then stamps the volume and creates its host PV.
+// adopt gives the leaf claim of the requested volume to the root. It changes only the stamp, so
+// that the volume is never unbound. leaf_pv then stamps the volume and creates its host PV.
 func (r *reconciler) adopt(ctx context.Context, o observing.Claim) error {
 	if proven, err := r.stillAsked(ctx, o); err != nil || !proven {
 		return err
@@ -27,9 +27,9 @@ func (r *reconciler) adopt(ctx context.Context, o observing.Claim) error {
 	return nil
 }
 
-// stillAsked proves, by live reads, that the root is unchanged and still requests the volume,
-// so that the earlier claim of that name is gone; that the host has no PV that could represent
-// the volume; and that the volume is unchanged.
+// stillAsked proves three facts by live reads: the root still exists and requests the volume, so
+// the earlier claim of that name is gone; the host has no PV that could represent the volume; and
+// the volume is unchanged.
 func (r *reconciler) stillAsked(ctx context.Context, o observing.Claim) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.Requests(root, o.Observed.Leaf, r.Member) {

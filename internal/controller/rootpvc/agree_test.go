@@ -38,7 +38,7 @@ type world struct {
 	claims []*corev1.PersistentVolumeClaim
 	leaves []*corev1.PersistentVolume
 	pods   []*corev1.Pod
-	// class in the host, whether the member has it, and the namespace
+	// the host's class, whether the member has it, and the member's namespace
 	class     *storagev1.StorageClass
 	offered   bool
 	namespace *corev1.Namespace
@@ -46,14 +46,15 @@ type world struct {
 	rules     placement.Rules
 }
 
-// uids of the claims of each name: one that may exist, and one that is gone.
+// uids has two UIDs for each claim name: of the claim that may exist, and of an earlier one that is
+// gone.
 var uids = map[string][2]types.UID{"data": {"data-new", "data-old"}, "logs": {"logs-new", "logs-old"}}
 
 type dice struct{ *rand.Rand }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
-// anyUID returns the UID of a claim of a name, usually of the one that may exist.
+// anyUID returns one of the UIDs of a claim name, usually that of the claim that may exist.
 func (d dice) anyUID(name string) types.UID {
 	return pick(d, uids[name][0], uids[name][0], uids[name][1])
 }
@@ -280,7 +281,7 @@ func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 		return "leaf " + s.Name
 	case lifecycle.RootPVC:
 		if claim := s.Stale(); claim != nil && (s.Root == nil || s.Left != nil) {
-			return "claim " + claim.Name // that of its root
+			return "claim " + claim.Name // the request of the leaf claim's root
 		}
 		if s.Alone() {
 			return "claim " + s.Root.Name
@@ -291,7 +292,7 @@ func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 	}
 }
 
-// In any state of a volume, if one controller waits for a step of another, the other one's
+// In any state of a volume, if one controller waits for another to act, the other controller's
 // observation yields a step.
 func TestEveryWaitHasAReason(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(1, 2))}
@@ -311,10 +312,10 @@ func TestEveryWaitHasAReason(t *testing.T) {
 				got = lifecycle.Next(seen[owner])
 			}
 			if got.Step != lifecycle.None || got.Report != nil || p.Step == lifecycle.CreateClaim && w.namespace == nil || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].Left != nil) {
-				continue // the leaf claim of an earlier root of that name is ended first
+				continue // the leaf claim of an earlier root of that name is deleted first
 			}
 			if failures++; failures <= 10 {
-				t.Errorf("world %d: %s plans %s %s by %s, which looks at %s (there: %t) and plans %s %s by %s\n%s", n, request, p.Phase, p.Step, p.Owner, owner, there, got.Phase, got.Step, got.Owner, describe(s))
+				t.Errorf("world %d: %s plans %s %s by %s, which looks at %s (exists: %t) and plans %s %s by %s\n%s", n, request, p.Phase, p.Step, p.Owner, owner, there, got.Phase, got.Step, got.Owner, describe(s))
 			}
 		}
 	}

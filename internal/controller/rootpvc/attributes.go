@@ -19,8 +19,8 @@ import (
 // and a watch of a kind that a cluster may not serve would block the start of a link.
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
 
-// withAttributesClass returns a leaf claim, before its creation, with the member's class for
-// the root's. A leaf claim for an existing volume already has the volume's class.
+// withAttributesClass returns the leaf claim to create, with the member's class to which the root's
+// class maps. A leaf claim for an existing volume already has the volume's class.
 func (r *reconciler) withAttributesClass(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
 	if leaf.Spec.VolumeName != "" || ptr.Deref(o.Root.Spec.VolumeAttributesClassName, "") == "" {
 		return leaf, nil
@@ -40,8 +40,8 @@ func (r *reconciler) withAttributesClass(ctx context.Context, o observing.Claim,
 	return pvc.WithAttributesClass(leaf, name, *o.Root.Spec.VolumeAttributesClassName), nil
 }
 
-// modify sets the leaf claim's class to the member's class for the root's. Setting the former
-// class again, or none if there was none, cancels a failing change.
+// modify sets the leaf claim's class to the member's class to which the root's class maps. If the
+// user restores the former value, even an empty one, this cancels a failing change.
 func (r *reconciler) modify(ctx context.Context, o observing.Claim) error {
 	host, name := ptr.Deref(o.Root.Spec.VolumeAttributesClassName, ""), ""
 	if host != "" {
@@ -61,9 +61,9 @@ func (r *reconciler) modify(ctx context.Context, o observing.Claim) error {
 	return nil
 }
 
-// attributesClass returns the name of the member's class for the root's. If the class is
-// missing, or belongs to another driver than the volume, it reports that, and checks again at a
-// limited rate.
+// attributesClass returns the name of the member's class to which the root's class maps. If that
+// class is missing, or its driver is not the volume's, attributesClass reports the problem and
+// returns it as an error, so that the controller retries at a limited rate.
 func (r *reconciler) attributesClass(ctx context.Context, o observing.Claim, driver string) (string, error) {
 	name, problem, err := r.lookUpAttributesClass(ctx, *o.Root.Spec.VolumeAttributesClassName, driver)
 	if err != nil || problem == nil {
@@ -75,7 +75,8 @@ func (r *reconciler) attributesClass(ctx context.Context, o observing.Claim, dri
 	return "", problem
 }
 
-// lookUpAttributesClass reads the classes of both clusters. A driver is that of the claim's volume.
+// lookUpAttributesClass reads the classes of both clusters. driver is the driver of the claim's
+// volume.
 func (r *reconciler) lookUpAttributesClass(ctx context.Context, name, driver string) (string, *mirror.Refusal, error) {
 	asked := placement.AttributesClass{Name: name, Driver: driver}
 	var err error

@@ -22,8 +22,8 @@ import (
 // attributesClasses serves live reads of VolumeAttributesClasses.
 type attributesClasses struct {
 	client.Reader
-	drivers    map[string]string // of each class, by its name
-	parameters map[string]string // of all of them
+	drivers    map[string]string // the driver of each class, by its name
+	parameters map[string]string // the parameters of all classes
 	err        error
 }
 
@@ -40,7 +40,7 @@ func (c attributesClasses) Get(_ context.Context, key client.ObjectKey, into cli
 	}
 }
 
-// The member's class for a claim, or the message why there is none.
+// The lookup returns the member's class for a claim, or a message that explains why there is none.
 func TestLookUpAttributesClass(t *testing.T) {
 	const disk = "disk.example.com"
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "volumeattributesclasses"}, "gold", errors.New("no"))
@@ -52,14 +52,14 @@ func TestLookUpAttributesClass(t *testing.T) {
 		says         []string
 		err          error
 	}{
-		"no object in the host":                        {member: attributesClasses{drivers: map[string]string{"gold": disk}}, want: "gold"},
-		"the host's parameter":                         {host: attributesClasses{drivers: map[string]string{"gold": "csi.xylem.io"}, parameters: parameter}, member: attributesClasses{drivers: map[string]string{"m-gold": disk}}, want: "m-gold"},
-		"the host's class belongs to another driver":   {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
-		"the member lacks it":                          {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
-		"the member's class belongs to another driver": {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
-		"the member grants no permission":              {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
-		"the member does not respond":                  {member: attributesClasses{err: down}, err: down},
-		"the host does not respond":                    {host: attributesClasses{err: down}, err: down},
+		"the host has no such class: the member's class has the same name": {member: attributesClasses{drivers: map[string]string{"gold": disk}}, want: "gold"},
+		"a parameter of the host's class names the member's class":         {host: attributesClasses{drivers: map[string]string{"gold": "csi.xylem.io"}, parameters: parameter}, member: attributesClasses{drivers: map[string]string{"m-gold": disk}}, want: "m-gold"},
+		"the host's class belongs to another driver":                       {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
+		"the member lacks the class":                                       {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
+		"the member's class belongs to another driver":                     {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
+		"the member grants no permission":                                  {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
+		"the member does not respond":                                      {member: attributesClasses{err: down}, err: down},
+		"the host does not respond":                                        {host: attributesClasses{err: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})
@@ -89,8 +89,8 @@ func TestLookUpAttributesClass(t *testing.T) {
 	}
 }
 
-// A leaf claim for an existing volume names the volume's class, because the member binds no
-// other.
+// A leaf claim for an existing volume names the volume's class. With any other class, the member
+// would not bind it.
 func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	o := seen(bound, func(o *scene) {
 		class := "gold"
@@ -109,6 +109,6 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	}
 	leaf.Status.Phase = corev1.ClaimBound
 	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {
-		t.Errorf("it would be changed immediately: %v", got)
+		t.Errorf("the class would be changed immediately: %v", got)
 	}
 }

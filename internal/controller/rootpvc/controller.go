@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "root_pvc"
 	actor = reporting.Actor
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
-	// askAgain is the interval for checking whether other members have a claim whose placement a
-	// restored host may not record. Their connections are not events here.
+	// askAgain is the interval for checking whether other members have a claim of which a restored
+	// host may have lost the placement. No event enqueues the claim when another member connects.
 	askAgain = 10 * time.Second
 )
 
@@ -38,9 +38,9 @@ type reconciler struct {
 	reports *reporting.Reporter
 }
 
-// Options of the controller in all members.
+// Options are the same for the controllers of all members.
 type Options struct {
-	// Namespace of the manager in the host, where its records are.
+	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
 	// Book has the orphans of other members.
 	Book *account.Book
@@ -113,11 +113,11 @@ func planned(o observing.Claim) lifecycle.Plan {
 	plan := lifecycle.Next(o.Observed)
 	switch {
 	case plan.Owner != lifecycle.RootPVC && (plan.Step == lifecycle.None || plan.Phase == lifecycle.Idle):
-		return report // nothing that the claim waits for
+		return report // the claim does not wait for that controller
 	case plan.Owner != lifecycle.RootPVC:
 		return lifecycle.Plan{}
 	case plan.Step != lifecycle.DeleteLeft && o.HandedOver() && (plan.Step != lifecycle.None || !o.ForRoot()):
-		return report // the plan is for another claim; the end of the leaf claim enqueues this one
+		return report // the plan is for another claim; the leaf claim's deletion enqueues this one
 	}
 	return plan
 }

@@ -36,8 +36,8 @@ var (
 
 const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
-// seen is a claim for which the scheduler has just selected this member's node, and that is placed
-// here. The member has no object of it yet.
+// seen returns the observation of a claim for which the scheduler has just selected this member's
+// node. The claim is placed here, and the member has no object of it yet.
 func seen(change ...func(*scene)) observing.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
@@ -102,7 +102,7 @@ func mirrorFor(o *scene) *corev1.PersistentVolume {
 	return hostpv.Mirror(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
 }
 
-// replaced gives the leaf PV another UID than the host PV records.
+// replaced gives the leaf PV a UID other than the one that the host PV records.
 func replaced(o *scene) {
 	o.leafVolume = o.leafVolume.DeepCopy()
 	o.leafVolume.UID = "copied-uid"
@@ -124,7 +124,7 @@ func hostRestored(age time.Duration) func(*scene) {
 
 func unconfirmed(o *scene) { o.restores.HostUnconfirmed = true }
 
-// pointsBack makes the leaf claim wait, with a volume that names a claim with that UID.
+// pointsBack makes the leaf claim pending, and points its volume's claimRef to the given UID.
 func pointsBack(uid types.UID) func(*scene) {
 	return func(o *scene) {
 		o.leaf.Status.Phase, o.leafVolume.Status.Phase = corev1.ClaimPending, corev1.VolumeReleased
@@ -132,7 +132,7 @@ func pointsBack(uid types.UID) func(*scene) {
 	}
 }
 
-// away binds the root to a volume that is not this member's.
+// away means that the volume to which the root is bound is not in this member.
 func away(o *scene) { o.boundAway = true }
 
 // pushed adds an unbound leaf claim.
@@ -208,7 +208,7 @@ func usedAgain(o *scene) {
 	o.hosts[0].Spec.ClaimRef.UID = o.root.UID
 }
 
-// heldByLiving means that an admin freed the volume of another, existing claim for the root.
+// heldByLiving means that an admin freed a volume for the root although another claim still has it.
 func heldByLiving(o *scene) {
 	o.other = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-uid"}}
 	otherPushed(o)
@@ -280,7 +280,7 @@ func newTenant(o *scene) { o.tenant = "another-uid" }
 func allowed(o *scene)   { o.rules = adopting("pv-1") }
 func noLeaf(o *scene)    { o.leaf, o.leafVolume, o.origin = nil, nil, mirror.Origin{} }
 
-// boundTo binds the root to another volume, which is not this member's.
+// boundTo binds the root to the volume with that name.
 func boundTo(name string) func(*scene) {
 	return func(o *scene) { o.root.Spec.VolumeName, o.root.Status.Phase = name, corev1.ClaimBound }
 }
@@ -312,11 +312,11 @@ func steeredTo(node string) func(*scene) {
 	return func(o *scene) { set(o.root, v1alpha1.AnnotationSteeredTo, node) }
 }
 
-// A claim that cannot be placed elsewhere reports it.
+// A claim that cannot be placed elsewhere reports why.
 func TestFailureOfAWaitingClaim(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
 	said := problem.ReportFailure(o.Observed).Message
-	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
+	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem does not try other members"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not contain %q", said, part)
 		}
@@ -335,24 +335,24 @@ func TestDecide(t *testing.T) {
 		// Never bound.
 		"this node is selected: placed before the first write in the member (I3)": {seen(placedIn("")), takes(lifecycle.Place)},
 		"placed here: the leaf claim is created":                                  {seen(), leaf},
-		"the leaf claim exists: the member continues":                             {seen(pushed), decision{}},
-		"placed in another member: it waits, and nothing is created (I3)":         {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"the leaf claim exists: the member's controllers continue":                {seen(pushed), decision{}},
+		"placed in another member: the claim waits, and nothing is created (I3)":  {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"placed in another member, with a leaf here: nothing is created (I3)":     {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"no node is selected":                    {seen(selected(""), placedIn("")), decision{}},
-		"another node is selected":               {seen(selected(elsewhereNode), placedIn("")), decision{}},
-		"another node is selected, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), decision{}},
-		"a leaf of this root without placement, after a restore: placed again (I6)": {
+		"no node is selected":                                     {seen(selected(""), placedIn("")), decision{}},
+		"another node is selected":                                {seen(selected(elsewhereNode), placedIn("")), decision{}},
+		"another node is selected, and the claim is placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), decision{}},
+		"the root has a leaf but no placement, after a restore: placed again (I6)": {
 			seen(pushed, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"a leaf of this root without placement, and the restore is not confirmed":                              {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
-		"a leaf of this root without placement, younger than the restore: it is withdrawn (I8)":                {seen(pushed, placedIn(""), hostRestored(-time.Minute)), takes(lifecycle.Withdraw)},
-		"a leaf without placement, no restore: it is withdrawn (I8)":                                           {seen(pushed, placedIn("")), takes(lifecycle.Withdraw)},
-		"a bound leaf without placement, no restore: reported (I8)":                                            {seen(leafBound, placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"a bound leaf without placement, and an admin allows it":                                               {seen(leafBound, placedIn(""), allowed), takes(lifecycle.Place)},
-		"a bound leaf without placement, after a restore":                                                      {seen(leafBound, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"a bound leaf without placement, the restore is not confirmed, and the scheduler selected this member": {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
-		"the class belongs to another provisioner":                                                             {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), decision{}},
-		"the class was deleted in the host":                                                                    {seen(noClass), decision{}},
-		"the class binds immediately: host_claim reports why not":                                              {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), decision{}},
+		"the root has a leaf but no placement, and the restore is not confirmed":                                           {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
+		"the root has no placement, and its leaf is younger than the restore: withdrawn (I8)":                              {seen(pushed, placedIn(""), hostRestored(-time.Minute)), takes(lifecycle.Withdraw)},
+		"the root has a leaf but no placement, without a restore: withdrawn (I8)":                                          {seen(pushed, placedIn("")), takes(lifecycle.Withdraw)},
+		"the root has a bound leaf but no placement, without a restore: reported (I8)":                                     {seen(leafBound, placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the root has a bound leaf but no placement, and an admin allows it":                                               {seen(leafBound, placedIn(""), allowed), takes(lifecycle.Place)},
+		"the root has a bound leaf but no placement, after a restore":                                                      {seen(leafBound, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the root has a bound leaf but no placement, the restore is not confirmed, and the scheduler selected this member": {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
+		"the class belongs to another provisioner":                                                                         {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), decision{}},
+		"the class was deleted in the host":                                                                                {seen(noClass), decision{}},
+		"the class binds immediately: host_claim reports it":                                                               {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), decision{}},
 		"the class is in promise mode": {seen(func(o *scene) {
 			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
 		}), decision{}},
@@ -362,200 +362,200 @@ func TestDecide(t *testing.T) {
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
-		"the class excludes the zone of the node, which a tenant selected (I8)": {seen(inZone("eu-1"), nodeIn("eu-2")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
-		"the class requires a zone, and the node has none":                      {seen(inZone("eu-1"), nodeIn("")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
-		"the class requires the node's zone":                                    {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
-		"the class requires a zone, and a volume of the node is used again":     {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
-		"the member lacks the class: the selection is removed":                  {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassNotFound}},
-		"the registration maps the class":                                       {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
+		"the class excludes the zone of the node, which a tenant selected (I8)":            {seen(inZone("eu-1"), nodeIn("eu-2")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
+		"the class requires a zone, and the node has none":                                 {seen(inZone("eu-1"), nodeIn("")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
+		"the class requires the node's zone":                                               {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
+		"the class excludes the zone of the node, and the root already has a volume there": {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
+		"the member lacks the class: the selection is removed":                             {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassNotFound}},
+		"the registration maps the class":                                                  {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
 		"the namespace is foreign: nothing is written, not even placed-in (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the namespace does not exist yet": {seen(func(o *scene) { o.namespace = nil }), decision{}},
 		"the namespace lacks the labels that the member requires: nothing is written, not even placed-in": {
 			seen(placedIn(""), wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
-		"the namespace has these labels":                                                         {seen(wantsTeam, ofTeam), leaf},
+		"the namespace has the labels that the member requires":                                  {seen(wantsTeam, ofTeam), leaf},
 		"the namespace is not in the cache yet":                                                  {seen(wantsTeam, func(o *scene) { o.unlisted = true }), decision{}},
-		"the namespace lost these labels after the claim was pushed":                             {seen(pushed, wantsTeam), decision{}},
+		"the namespace lost the required labels after the claim was pushed":                      {seen(pushed, wantsTeam), decision{}},
 		"the claim clones another claim":                                                         {seen(copying()), leaf},
-		"the location of its source is unknown":                                                  {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
-		"it waits for its source, not placed: host_claim reports it":                             {seen(copying(notReady), placedIn("")), decision{}},
-		"it waits for its source":                                                                {seen(copying(notReady)), says(v1alpha1.ReasonSourceNotReady)},
-		"its source is in another member":                                                        {seen(copying(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
-		"its source is not recorded":                                                             {seen(copying(), func(o *scene) { delete(o.root.Annotations, v1alpha1.AnnotationSource) }, placedIn("")), decision{}},
-		"its source was re-created":                                                              {seen(copying(func(f *volume.From) { f.At.UID = "newer" }), placedIn("")), decision{}},
-		"the member has no counterpart of its source":                                            {seen(copying(func(f *volume.From) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart belongs to another root":                                                {seen(copying(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart is being deleted":                                                       {seen(copying(func(f *volume.From) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart has another volume":                                                     {seen(copying(func(f *volume.From) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the class belongs to another driver":                                                    {seen(copying(func(f *volume.From) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the location of the claim's source is unknown":                                          {seen(copying(), func(o *scene) { o.from = nil }), decision{}},
+		"the claim waits for its source, and is not placed: host_claim reports it":               {seen(copying(notReady), placedIn("")), decision{}},
+		"the claim waits for its source, and is placed":                                          {seen(copying(notReady)), says(v1alpha1.ReasonSourceNotReady)},
+		"the claim's source is in another member":                                                {seen(copying(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the claim does not record its source":                                                   {seen(copying(), func(o *scene) { delete(o.root.Annotations, v1alpha1.AnnotationSource) }, placedIn("")), decision{}},
+		"the claim's source was re-created":                                                      {seen(copying(func(f *volume.From) { f.At.UID = "newer" }), placedIn("")), decision{}},
+		"the member has no counterpart of the source":                                            {seen(copying(func(f *volume.From) { f.Claim = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source's counterpart belongs to another root":                                       {seen(copying(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source's counterpart is being deleted":                                              {seen(copying(func(f *volume.From) { f.Claim.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source's counterpart has another volume":                                            {seen(copying(func(f *volume.From) { f.Volume.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the source and the class belong to different drivers":                                   {seen(copying(func(f *volume.From) { f.Class.Provisioner = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
 		"the member lacks the class: the selection stays, because the controller source made it": {seen(copying(), func(o *scene) { o.memberClasses = []string{"slow"} }), says(v1alpha1.ReasonClassNotFound)},
 		"the copy is being created":                                                              {seen(pushed, copying(), asksToo), decision{}},
-		"its provisioner fails: no other member is tried":                                        {seen(pushed, copying(), asksToo, fails), says(v1alpha1.ReasonProvisioningFailed)},
-		"its source was deleted: withdrawn":                                                      {seen(pushed, copying(func(f *volume.From) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another claim has the name of its source: withdrawn":                                    {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the provisioner fails to create the copy: no other member is tried":                     {seen(pushed, copying(), asksToo, fails), says(v1alpha1.ReasonProvisioningFailed)},
+		"the claim's source was deleted in the member: withdrawn":                                {seen(pushed, copying(func(f *volume.From) { f.Claim = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another claim now has the name of the source in the member: withdrawn":                  {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
 		"the leaf claim has no data source: its volume is not used":                              {seen(leafBound, copying()), says(v1alpha1.ReasonSourceMismatch)},
 
-		"the claim is restored from a snapshot":                                           {seen(restoring()), leaf},
-		"the snapshot is in another member":                                               {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
-		"the member's snapshots cannot be read":                                           {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
-		"the member has no counterpart of the snapshot":                                   {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart belongs to another snapshot":                                     {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart of the snapshot was replaced":                                    {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart of the snapshot is being deleted":                                {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart has no content":                                                  {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart has another content":                                             {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the counterpart is not ready":                                                    {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot belongs to another driver than the class":                           {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
-		"the restored volume is being created":                                            {seen(pushed, restoring(), asksToo), decision{}},
-		"the restored volume is being created, and the member's snapshots cannot be read": {seen(pushed, restoring(unread), asksToo), decision{}},
-		"the snapshot was deleted in the member: withdrawn":                               {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another snapshot has its name in the member: withdrawn":                          {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
-		"the leaf claim was not created from the snapshot: its volume is not used":        {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
-		"its Pod has a claim whose source is elsewhere":                                   {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
-		"its other Pod has no such claim":                                                 {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"the claim is restored from a snapshot":                                                         {seen(restoring()), leaf},
+		"the snapshot is in another member":                                                             {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the member's snapshots cannot be read":                                                         {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
+		"the member has no counterpart of the snapshot":                                                 {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart belongs to another snapshot":                                        {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart was replaced":                                                       {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart is being deleted":                                                   {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart has no content":                                                     {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart has another content":                                                {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart is not ready":                                                       {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot and the class belong to different drivers":                                        {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the restored volume is being created":                                                          {seen(pushed, restoring(), asksToo), decision{}},
+		"the restored volume is being created, and the member's snapshots cannot be read":               {seen(pushed, restoring(unread), asksToo), decision{}},
+		"the snapshot was deleted in the member: withdrawn":                                             {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another snapshot now has the snapshot's name in the member: withdrawn":                         {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the leaf claim was not created from the snapshot: its volume is not used":                      {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
+		"the claim's Pod has another claim whose source is in another member":                           {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
+		"one of the claim's Pods has a claim whose source is in another member, the other Pod has none": {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
 		"the data source of the claim is of a kind that no registration lists": {seen(func(o *scene) {
 			o.root.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
 		"the claim is being deleted: nothing is created for it": {seen(rootDeleted), decision{}},
-		"the claim is being deleted, a Pod still uses it":       {seen(pushed, rootDeleted), decision{}},
+		"the claim is being deleted, but a Pod still uses it":   {seen(pushed, rootDeleted), decision{}},
 
 		// The member fails the claim.
-		"its provisioner fails: the claim reports it":                                   {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
-		"its scheduler finds no node for the consumer":                                  {seen(pushed, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
-		"both: the provisioner's message takes precedence":                              {seen(pushed, fails, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
-		"both, placed in another member: that member waits":                             {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"reassigned to this member: nothing is written before the scheduler selects it": {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{})), decision{}},
-		"reassigned to this member, no Pod uses it":                                     {seen(placedIn(""), steeredTo(here.NodeName)), decision{}},
-		"reassigned to this member, and the scheduler selects it: placed (I3)":          {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
-		"reassigned to this member, and placed: the leaf claim is created":              {seen(steeredTo(here.NodeName)), leaf},
-		"reassigned to this member, the first member is not proven empty yet (I3)":      {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{Here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
-		"reassigned to another member before, and the scheduler selected this one":      {seen(placedIn(""), steeredTo(elsewhereNode)), takes(lifecycle.Place)},
-		"reassigned to another member: the unbound leaf is withdrawn":                   {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), takes(lifecycle.Withdraw)},
+		"the member's provisioner fails: the claim reports it":                               {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
+		"the member's scheduler finds no node for the consumer":                              {seen(pushed, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
+		"the provisioner and the scheduler fail: the provisioner's message takes precedence": {seen(pushed, fails, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
+		"the provisioner fails, and the claim is placed in another member: the claim waits":  {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"reassigned to this member: nothing is written before the scheduler selects it":      {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{})), decision{}},
+		"reassigned to this member, and no Pod uses the claim":                               {seen(placedIn(""), steeredTo(here.NodeName)), decision{}},
+		"reassigned to this member, and the scheduler selects it: placed (I3)":               {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"reassigned to this member, and placed: the leaf claim is created":                   {seen(steeredTo(here.NodeName)), leaf},
+		"reassigned to this member, but the first member is not proven empty yet (I3)":       {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{Here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
+		"reassigned to another member before, but the scheduler selected this member":        {seen(placedIn(""), steeredTo(elsewhereNode)), takes(lifecycle.Place)},
+		"reassigned to another member: the unbound leaf is withdrawn":                        {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), takes(lifecycle.Withdraw)},
 
-		// The scheduler changed its mind.
-		"the scheduler removed its selection: the unbound leaf is withdrawn":                       {seen(pushed, selected("")), takes(lifecycle.Withdraw)},
-		"the scheduler selected another node: the unbound leaf is withdrawn":                       {seen(pushed, selected(elsewhereNode)), takes(lifecycle.Withdraw)},
-		"the scheduler's selection and the class were deleted: the unbound leaf is withdrawn (I1)": {seen(pushed, selected(""), noClass), takes(lifecycle.Withdraw)},
-		"withdrawn: placed-in is removed once the member is proven empty (I3)":                     {seen(selected("")), takes(lifecycle.Unplace)},
-		"withdrawn, and the class was deleted in the host: nothing is blocked (I1)":                {seen(selected(""), noClass), takes(lifecycle.Unplace)},
-		"no longer requested, and already bound: it stays, because there must be only one (I3)":    {seen(leafBound, selected(elsewhereNode)), decision{}},
-		"no longer requested, its leaf is being deleted":                                           {seen(pushed, leafDeleted, selected("")), decision{}},
-		"the claim is being deleted and no longer requested: the leaf is withdrawn":                {seen(pushed, rootDeleted, selected("")), takes(lifecycle.Withdraw)},
+		// The scheduler changed its decision.
+		"the scheduler removed its selection: the unbound leaf is withdrawn":                                       {seen(pushed, selected("")), takes(lifecycle.Withdraw)},
+		"the scheduler selected another node: the unbound leaf is withdrawn":                                       {seen(pushed, selected(elsewhereNode)), takes(lifecycle.Withdraw)},
+		"the scheduler's selection and the class were deleted: the unbound leaf is withdrawn (I1)":                 {seen(pushed, selected(""), noClass), takes(lifecycle.Withdraw)},
+		"withdrawn: placed-in is removed once the member is proven empty (I3)":                                     {seen(selected("")), takes(lifecycle.Unplace)},
+		"withdrawn, and the class was deleted in the host: placed-in is removed as well (I1)":                      {seen(selected(""), noClass), takes(lifecycle.Unplace)},
+		"no longer requested, but the leaf is already bound: it stays, because there must be only one volume (I3)": {seen(leafBound, selected(elsewhereNode)), decision{}},
+		"no longer requested, and the leaf is being deleted":                                                       {seen(pushed, leafDeleted, selected("")), decision{}},
+		"the claim is being deleted and no longer requested: the leaf is withdrawn":                                {seen(pushed, rootDeleted, selected("")), takes(lifecycle.Withdraw)},
 
 		// The root was deleted.
 		"the root is gone, the leaf is unbound: withdrawn after proof": {seen(pushed, rootGone), decision{step: lifecycle.Withdraw, rootGone: true}},
-		"the root was re-created, the leaf belongs to the old one":     {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
+		"the root was re-created, the leaf belongs to the old root":    {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
 		"the root is gone, its volume is retained and no host PV represents it: the name is freed, the data is kept (I1, I2)": {
 			seen(leafBound, stampedVolume, retainedVolume, rootGone), takes(lifecycle.DeleteRetained)},
-		"the root is gone, and the host PV decides (I2)":                                                  {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), decision{}},
-		"the root is gone, and the host PV is released: root_pv keeps the data and deletes the leaf (I2)": {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteClaim}},
-		"the root is gone, and both sides' policies are Delete: root_pv destroys the volume (I2)":         {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
-		"the root is gone, its volume has policy Delete and no host PV represents it (I2)":                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, a volume that outlives its claim was never mirrored (I1)":                      {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"used again, the volume refers to its new claim: the member's PV controller is notified":          {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
-		"used again, already notified":                                                                                                    {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
-		"used again, the volume does not refer to its new claim yet":                                                                      {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
+		"the root is gone, and the host PV decides (I2)":                                                                                  {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), decision{}},
+		"the root is gone, and the host PV is released: root_pv keeps the data and deletes the leaf (I2)":                                 {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteClaim}},
+		"the root is gone, and both sides' policies are Delete: root_pv destroys the volume (I2)":                                         {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
+		"the root is gone, its volume has policy Delete and no host PV represents it (I2)":                                                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, its volume has policy Retain and was never mirrored (I1)":                                                      {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the volume is used again, and refers to its new claim: the member's PV controller is notified":                                   {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
+		"the volume is used again, and the member's PV controller is already notified":                                                    {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
+		"the volume is used again, but does not refer to its new claim yet":                                                               {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
 		"the root is gone, the volume was never mirrored: destroyed after proof (I1)":                                                     {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root was re-created, the old volume was never mirrored (I1)":                                                                 {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":                                                   {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
 		"the root is gone, and the host has a PV for a leaf PV with another UID (I2)":                                                     {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the root is gone, the leaf claim may come from the member's backup (I2)":                                                         {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
 		"the root is gone, the leaf claim is younger than the member's restore":                                                           {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
-		"the root is gone, the leaf PV was replaced: root_pv deletes the leaf, and it is reported":                                        {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
-		"the root was re-created, the leaf PV was replaced: it is reported":                                                               {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
-		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":                                                  {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), decision{}},
-		"the root is gone, the volume was mirrored: the host PV decides (I2)":                                                             {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, the leaf PV was replaced: reported":                                                                            {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root was re-created, the leaf PV was replaced: reported":                                                                     {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv decides":                                          {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), decision{}},
+		"the root is gone, the volume has a stamp, so it may have been mirrored (I2)":                                                     {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the root is gone, the leaf PV is not in the cache: no evidence (I2)":                                                             {seen(leafBound, noLeafVolume, rootGone), decision{}},
-		"the root is gone, and so is the volume that the leaf should use again":                                                           {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), takes(lifecycle.DeleteLost)},
+		"the root is gone, and so is the volume that the leaf was to use again":                                                           {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), takes(lifecycle.DeleteLost)},
 		"the root is gone, the leaf PV belongs to another claim (I4)":                                                                     {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), decision{}},
-		"the root is gone, the leaf PV has no owner yet":                                                                                  {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
+		"the root is gone, the leaf PV has no claimRef yet":                                                                               {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
 		"the root is gone, and its volume belongs to another claim: root_pv deletes the leaf":                                             {seen(leafBound, bound, handedOn, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
 		"the root is gone, its volume belongs to another claim, and the leaf is being deleted: the next step is for the other claim (I3)": {seen(leafBound, bound, handedOn, leafDeleted, rootGone), decision{}},
 		"the root was re-created, and its volume belongs to another claim":                                                                {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
 		"the root was re-created, and the leaf is being deleted: nothing is done for the new root (I3)":                                   {seen(leafBound, bound, handedOn, leafDeleted, rootNewer, boundTo("")), decision{}},
 		"the root was re-created, and the other claim is placed: no leaf is created for the new root (I3)":                                {seen(leafBound, bound, handedOn, otherPlaced, leafDeleted, rootNewer, boundTo("")), decision{}},
 		"the root is gone, and the leaf of the other claim is unbound: this leaf is not withdrawn":                                        {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), decision{}},
-		"the root was re-created, and has the volume: root_pv deletes the earlier leaf":                                                   {seen(leafBound, bound, usedAgain), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
-		"the root was re-created, and has the volume: the earlier leaf is already being deleted":                                          {seen(leafBound, bound, usedAgain, leafDeleted), decision{}},
+		"the root was re-created and bound to the volume: root_pv deletes the earlier leaf":                                               {seen(leafBound, bound, usedAgain), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the root was re-created and bound to the volume, and the earlier leaf is already being deleted":                                  {seen(leafBound, bound, usedAgain, leafDeleted), decision{}},
 		"the root was re-created, and its leaf volume was deleted: the earlier leaf is deleted (I6)":                                      {seen(leafBound, bound, usedAgain, noLeafVolume), takes(lifecycle.DeleteLeft)},
-		"its volume was freed for it while another claim that has it exists: reported (I6)":                                               {seen(leafBound, bound, heldByLiving), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
+		"an admin freed the volume for the root while another claim still has it: reported (I6)":                                          {seen(leafBound, bound, heldByLiving), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
 		"the root is gone, the leaf is being deleted":                                                                                     {seen(pushed, leafDeleted, rootGone), decision{}},
 
-		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), takes(lifecycle.DeleteLost)},
-		"the root was re-created, and the leaf has lost its volume":                 {seen(leafBound, noLeafVolume, leafLost, rootNewer), takes(lifecycle.DeleteLost)},
+		"the root is gone, and the leaf has lost its volume: the leaf is deleted": {seen(leafBound, noLeafVolume, leafLost, rootGone), takes(lifecycle.DeleteLost)},
+		"the root was re-created, and the leaf has lost its volume":               {seen(leafBound, noLeafVolume, leafLost, rootNewer), takes(lifecycle.DeleteLost)},
 
 		// The root was re-created and requests its earlier volume by name.
-		"re-created, and requests its volume: the place is recorded first (I3)":                                 {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
-		"re-created, requests its volume, placed here: the leaf claim belongs to the new root":                  {seen(comesBack), takes(lifecycle.AdoptClaim)},
-		"re-created, requests its volume, placed elsewhere (I3)":                                                {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"re-created, requests its volume, and another member also has such a volume (I8)":                       {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
-		"re-created in a new namespace, requests its volume (I8)":                                               {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"re-created in a new namespace, requests its volume, and an admin allows it":                            {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
-		"re-created, requests its volume and more than its capacity":                                            {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
-		"re-created, requests its volume, and its class is not Xylem's (I4)":                                    {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
-		"re-created, requests its volume, and the leaf claim is being deleted":                                  {seen(comesBack, leafDeleted), decision{}},
-		"re-created, requests its volume, which has the stamp of another root than its claim (I8)":              {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the volume was abandoned: an admin must allow its use (I8)":                                            {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the volume was abandoned, an admin allows its use: the place is recorded":                              {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
-		"the volume was abandoned, an admin allows its use, placed: leaf_pv continues":                          {seen(comesBack, noLeaf, allowed), decision{}},
-		"re-created, and requests no volume: its name is freed, the data is kept (I2)":                          {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
-		"the root is gone, its volume was in use, and no host PV represents it":                                 {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
-		"the host was restored to a state before it was placed, its volume is here: it is placed":               {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the host was restored to a state before it was placed, and the scheduler selected another member":      {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the restore of the host is not confirmed: only the member shows the placement (I8)":                    {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"the host was restored before the leaf claim was created (I8)":                                          {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"a volume where the claim was never placed, no restore (I8)":                                            {seen(leafBound, stampedVolume, selected(""), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"a volume where the claim was never placed, no restore, and the scheduler selected another member (I8)": {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
-		"a volume where the claim was never placed, and an admin allows it: placed":                             {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), takes(lifecycle.Place)},
-		"an unbound leaf where the claim was never placed: withdrawn (I8)":                                      {seen(pushed, selected(""), placedIn("")), takes(lifecycle.Withdraw)},
-		"an unbound leaf, the host was restored: withdrawn, because no node is selected (I1)":                   {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Withdraw)},
+		"re-created, and requests its volume: the placement is recorded first (I3)":                                           {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
+		"re-created, requests its volume, placed here: the new root gets the leaf claim":                                      {seen(comesBack), takes(lifecycle.AdoptClaim)},
+		"re-created, requests its volume, placed elsewhere (I3)":                                                              {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"re-created, requests its volume, and another member also has such a volume (I8)":                                     {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
+		"re-created in a new namespace, requests its volume (I8)":                                                             {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"re-created in a new namespace, requests its volume, and an admin allows it":                                          {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
+		"re-created, requests its volume and more than its capacity":                                                          {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
+		"re-created, requests its volume, and its class is not Xylem's (I4)":                                                  {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
+		"re-created, requests its volume, and the leaf claim is being deleted":                                                {seen(comesBack, leafDeleted), decision{}},
+		"re-created, requests its volume, whose stamp names another root than the leaf claim's (I8)":                          {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the volume was abandoned: an admin must allow its use (I8)":                                                          {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the volume was abandoned, an admin allows its use: the placement is recorded":                                        {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
+		"the volume was abandoned, an admin allows its use, placed: leaf_pv continues":                                        {seen(comesBack, noLeaf, allowed), decision{}},
+		"re-created, and requests no volume: its name is freed, the data is kept (I2)":                                        {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
+		"the root is gone, and no host PV represents the volume, which was in use":                                            {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
+		"the host was restored to a state before the claim was placed, and its volume is here: placed":                        {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the host was restored to a state before the claim was placed, and the scheduler selected another member":             {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the restore of the host is not confirmed: only the member shows the placement (I8)":                                  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the host was restored before the leaf claim was created (I8)":                                                        {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the claim has a volume here but was never placed, without a restore (I8)":                                            {seen(leafBound, stampedVolume, selected(""), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the claim has a volume here but was never placed, without a restore, and the scheduler selected another member (I8)": {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the claim has a volume here but was never placed, and an admin allows it: placed":                                    {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), takes(lifecycle.Place)},
+		"the claim has an unbound leaf here but was never placed: withdrawn (I8)":                                             {seen(pushed, selected(""), placedIn("")), takes(lifecycle.Withdraw)},
+		"the claim has an unbound leaf here, and the host was restored: withdrawn, because no node is selected (I1)":          {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Withdraw)},
 
 		// Bound to a volume of this member.
-		"bound and pushed: settled (I5)":                                                                        {seen(leafBound, bound), decision{}},
-		"bound, not placed: the place is recorded (I3)":                                                         {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
-		"bound, placed elsewhere: reported (I3)":                                                                {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"bound, and the member lost the volume: nothing is created (I2)":                                        {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the member lost volume and class: nothing is created (I2)":                                  {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the volume is being deleted there":                                                          {seen(leafBound, bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"bound, the volume is being deleted there, and the leaf claim was deleted: none is created":             {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound yet, and the volume is being deleted in the member":                                          {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound yet, the volume is being deleted in the member, and the scheduler has selected another node": {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound there either, and the scheduler has selected another node":                                   {seen(pushed, leafTerminating, selected("other")), takes(lifecycle.Withdraw)},
-		"not bound yet, and the host PV is being deleted":                                                       {seen(leafBound, mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound yet, the host PV is being deleted, and the leaf claim was deleted":                           {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"bound, and the volume there was replaced by another (I2)":                                              {seen(bound, replaced), says(v1alpha1.ReasonVolumeReplaced)},
-		"bound, and the member lost the claim: re-created for that volume":                                      {seen(bound), again},
-		"bound, the member lost the claim, the class was deleted in the host":                                   {seen(bound, noClass), again},
-		"bound, the member lost the claim and its class":                                                        {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
-		"bound, the member lost the claim and its namespace is foreign (I4)":                                    {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"bound, the member lost the claim, and no longer admits it":                                             {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
-		"bound and pushed, and no longer admitted: it stays":                                                    {seen(leafBound, bound, wantsTeam), decision{}},
-		"bound, the member lost the claim, its namespace is being created":                                      {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
-		"bound, the root is being deleted: nothing is created":                                                  {seen(bound, rootDeleted), decision{}},
-		"bound, and the leaf is unbound and requests any volume: withdrawn (I3)":                                {seen(pushed, bound), takes(lifecycle.Withdraw)},
-		"bound, and the leaf is not bound yet, as before a restore: it waits (I2)":                              {seen(pushed, bound, pointsBack("leaf-uid")), decision{}},
-		"bound, and the leaf is bound to another volume: reported (I3)":                                         {seen(leafBound, bound, func(o *scene) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
-		"bound, and the leaf is Lost":                                                                           {seen(leafBound, bound, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the leaf of an earlier root still exists":                                                   {seen(leafBound, stampedVolume, bound, rootNewer), decision{}},
-		"the user requests more":                                                                                {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
-		"the user requests more before the leaf is bound":                                                       {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
-		"the user requests other volume attributes":                                                             {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), takes(lifecycle.Modify)},
-		"the user requests volume attributes, and the leaf is not bound yet":                                    {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
-		"the leaf has the class that the user's class maps to":                                                  {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
-		"the user's other class maps to the same class":                                                         {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
-		"somebody in the member changed the class":                                                              {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
-		"the user removes a class that was never applied":                                                       {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
-		"the user sets no class, and the member applied one":                                                    {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
+		"bound and pushed: settled (I5)":                                                                         {seen(leafBound, bound), decision{}},
+		"bound, not placed: the placement is recorded (I3)":                                                      {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
+		"bound, placed elsewhere: reported (I3)":                                                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"bound, and the member lost the volume: nothing is created (I2)":                                         {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost volume and class: nothing is created (I2)":                                   {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the volume is being deleted in the member":                                                   {seen(leafBound, bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"bound, the volume is being deleted in the member, and the leaf claim was deleted: none is created":      {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound yet, and the volume is being deleted in the member":                                           {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound yet, the volume is being deleted in the member, and the scheduler has selected another node":  {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
+		"the leaf is not bound either, the volume is being deleted, and the scheduler has selected another node": {seen(pushed, leafTerminating, selected("other")), takes(lifecycle.Withdraw)},
+		"not bound yet, and the host PV is being deleted":                                                        {seen(leafBound, mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound yet, the host PV is being deleted, and the leaf claim was deleted":                            {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"bound, and the volume in the member was replaced by another (I2)":                                       {seen(bound, replaced), says(v1alpha1.ReasonVolumeReplaced)},
+		"bound, and the member lost the claim: re-created for that volume":                                       {seen(bound), again},
+		"bound, the member lost the claim, the class was deleted in the host":                                    {seen(bound, noClass), again},
+		"bound, the member lost the claim and its class":                                                         {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
+		"bound, the member lost the claim and its namespace is foreign (I4)":                                     {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"bound, the member lost the claim, and no longer admits its namespace":                                   {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"bound and pushed, and the namespace is no longer admitted: the leaf stays":                              {seen(leafBound, bound, wantsTeam), decision{}},
+		"bound, the member lost the claim, and its namespace is being created":                                   {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
+		"bound, the root is being deleted: nothing is created":                                                   {seen(bound, rootDeleted), decision{}},
+		"bound, and the leaf is unbound and requests any volume: withdrawn (I3)":                                 {seen(pushed, bound), takes(lifecycle.Withdraw)},
+		"bound, and the leaf is not bound yet, although its volume refers to it: nothing is done (I2)":           {seen(pushed, bound, pointsBack("leaf-uid")), decision{}},
+		"bound, and the leaf is bound to another volume: reported (I3)":                                          {seen(leafBound, bound, func(o *scene) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
+		"bound, and the leaf is Lost":                                                                            {seen(leafBound, bound, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the leaf of an earlier root still exists":                                                    {seen(leafBound, stampedVolume, bound, rootNewer), decision{}},
+		"the user requests more capacity":                                                                        {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
+		"the user requests more capacity before the leaf is bound":                                               {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
+		"the user requests other volume attributes":                                                              {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), takes(lifecycle.Modify)},
+		"the user requests volume attributes, and the leaf is not bound yet":                                     {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
+		"the leaf has the class that the user's class maps to":                                                   {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
+		"the user switches to a class that maps to the same member class":                                        {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"somebody in the member changed the class":                                                               {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"the user removes a class that was never applied":                                                        {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
+		"the user sets no class, and the member applied one":                                                     {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
-		"bound elsewhere, nothing here":                                               {seen(boundTo("pv-9")), decision{}},
-		"bound elsewhere, placed here, nothing here: released (I3)":                   {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
-		"bound elsewhere, placed there, nothing here":                                 {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
-		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":                   {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
-		"bound elsewhere, the leaf here is bound: a surplus (I3)":                     {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
-		"bound to a volume that is not in the cache: unknown which one is its volume": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
-		"about to be bound to its mirror":                                             {seen(leafBound, boundTo("pv-1")), decision{}},
-		"about to be bound to its mirror, whose name was taken (I3)":                  {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
+		"bound elsewhere, no leaf here":                                                             {seen(boundTo("pv-9")), decision{}},
+		"bound elsewhere, placed here, no leaf here: placed-in is removed (I3)":                     {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
+		"bound and placed elsewhere, no leaf here":                                                  {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
+		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":                                 {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
+		"bound elsewhere, the leaf here is bound: its volume is a surplus (I3)":                     {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
+		"bound to a volume that is not in the cache, and the leaf is bound: a mismatch is reported": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
+		"bound to its mirror, which is not in the cache yet":                                        {seen(leafBound, boundTo("pv-1")), decision{}},
+		"bound to its mirror, which has a suffix and is not in the cache yet (I3)":                  {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decided(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
@@ -573,9 +573,9 @@ func TestMissingClassListsClasses(t *testing.T) {
 	}{
 		"the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
 			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", `ClusterRegistration "cluster38"`}},
-		"by the registration": {func(o *scene) { o.rules = mapping("gp9") },
+		"mapped by the registration": {func(o *scene) { o.rules = mapping("gp9") },
 			[]string{`no StorageClass "gp9"`, `storage.classes of ClusterRegistration "cluster38"`, "it has: disk, slow."}},
-		"by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
+		"named by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -597,10 +597,10 @@ func TestLeafClaim(t *testing.T) {
 		observed           observing.Claim
 		volume, class, gib string
 	}{
-		"new: any volume of the member's class":                         {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
-		"used again: that volume, with its own class":                   {seen(bound), "pv-1", "gp3", "1Gi"},
-		"used again, and the root has grown: at its present size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
-		"used again, and the volume is larger than requested":           {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
+		"new: any volume of the member's class":                                  {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
+		"used again: the same volume, with the volume's own class":               {seen(bound), "pv-1", "gp3", "1Gi"},
+		"used again, and the root has grown: at the volume's present size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
+		"used again, and the volume is larger than requested":                    {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tc.observed.Root.DeepCopy()
@@ -638,14 +638,14 @@ func TestOneMemberReports(t *testing.T) {
 		change       []func(*scene)
 		here, others bool
 	}{
-		"requested here":                                   {[]func(*scene){placedIn("")}, true, false},
-		"requested here, placed there: it waits":           {[]func(*scene){placedIn(elsewhereID)}, true, false},
-		"placed here, requested there":                     {[]func(*scene){selected(elsewhereNode)}, false, true},
-		"placed here, requested nowhere":                   {[]func(*scene){selected("")}, true, false},
-		"requested on a node of the host":                  {[]func(*scene){selected("worker-1")}, false, false},
-		"bound, placed here, selected there":               {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
-		"bound, placed there, selected here":               {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
-		"no member has it: each may remove its own report": {[]func(*scene){selected(""), placedIn("")}, true, true},
+		"this member's node is selected":                                    {[]func(*scene){placedIn("")}, true, false},
+		"this member's node is selected, placed in the other member":        {[]func(*scene){placedIn(elsewhereID)}, true, false},
+		"placed here, the other member's node is selected":                  {[]func(*scene){selected(elsewhereNode)}, false, true},
+		"placed here, no node is selected":                                  {[]func(*scene){selected("")}, true, false},
+		"a node of the host is selected":                                    {[]func(*scene){selected("worker-1")}, false, false},
+		"bound, placed here, the other member's node is selected":           {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
+		"bound, placed in the other member, this member's node is selected": {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
+		"no member has the claim: each member may remove its own report":    {[]func(*scene){selected(""), placedIn("")}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.change...)
@@ -664,7 +664,8 @@ func TestOneMemberReports(t *testing.T) {
 	}
 }
 
-// The list of a member's classes is limited and sanitized, for any number and names of classes.
+// The list of a member's classes is limited and sanitized, however many classes there are and
+// whatever their names.
 func TestClassNotFoundListsExistingClasses(t *testing.T) {
 	said := func(classes ...string) string {
 		plan := planned(seen(func(o *scene) { o.memberClasses = classes }))
@@ -705,7 +706,7 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 			host, isHost := r.Host.(*store)
 			leaf, isLeaf := r.Cache.(*store)
 			if !isHost || !isLeaf {
-				t.Fatal("not the caches of a scene")
+				t.Fatal("the reconciler does not use the scene's caches")
 			}
 			host.add(tc.scene.class)
 			tc.late(host, leaf, tc.scene)
@@ -730,8 +731,8 @@ func TestObserveKeepsTheRoot(t *testing.T) {
 	}
 }
 
-// attributes sets the VolumeAttributesClasses of the root, of the leaf, the host's name that the
-// latter is noted for, and the one that the member applied.
+// attributes sets four names of VolumeAttributesClasses: the root's, the leaf's, the host class
+// that is recorded on the leaf, and the class that the member applied.
 func attributes(root, leaf, noted, applied string) func(*scene) {
 	return func(o *scene) {
 		if noted != "" {
@@ -749,12 +750,12 @@ func orNil(name string) *string {
 	return &name
 }
 
-// adopting are the rules of a registration by which an admin lets a claim have a volume.
+// adopting returns the rules of a registration whose admin allows the adoption of a volume.
 func adopting(volume string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }
 
-// wantsTeam: the registration admits only namespaces with a label.
+// wantsTeam lets the registration admit only namespaces with a label.
 func wantsTeam(o *scene) {
 	o.rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
@@ -762,13 +763,13 @@ func wantsTeam(o *scene) {
 
 func ofTeam(o *scene) { o.labels = map[string]string{"team": "a"} }
 
-// mapping are the rules of a registration that maps the class.
+// mapping returns the rules of a registration that maps the class.
 func mapping(to string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
-// copying makes claim golden, which is here and ready, the data source of the claim.
+// copying makes claim "golden", which is ready in this member, the data source of the claim.
 func copying(change ...func(*volume.From)) func(*scene) {
 	return func(o *scene) {
 		o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
@@ -789,7 +790,7 @@ func copying(change ...func(*volume.From)) func(*scene) {
 	}
 }
 
-// restoring makes snapshot golden, which is here and ready, the data source of the claim.
+// restoring makes snapshot "golden", which is ready in this member, the data source of the claim.
 func restoring(change ...func(*volume.From)) func(*scene) {
 	return func(o *scene) {
 		copying()(o)
@@ -816,7 +817,7 @@ func restoring(change ...func(*volume.From)) func(*scene) {
 	}
 }
 
-// unread: the member's snapshots cannot be read, so nothing of them is known.
+// unread means that the member's snapshots cannot be read.
 func unread(f *volume.From) {
 	f.Snapshot, f.Content, f.Origin = nil, nil, mirror.Origin{}
 	f.Unread = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotsUnsupported, Message: "not served"}
@@ -826,7 +827,7 @@ func notReady(f *volume.From) {
 	f.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
 }
 
-// asksToo gives the leaf claim the same data source.
+// asksToo gives the leaf claim the root's data source.
 func asksToo(o *scene) {
 	o.leaf.Spec.DataSource = o.root.Spec.DataSource
 	metav1.SetMetaDataAnnotation(&o.leaf.ObjectMeta, v1alpha1.AnnotationSource, "golden-uid")

@@ -21,10 +21,10 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// unlessSuspended calls deletion unless destruction is suspended, which may last for days,
-// because the proofs of a deletion list all volumes. A root that waits for the deletion reports
-// that. Without a root, no object can report it, so the error stays. The link starts again once
-// an admin confirms what the registration's condition requests (guarded.Settling).
+// unlessSuspended calls deletion unless destruction is suspended. A suspension may last for days,
+// and the proofs of a deletion list all volumes. A root that waits for the deletion reports the
+// suspension. Without a root, no object can report it, so the error is returned. The link starts
+// again once an admin confirms what the registration's condition requests (guarded.Settling).
 func (r *reconciler) unlessSuspended(deletion func(context.Context, observing.Claim) error) func(context.Context, observing.Claim) error {
 	return func(ctx context.Context, o observing.Claim) error {
 		err := r.MayDestroy()
@@ -72,7 +72,8 @@ func (r *reconciler) withdraw(ctx context.Context, o observing.Claim) error {
 
 // rememberWithdrawn records, in both clusters, a leaf claim for which a provisioner may be
 // creating a volume that outlives it. Only the UID of this claim will identify that volume's
-// owner. A restored host has lost its record, and a member's admin may delete the other.
+// owner. One record is not enough: a restored host may have lost its own, and a member's admin may
+// delete the other.
 func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) error {
 	if !o.Observed.Outlasting() {
 		return nil
@@ -83,7 +84,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 		return err
 	}
 	if record == nil {
-		return fmt.Errorf("record the withdrawn claim %s: there is no Lease %s", o.Origin.Root, key)
+		return fmt.Errorf("record the withdrawn claim %s: Lease %s does not exist", o.Origin.Root, key)
 	}
 	after, err := account.WithWithdrawn(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
 	if err != nil {
@@ -105,7 +106,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 // then decides.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) error {
 	if r.LastRestores().Predates(o.Leaf) {
-		return nil // the restore was detected since, so other rows apply
+		return nil // the restore was detected in the meantime, so another rule applies
 	}
 	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })
 	if err != nil || !proven {
@@ -154,8 +155,8 @@ func (r *reconciler) deleteLost(ctx context.Context, o observing.Claim) error {
 // unmirrored proves that the root of a bound leaf claim is gone, that wanted accepts its
 // volume, and that no host PV represents it; thorough is as for proof.NotMirrored. A member
 // that was restored while this process ran may have lost the evidence that the volume was
-// mirrored. If a host PV represents the volume, Xylem keeps the leaf claim and reports that,
-// unless root_pv ends the claim with that PV.
+// mirrored. If a host PV represents the volume, Xylem keeps the leaf claim and reports this,
+// unless root_pv deletes the claim when that PV ends.
 func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
 	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {
 		return e, false, err
@@ -176,7 +177,7 @@ func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough
 }
 
 // keep reports that a leaf claim is kept because a host PV represents its volume. It reports on
-// the root that waits for the deletion, or on that PV. It returns an error of the proof.
+// the root that waits for the deletion, or else on that PV. If the proof failed, it returns err.
 func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.PersistentVolume, err error) error {
 	if err != nil || by == nil {
 		return err
@@ -191,7 +192,7 @@ func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.Per
 }
 
 // toAbandon returns how an admin can abandon the volume that a host PV represents. host_volume
-// does that only if the PV's record is intact, and the policy xylem-reserved-keys does not let
+// abandons it only if the PV's record is intact, and the policy xylem-reserved-keys does not let
 // admins correct the record.
 func toAbandon(by *corev1.PersistentVolume) string {
 	if _, _, _, intact := hostpv.LeafOf(by); intact || hostpv.IsUnfulfilled(by) {

@@ -1,59 +1,66 @@
-// Package rootpvc pushes claims down: it records in which member a root claim is placed,
-// creates the leaf claim there, expands it with the root, and withdraws what was never
-// bound. It writes the root's placed-in annotation and its Placed condition, and leaf
-// claims. root_pv deletes leaf claims of bound volumes.
+// Package rootpvc pushes claims down: it records the member in which a root claim is placed,
+// creates the leaf claim there, expands it with the root, and withdraws leaf claims that were
+// never bound. It writes leaf claims, and the root's placed-in annotation and Placed condition.
+// root_pv deletes leaf claims of bound volumes.
 //
 // # Placing
 //
-// A claim is placed when the host's PV controller has written that csi.xylem.io is to
-// provision it (volume.kubernetes.io/storage-provisioner), which other provisioners wait
-// for too. That is milliseconds after the scheduler's choice. Before, one of the two writes
-// met with a conflict, and if that was the PV controller's, the user saw ProvisioningFailed
-// on their first claim. rootpvc waits for it for one second at most, since that write may
-// have met with another conflict.
+// rootpvc places a claim once the host's PV controller has set the annotation
+// volume.kubernetes.io/storage-provisioner to csi.xylem.io. Other provisioners wait for this
+// annotation, too. The PV controller writes it milliseconds after the scheduler has selected a
+// node. If rootpvc did not wait, one of the two writes would often meet with a conflict. If it
+// was the PV controller's, the user would see ProvisioningFailed on the claim. rootpvc waits
+// for one second at most, because the PV controller's write may meet with another conflict.
 //
 // # Withdrawing
 //
-// Removing a placement requires that the member has no leaf claim, not that no provisioner
-// still works for one that was withdrawn: what that provisions is never mirrored (I3); the
-// member's own policy destroys it, or it is reported.
+// rootpvc removes a placement once the member has no leaf claim. A provisioner may still be
+// working for a leaf claim that was withdrawn. Xylem never mirrors the volume that it creates
+// (I3): the member's own policy destroys it, or Xylem reports it.
 //
-// A leaf claim whose root is gone, and whose volume no host PV represents by a live list of
-// all of them, is deleted, and the volume kept: its name is free again. If a host PV has
-// the volume's handle and is not in order, the claim stays, and the PV has an event
-// VolumeKept. While destruction is suspended, as after a restore of the host, such a claim
-// continues to hold its volume, which is the evidence that nobody released it. One that has
-// lost its volume as well is deleted.
+// If a leaf claim's root is gone, and live reads show that no host PV represents its volume,
+// rootpvc deletes the leaf claim and keeps the volume. The name is then free again. If a host
+// PV has the volume's handle but otherwise does not match it, the leaf claim stays, and the PV
+// gets the event VolumeKept. While destruction is suspended, for example after a restore of
+// the host, such a claim continues to hold its volume. This is the evidence that nobody
+// released the volume. rootpvc deletes a leaf claim that has lost both its root and its volume.
 //
 // # Adopting
 //
-// A claim may name, in spec.volumeName, the leaf volume that an earlier claim of its
-// namespace and name had, while the host has no PV for it. Anybody who may create a claim
-// can write that field, so it requests, and allows nothing. It is allowed if the leaf claim
-// still holds the volume (nobody released it: the host lost both, as by a restore) and the
-// namespace is the same object as when leaf_pv stamped the volume
-// (xylem.io/root-namespace-uid): then it is the same tenant. Otherwise an admin must allow
-// it with the annotation xylem.io/adopt on the registration (volume names, or *): a
-// re-created namespace may be another's, and a volume whose retained host PV was deleted
-// was released, which takes an admin to undo within a single cluster, too.
+// A claim may request, in spec.volumeName, the leaf volume of an earlier claim with the same
+// namespace and name, if the host has no PV for that volume. Everyone who can create a claim
+// can set this field, so it is only a request. Xylem grants the request if two things hold:
 //
-// Class, size, access and volume mode must agree in any case. If another member has an
-// orphan of the same name and root, none is given: only admins can say which is right.
-// HostRestored's own confirmation is about destruction and not required: adopting destroys
-// nothing. A live read of the name proves the old root's UID gone. Only the leaf claim's
-// stamp changes: the volume is never unbound, and never passes through Available. A
-// released volume gets its host PV first, and continues as a volume used again.
+//   - The leaf claim still holds the volume. So nobody released it, and the host lost both the
+//     claim and the PV, for example in a restore.
+//   - The namespace is the same object as when leaf_pv stamped the volume
+//     (xylem.io/root-namespace-uid). So the tenant is the same.
 //
-// A claim that a restore brings back with its old UID, and without its placement, is placed where its
-// leaf claim is, if that is older than a confirmed restore of the host, or an admin allows
-// its volume by xylem.io/adopt. Xylem places a claim before it creates the leaf claim. So
-// without a restore, somebody in the member created it, stamp included, to have the claim
-// there (I8): the claim reports AdoptionUnconfirmed, and nothing is written; an unbound
-// leaf claim is withdrawn. The epoch in the member's Lease shows a restore too, and the
-// member's admin can write that: before it is confirmed, it counts only if the scheduler
-// has chosen this member anyway.
+// Otherwise, an admin must allow it with the annotation xylem.io/adopt on the registration
+// (volume names, or *). A re-created namespace may belong to another tenant. A volume whose
+// retained host PV was deleted is released, and within a single cluster, too, only an admin
+// can undo that.
 //
-// If the scheduler chooses another member for such a claim, that one asks all others, by live
-// reads, for its leaf claim before it places the claim. While one has it, or can't be asked, the
-// claim reports PlacementUnconfirmed, and nothing is written (I3).
+// Class, size, access modes and volume mode must match in any case. If another member has an
+// orphan with the same name and root, the claim gets neither volume, because only an admin can
+// decide which one is right. The confirmation of HostRestored concerns destruction and is not
+// required, because adopting destroys nothing. A live read of the name proves that the old
+// root's UID is gone. Only the leaf claim's stamp changes, so the volume is never unbound and
+// never passes through Available. A released volume first gets its host PV, and is then
+// treated as a volume that is used again.
+//
+// A restore may bring back a claim with its old UID but without its placement. Such a claim is
+// placed where its leaf claim is, if the leaf claim is older than a confirmed restore of the
+// host, or if an admin allows its volume with xylem.io/adopt. Xylem places a claim before it
+// creates the leaf claim. So without a restore, somebody in the member must have created the
+// leaf claim, including its stamp, to attract the root claim (I8). Then the claim reports
+// AdoptionUnconfirmed, and Xylem writes nothing, except that it withdraws an unbound leaf claim.
+// The epoch in the member's Lease also shows a restore, but the member's admin can write it.
+// Before an admin of the host confirms the restore, it counts only if the scheduler has
+// selected this member anyway.
+//
+// If the scheduler selects another member for such a claim, that member's controller first
+// looks for the leaf claim in all other members, with live reads. While one of them has the
+// leaf claim, or cannot be read, the claim reports PlacementUnconfirmed, and Xylem writes
+// nothing (I3).
 package rootpvc

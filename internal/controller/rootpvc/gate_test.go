@@ -30,8 +30,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// behind returns a reconciler of a member with many volumes that the host's PV controller has
-// not bound, and its queue. It counts the statuses that it writes, and writes nothing else.
+// behind returns a reconciler of a member with many volumes that the host's PV controller has not
+// bound yet, and its queue. The reconciler can write only statuses, which are counted.
 func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queue) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
@@ -70,7 +70,7 @@ func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queu
 	}, Options{Gate: gate}), told, clock, q
 }
 
-// host is one whose statuses can be written.
+// host is a client that accepts only writes of statuses.
 type host struct {
 	client.Client
 	statuses *statuses
@@ -101,17 +101,17 @@ func (e empty) Get(ctx context.Context, key client.ObjectKey, into client.Object
 
 func asked(o *scene) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName) }
 
-// Claims wait while the host is behind, unless something was created for them already.
+// Claims wait while the host's PV controller is behind, unless an object already exists for them.
 func TestClaimsWaitForTheHost(t *testing.T) {
 	for name, tc := range map[string]struct {
 		o    observing.Claim
 		want error
 	}{
-		"nothing is created yet":                    {seen(placedIn(""), asked), nil},
-		"its leaf exists":                           {seen(placedIn(""), asked, pushed), errWrite},
-		"it requests a volume that exists there":    {seen(placedIn(""), boundTo("pv-1")), errWrite},
-		"it is bound to a promise":                  {promised(), errWrite},
-		"it was reassigned here, and waited before": {seen(placedIn(""), asked, steeredTo(here.NodeName)), errWrite},
+		"no object exists for the claim yet":                    {seen(placedIn(""), asked), nil},
+		"the claim's leaf exists":                               {seen(placedIn(""), asked, pushed), errWrite},
+		"the claim requests a volume that exists in the member": {seen(placedIn(""), boundTo("pv-1")), errWrite},
+		"the claim is bound to a promise":                       {promised(), errWrite},
+		"the claim was reassigned here, and has already waited": {seen(placedIn(""), asked, steeredTo(here.NodeName)), errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, told, _, _ := behind(t)
@@ -119,13 +119,13 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			if told.written > 0 {
-				t.Error("a status is written")
+				t.Error("a status was written")
 			}
 		})
 	}
 }
 
-// A waiting claim loses its earlier problem, on which recovery would act otherwise.
+// A claim's earlier problem is removed while the claim waits. Otherwise, recovery would act on it.
 func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 	r, told, _, _ := behind(t)
 	o := seen(placedIn(""), asked)
@@ -133,11 +133,11 @@ func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceTerminating, Message: "member cluster38: wait",
 	}}
 	if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil || told.written != 1 {
-		t.Errorf("%d statuses are written (%v), want that the problem is removed", told.written, err)
+		t.Errorf("wrote %d statuses (%v), want one that removes the problem", told.written, err)
 	}
 }
 
-// A waiting claim is enqueued, and leaves the queue when it must no longer be placed.
+// The gate enqueues a waiting claim, unless the claim no longer needs to be placed.
 func TestClaimsAreEnqueued(t *testing.T) {
 	r, _, clock, q := behind(t)
 	o := seen(placedIn(""), asked)
@@ -154,14 +154,14 @@ func TestClaimsAreEnqueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !clock.HasWaiters() {
-		runtime.Gosched() // until the gate's ticker is made
+		runtime.Gosched() // until the gate has created its ticker
 	}
 	clock.Step(6 * time.Minute)                             // unbound volumes no longer count
-	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is enqueued immediately, or never
+	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // the claim is enqueued immediately or never
 	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.Root) {
 		t.Errorf("%s is enqueued, but no longer waits", woken)
 	}
 	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
-		t.Errorf("not placed when its turn has come: %v", err)
+		t.Errorf("not placed after the gate enqueued it: %v", err)
 	}
 }

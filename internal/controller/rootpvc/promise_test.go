@@ -28,7 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// promised returns a claim bound to a promise that is not placed yet.
+// promised returns a claim that is bound to a promise and not placed yet.
 func promised(change ...func(*scene)) observing.Claim { return promisedScene(change...).observe() }
 
 func promisedScene(change ...func(*scene)) scene {
@@ -55,7 +55,7 @@ func labelled(id string) func(*scene) {
 	return func(o *scene) { o.promise.Labels = map[string]string{v1alpha1.LabelClusterID: id} }
 }
 
-// letGo: an admin has taken the promise from this member.
+// letGo means that an admin took the promise away from this member.
 func letGo(o *scene) { o.promise = hostpv.ReleasePromise(o.promise, o.root, here.ClusterID) }
 
 func leafVolumeDeleted(o *scene) { o.leafVolume.DeletionTimestamp = &now }
@@ -69,45 +69,45 @@ func TestDecidePromised(t *testing.T) {
 		want     string
 		reason   string
 	}{
-		"no Pod uses it":                               {observed: promised(), want: "nothing"},
-		"a Pod is bound to the node":                   {observed: promised(withPods("a")), want: "place"},
-		"a Pod is bound to the node, placed":           {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
-		"several Pods are bound to nodes, placed":      {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
-		"a Pod is bound to the node, placed, labelled": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
-		"the member lacks the class":                   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
+		"no Pod uses the claim":                                                    {observed: promised(), want: "nothing"},
+		"a Pod is bound to the node":                                               {observed: promised(withPods("a")), want: "place"},
+		"a Pod is bound to the node, the claim is placed":                          {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
+		"several Pods are bound to the node, the claim is placed":                  {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
+		"a Pod is bound to the node, the claim is placed, the promise is labelled": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
+		"the member lacks the class":                                               {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
 		"the class excludes the member": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
-		"the leaf claim waits":                                            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the member reports the reason":                                   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
-		"the volume is deleted before it is bound":                        {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the leaf claim is bound":                                         {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
-		"the volume is deleted once it is bound":                          {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the volume is deleted once it is bound, and the Pod was deleted": {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"bound, and the Pod is gone":                                      {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
-		"the Pod is gone":                                                 {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
-		"the Pod is gone, no objects there":                               {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
-		"the Pod is gone, not labelled":                                   {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
-		"labelled, and not placed":                                        {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
-		"restored to a state before it was placed":                        {observed: promised(leafBound, hostRestored(time.Minute)), want: "place"},
-		"never placed, and a leaf claim is here":                          {observed: promised(leafBound), want: "doubt", reason: v1alpha1.ReasonAdoptionUnconfirmed},
-		"never placed, and an unbound leaf claim is here":                 {observed: promised(pushed), want: "withdraw"},
-		"abandoned by an admin":                                           {observed: promised(leafBound, letGo), want: "nothing", reason: v1alpha1.ReasonSurplusVolume},
-		"abandoned, and placed here since":                                {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
-		"abandoned, and nothing was created":                              {observed: promised(pushed, letGo), want: "withdraw"},
-		"abandoned, and a Pod is bound here again":                        {observed: promised(withPods("a"), leafBound, letGo), want: "place"},
-		"restored to a state before it was labelled":                      {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
-		"placed elsewhere":                                                {observed: promised(withPods("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
-		"placed elsewhere, no Pod here":                                   {observed: promised(placedIn(elsewhereID)), want: "nothing"},
-		"placed elsewhere, a leaf claim here":                             {observed: promised(withPods("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
-		"placed elsewhere, labelled for this member":                      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
-		"placed here, still labelled for the other member":                {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
-		"the claim is being deleted":                                      {observed: promised(withPods("a"), rootDeleting), want: "nothing"},
-		"being deleted, nothing more is created":                          {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
-		"being deleted, the disk is being provisioned":                    {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
-		"a selected node has no effect":                                   {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
+		"the leaf claim is pending":                                           {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
+		"the leaf claim is pending, and the member reports why":               {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the volume is deleted before it is bound":                            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the leaf claim is bound":                                             {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the volume is deleted once it is bound":                              {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the volume is deleted once it is bound, and the Pod was deleted":     {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the leaf claim is bound, and the Pod is gone":                        {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the leaf claim is pending, and the Pod is gone":                      {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
+		"the Pod is gone, and the member has no objects":                      {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
+		"the Pod is gone, and the promise is not labelled":                    {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
+		"the promise is labelled, but the claim is not placed":                {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
+		"the host was restored to a state before the claim was placed":        {observed: promised(leafBound, hostRestored(time.Minute)), want: "place"},
+		"never placed, and a bound leaf claim is here":                        {observed: promised(leafBound), want: "doubt", reason: v1alpha1.ReasonAdoptionUnconfirmed},
+		"never placed, and an unbound leaf claim is here":                     {observed: promised(pushed), want: "withdraw"},
+		"abandoned by an admin":                                               {observed: promised(leafBound, letGo), want: "nothing", reason: v1alpha1.ReasonSurplusVolume},
+		"abandoned, and still placed here":                                    {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
+		"abandoned, and the leaf claim is unbound":                            {observed: promised(pushed, letGo), want: "withdraw"},
+		"abandoned, and a Pod is bound here again":                            {observed: promised(withPods("a"), leafBound, letGo), want: "place"},
+		"the host was restored to a state before the promise was labelled":    {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
+		"placed elsewhere":                                                    {observed: promised(withPods("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
+		"placed elsewhere, and no Pod is here":                                {observed: promised(placedIn(elsewhereID)), want: "nothing"},
+		"placed elsewhere, and a leaf claim is here":                          {observed: promised(withPods("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
+		"placed elsewhere, but the promise is labelled for this member":       {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
+		"placed here, but the promise is still labelled for the other member": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
+		"the claim is being deleted":                                          {observed: promised(withPods("a"), rootDeleting), want: "nothing"},
+		"the claim is being deleted: nothing more is created":                 {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
+		"the claim is being deleted while the disk is being provisioned":      {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
+		"a selected node has no effect":                                       {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, reason := named(tc.observed)
@@ -121,7 +121,7 @@ func TestDecidePromised(t *testing.T) {
 	}
 }
 
-// named returns a decision in a word or two, and the reason of the reported problem.
+// named returns a short name for the decision, and the reason of the reported problem.
 func named(o observing.Claim) (what, reason string) {
 	d := decided(o)
 	switch {
@@ -146,7 +146,7 @@ func named(o observing.Claim) (what, reason string) {
 	return strings.ToLower(string(d.step[:1])) + string(d.step[1:]), d.reason
 }
 
-// The decisions if the claim of a promise is gone.
+// A promise's claim is gone, and the member still has its leaf claim.
 func TestDecidePromiseWithoutRoot(t *testing.T) {
 	rootGone := func(o *scene) { o.root, o.promise = nil, nil }
 	toFulfil := func(o *scene) {
@@ -156,10 +156,10 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 		observed observing.Claim
 		want     string
 	}{
-		"the leaf claim waits":             {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
-		"its volume is not stamped":        {observed: promised(leafBound, toFulfil, rootGone), want: "destroyUnmirrored"},
-		"stamped, to fulfil its promise":   {observed: promised(leafBound, stampedVolume, retainedVolume, toFulfil, rootGone), want: "leaf_pv: Fulfil"},
-		"stamped, and the promise is gone": {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
+		"the leaf claim is pending":                            {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
+		"the leaf volume has no stamp":                         {observed: promised(leafBound, toFulfil, rootGone), want: "destroyUnmirrored"},
+		"the leaf volume has a stamp, and the promise exists":  {observed: promised(leafBound, stampedVolume, retainedVolume, toFulfil, rootGone), want: "leaf_pv: Fulfil"},
+		"the leaf volume has a stamp, and the promise is gone": {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, _ := named(tc.observed); got != tc.want {
@@ -169,7 +169,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 	}
 }
 
-// A claim that uses a promise again whose PV was lost has its disk here, and nowhere else.
+// A claim that reuses a promise has lost the promise's PV. Its disk is here, and nowhere else.
 func TestDecideLostPromise(t *testing.T) {
 	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = hostpv.PromiseName("earlier-uid"), nil }
 	lost := func(o *scene) { o.lost = true }
@@ -177,11 +177,11 @@ func TestDecideLostPromise(t *testing.T) {
 		observed     observing.Claim
 		want, reason string
 	}{
-		"lost":                               {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
-		"it belongs to another claim":        {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
-		"its claim is unknown":               {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
-		"its own promise was lost":           {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
-		"lost, the disk will be provisioned": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
+		"the reused promise was lost":                                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
+		"the reused promise has its volume elsewhere":                      {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
+		"the reused promise is not in the cache":                           {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
+		"the claim's own promise was lost":                                 {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
+		"the reused promise was lost, and the disk is not provisioned yet": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
@@ -204,8 +204,8 @@ func (r hostReads) List(_ context.Context, list client.ObjectList, _ ...client.L
 	return r.err
 }
 
-// nominated returns a Pod that the scheduler will bind here when the volume of its other claim
-// is bound.
+// nominated returns a Pod that the scheduler will bind here once the volume of its other claim is
+// bound.
 func nominated() corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}}
 	for _, claim := range []string{"data", "other"} {
@@ -217,7 +217,7 @@ func nominated() corev1.Pod {
 	return pod
 }
 
-// A promise is withdrawn only if a live list of Pods shows that it is not needed.
+// A promise is withdrawn only if a live list of Pods shows that no Pod needs it.
 func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	bound := nominated()
@@ -234,9 +234,9 @@ func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 			host   hostReads
 			want   error
 		}{
-			"no Pod":                     {want: errWrite},
+			"no Pod exists":              {want: errWrite},
 			"a Pod is bound to the node": {host: hostReads{pods: []corev1.Pod{bound}}},
-			"a Pod of another claim":     {host: hostReads{pods: []corev1.Pod{*others}}, want: errWrite},
+			"a Pod uses another claim":   {host: hostReads{pods: []corev1.Pod{*others}}, want: errWrite},
 			"the claim is being deleted": {change: rootDeleting, host: hostReads{pods: []corev1.Pod{bound}}, want: map[bool]error{true: nil, false: errWrite}[what == "withdraw"]},
 			"the host does not respond":  {host: hostReads{reads: reads{err: down}}, want: down},
 		} {
@@ -283,8 +283,8 @@ func TestDecideReleasing(t *testing.T) {
 	}
 }
 
-// While no Pod uses a claim whose disk is released with its last Pod, root_pv owns it.
-// Otherwise, it is like any other claim.
+// If a claim's disk is released with its last Pod, root_pv owns the volume while no Pod uses the
+// claim. Otherwise, the claim is like any other.
 func TestDecideIdle(t *testing.T) {
 	promise := func(o *scene) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
@@ -310,14 +310,14 @@ func TestDecideIdle(t *testing.T) {
 		observed     observing.Claim
 		want, reason string
 	}{
-		"a Pod uses it": {observed: seen(promise, used), want: "nothing"},
-		"a Pod uses it, root_pv must remove the mark":                {observed: seen(promise, used, marked), want: "nothing"},
-		"a Pod uses it, the user requests more":                      {observed: seen(promise, used, grown("2Gi")), want: "grow"},
-		"a Pod uses it, the leaf was deleted":                        {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
-		"a Pod uses it, not placed":                                  {observed: seen(promise, used, placedIn("")), want: "place"},
-		"no Pod uses it: root_pv releases it":                        {observed: seen(promise), want: "nothing"},
-		"no Pod uses it, and it is retained":                         {observed: seen(promise, retained), want: "nothing"},
-		"no Pod uses it, it is retained, and the user requests more": {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
+		"a Pod uses the claim": {observed: seen(promise, used), want: "nothing"},
+		"a Pod uses the claim, and root_pv must remove the mark":                                    {observed: seen(promise, used, marked), want: "nothing"},
+		"a Pod uses the claim, and the user requests more capacity":                                 {observed: seen(promise, used, grown("2Gi")), want: "grow"},
+		"a Pod uses the claim, and the leaf was deleted":                                            {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
+		"a Pod uses the claim, which is not placed":                                                 {observed: seen(promise, used, placedIn("")), want: "place"},
+		"no Pod uses the claim: root_pv releases the disk":                                          {observed: seen(promise), want: "nothing"},
+		"no Pod uses the claim, and the host PV has policy Retain":                                  {observed: seen(promise, retained), want: "nothing"},
+		"no Pod uses the claim, the host PV has policy Retain, and the user requests more capacity": {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
@@ -327,7 +327,7 @@ func TestDecideIdle(t *testing.T) {
 	}
 }
 
-// promiseReads serves live reads of the host from one PV.
+// promiseReads serves live reads of one host PV.
 type promiseReads struct {
 	client.Reader
 	pv *corev1.PersistentVolume
@@ -341,8 +341,8 @@ func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 	return fmt.Errorf("read of %T", into)
 }
 
-// A leaf claim is created for the live state of a promise, not for that of a lagging cache. A
-// disk that is released with its last Pod may be gone already.
+// A promise is read live before its leaf claim is created, because the cache may lag. A disk that
+// is released with its last Pod may already be gone.
 func TestNeededIsLive(t *testing.T) {
 	unfulfilled := promised(func(o *scene) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
@@ -359,13 +359,13 @@ func TestNeededIsLive(t *testing.T) {
 		live *corev1.PersistentVolume
 		want bool
 	}{
-		"no disk, unchanged":                       {unfulfilled, promise, true},
-		"observed without a disk, fulfilled since": {unfulfilled, full, false},
-		"observed here, released since":            {unfulfilled, hostpv.WithoutMember(promise), false},
-		"a disk, unchanged":                        {fulfilled, full, true},
-		"observed with a disk, deleted since":      {fulfilled, hostpv.WithoutMember(full), false},
-		"observed with a disk, now releasing":      {fulfilled, releasing, false},
-		"a mirrored claim":                         {seen(), nil, true},
+		"observed without a disk, unchanged":                      {unfulfilled, promise, true},
+		"observed without a disk, fulfilled in the meantime":      {unfulfilled, full, false},
+		"observed in this member, released in the meantime":       {unfulfilled, hostpv.WithoutMember(promise), false},
+		"observed with a disk, unchanged":                         {fulfilled, full, true},
+		"observed with a disk, which was deleted in the meantime": {fulfilled, hostpv.WithoutMember(full), false},
+		"observed with a disk, which is now being released":       {fulfilled, releasing, false},
+		"a mirrored claim": {seen(), nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReconciler(&member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}, Options{})
@@ -376,9 +376,9 @@ func TestNeededIsLive(t *testing.T) {
 	}
 }
 
-// A promise whose data source is in one member is fulfilled there or nowhere: that member reports why
-// it waits, although it has not placed the claim. A promise of another claim may go anywhere, so no
-// member reports on it before.
+// Only the member with the data source can fulfill a promise for a clone. That member reports why
+// the claim waits, even before the claim is placed. Any other promise may be fulfilled in any
+// member, so no member reports on it before it is placed.
 func TestPromiseOfACloneIsReportedByTheMemberOfItsSource(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	plain, copies := promised(), promised(copying(func(f *volume.From) {
@@ -388,6 +388,6 @@ func TestPromiseOfACloneIsReportedByTheMemberOfItsSource(t *testing.T) {
 		t.Error("a member reports on a promise that it does not have")
 	}
 	if !copies.Reports(here) || copies.Reports(other) {
-		t.Error("not exactly the member that had the data source reports")
+		t.Error("want a report from the member that had the data source, and from no other")
 	}
 }

@@ -29,13 +29,13 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// cluster serves reads from a few objects. Index lookups among PVs find indexed ones.
+// cluster serves reads of a few objects. Lookups of PVs by an index return indexed.
 type cluster struct {
 	cache.Cache
 	claim   *corev1.PersistentVolumeClaim
 	volumes []corev1.PersistentVolume
 	indexed []corev1.PersistentVolume
-	lists   *int // of all PVs; nil: not counted
+	lists   *int // counts the lists of all PVs, unless it is nil
 }
 
 func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -72,8 +72,8 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 	return nil
 }
 
-// proving returns a reconciler for one observation, whose writes fail with errWrite. Live reads
-// of host and member show the observed objects.
+// proving returns a reconciler whose writes fail with errWrite. Live reads of host and member
+// return the objects of the given observation.
 func proving(o observing.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
 	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
 	if pv := o.Observed.Placement.Provisioned; pv != nil {
@@ -100,42 +100,42 @@ func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
-// A volume that a host PV represents is not destroyed as never mirrored, even if the member lost
-// objects or the caches lack them (I2).
+// A volume that a host PV represents does not count as never mirrored, so it is not destroyed, even
+// if the member lost objects or the caches lack them (I2).
 func TestDestroyUnmirroredIsProven(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(o *scene, host *cluster)
 		want   error
 		told   string
 	}{
-		"no PV of the host has its handle": {want: errWrite},
-		"the host has a PV of its name": {change: func(o *scene, host *cluster) {
+		"no host PV has the volume's handle": {want: errWrite},
+		"a host PV has the volume's name": {change: func(o *scene, host *cluster) {
 			host.add(mirrorFor(o))
 		}},
-		"the host has a PV of its name with another UID of the leaf PV": {change: func(o *scene, host *cluster) {
+		"a host PV has the volume's name, but records another UID of the leaf PV": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV of the name with the suffix": {change: func(o *scene, host *cluster) {
+		"a host PV has the volume's name with a suffix": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Name = hostpv.Name(pv.Name, here.ClusterID, true)
 			host.add(pv)
 		}},
-		"the host has a PV of any other name": {change: func(o *scene, host *cluster) {
+		"a host PV with any other name represents the volume": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Name = "restored-by-an-admin"
 			host.add(pv)
 		}},
-		"the host has a promise that was fulfilled with it": {change: func(o *scene, host *cluster) {
+		"a promise was fulfilled with the volume": {change: func(o *scene, host *cluster) {
 			host.add(asPromise(o.leafVolume))
 		}},
-		"the host has a PV with its handle, whose label was edited": {change: func(o *scene, host *cluster) {
+		"a host PV has the volume's handle, but its label was edited": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Labels[v1alpha1.LabelClusterID] = "edited"
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV of its name for another member's volume": {change: func(o *scene, host *cluster) {
+		"a host PV has the volume's name, but represents another member's volume": {change: func(o *scene, host *cluster) {
 			other := here
 			other.ClusterID = elsewhereID
 			pv := hostpv.Mirror(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
@@ -170,7 +170,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 }
 
 // The message of VolumeKept names a remedy that works: host_volume abandons only a PV whose record
-// is intact, and only Xylem may correct the record.
+// is intact, and only Xylem can correct the record.
 func TestVolumeKeptHasRemedy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.PersistentVolume)
@@ -206,13 +206,14 @@ func TestVolumeKeptHasRemedy(t *testing.T) {
 				}
 			}
 			if strings.Contains(event, tc.never) {
-				t.Errorf("event %q has %q", event, tc.never)
+				t.Errorf("event %q contains %q", event, tc.never)
 			}
 		})
 	}
 }
 
-// heard compares the events with a reason, or with none if it is empty.
+// heard checks that the event has the given reason, or that there is no event if the reason is
+// empty.
 func heard(t *testing.T, told *events.FakeRecorder, reason string) {
 	t.Helper()
 	select {
@@ -280,7 +281,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV for the root, whose volume is another leaf claim's": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
+		"the host has a PV for the root, whose volume belongs to another leaf claim": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
 			other := made(o, "pv-1")
 			other.Spec.ClaimRef.UID = "another-leaf"
 			leaf.add(other)
@@ -299,7 +300,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		"the claim may come from the backup, and nothing was provisioned for it": {change: func(o *scene, _ *reconciler, _, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}, want: errWrite},
-		"the claim may come from the backup, and the host has a PV of another name": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
+		"the claim may come from the backup, and the host has a PV with another name": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			memberRestored(time.Minute)(o)
 			pv := mirrored(o, made(o, provisioned))
 			pv.Name = "restored-by-an-admin"
@@ -330,8 +331,8 @@ func TestWithdrawIsProven(t *testing.T) {
 	}
 }
 
-// While destruction is suspended, a leaf claim without a root is left alone. No claim can
-// report that, and the code must not panic. guarded.Settling handles the error.
+// While destruction is suspended, a leaf claim without a root is left alone. No claim can report
+// the suspension, and the reconciler must not panic. guarded.Settling handles the error.
 func TestSuspendedWithoutARoot(t *testing.T) {
 	for name, o := range map[string]observing.Claim{
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
@@ -341,16 +342,15 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 			r, _, _, told := proving(o)
 			r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
 			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrSuspended) {
-				t.Errorf("error is %v, want that destruction is suspended", err)
+				t.Errorf("error is %v, want ErrSuspended", err)
 			}
 			heard(t, told, "")
 		})
 	}
 }
 
-// Absence in a member that was just restored is not evidence, although no probe has detected the
-// restore. The volume may have been mirrored, and abandoned by an admin who keeps its data
-// (I2).
+// In a member that was just restored, absence is not evidence, even before a probe detects the
+// restore. The volume may have been mirrored, and abandoned by an admin who keeps its data (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
 	for name, o := range map[string]observing.Claim{
 		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw, the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
@@ -359,26 +359,26 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 			o.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, _ := proving(o)
 			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, errWrite) {
-				t.Fatalf("error is %v, want that it is deleted", err)
+				t.Fatalf("error is %v, want an attempted deletion", err)
 			}
 			r.Unrestored = func(context.Context) error { return guarded.ErrFenced }
 			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrFenced) {
-				t.Errorf("error is %v, want that the fence is lost", err)
+				t.Errorf("error is %v, want ErrFenced", err)
 			}
 		})
 	}
 }
 
-// While destruction is suspended, which may last for days, waiting claims cause no lists of all
-// volumes.
+// While destruction is suspended, which may last for days, Xylem does not list all volumes for
+// waiting claims.
 func TestSuspendedListsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observing.Claim
-		lists    int // if it is not suspended
+		lists    int // while destruction is not suspended
 	}{
 		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), 2},
 		"destroy":  {seen(leafBound, rootGone), 1},
-		// Nothing is destroyed, and after a restore of the member there are many.
+		// This deletion destroys no data, and after a restore of the member there may be many.
 		"retained": {seen(leafBound, stampedVolume, retainedVolume, rootGone), 0},
 		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), 1},
 	} {
@@ -388,23 +388,23 @@ func TestSuspendedListsNothing(t *testing.T) {
 			lists := 0
 			host.lists, leaf.lists = &lists, &lists
 			if err := r.act(t.Context(), tc.observed, planned(tc.observed)); !errors.Is(err, errWrite) || lists != tc.lists {
-				t.Fatalf("error is %v after %d lists, want that it is deleted after %d", err, lists, tc.lists)
+				t.Fatalf("error is %v after %d lists, want an attempted deletion after %d", err, lists, tc.lists)
 			}
 			lists = 0
 			r.MayDestroy = suspended{}.MayDestroy
 			if err := r.act(t.Context(), tc.observed, planned(tc.observed)); !errors.Is(err, guarded.ErrSuspended) || lists > 0 {
-				t.Errorf("error is %v after %d lists, want that destruction is suspended", err, lists)
+				t.Errorf("error is %v after %d lists, want ErrSuspended without a list", err, lists)
 			}
 		})
 	}
 }
 
-// suspended is a guard after an unconfirmed restore.
+// suspended is a guard that rejects destruction, as after an unconfirmed restore.
 type suspended struct{ guarded.HostOnly }
 
 func (suspended) MayDestroy() error { return guarded.ErrSuspended }
 
-// A claim of the same name that waits for the deletion reports that.
+// A new claim of the same name waits for the deletion, and reports that destruction is suspended.
 func TestSuspensionIsReportedOnTheNextClaim(t *testing.T) {
 	o := seen(leafBound, rootNewer)
 	r, _, _, told := proving(o)
@@ -412,12 +412,12 @@ func TestSuspensionIsReportedOnTheNextClaim(t *testing.T) {
 	conditions := &statuses{}
 	r.Root = guarded.NewRoot(host{writes{}, conditions}, here.Registration, guarded.HostOnly{})
 	if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil || conditions.written != 1 {
-		t.Errorf("%d conditions are written (%v), want one that reports it", conditions.written, err)
+		t.Errorf("wrote %d conditions (%v), want one that reports the suspension", conditions.written, err)
 	}
 	heard(t, told, v1alpha1.ReasonSuspended)
 }
 
-// A claim names the registration of the member that has it.
+// PlacedElsewhere names the registration of the member in which the claim is placed.
 func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 	for what, s := range map[string]scene{
 		"unbound": sceneOf(placedIn(elsewhereID)), "bound": sceneOf(leafBound, bound, placedIn(elsewhereID)),
@@ -466,8 +466,8 @@ func TestAbstainingWritesNothing(t *testing.T) {
 	heard(t, told, "")
 }
 
-// The annotation that makes the member's PV controller process a leaf claim again names its
-// volume.
+// The annotation that makes the member's PV controller process a leaf claim again contains the
+// volume's UID.
 func TestTouch(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("leaf-uid"))
 	r, _, _, _ := proving(o)
@@ -477,7 +477,7 @@ func TestTouch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := patched.last.GetAnnotations()[v1alpha1.AnnotationVolumeUID]; got != "pv-uid" {
-		t.Errorf("the note names %q, want pv-uid", got)
+		t.Errorf("the annotation is %q, want pv-uid", got)
 	}
 }
 
@@ -492,8 +492,8 @@ func (p *patches) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 	return nil
 }
 
-// An object that a member seems to have invented is not reported while only the cache lacks the
-// placement.
+// A leaf claim without a placement in the host is suspicious, but is not reported if only the cache
+// lacks the placement.
 func TestDoubtIsLive(t *testing.T) {
 	for name, placed := range map[string]string{"not placed": "", "placed in the meantime": here.ClusterID} {
 		t.Run(name, func(t *testing.T) {
@@ -512,13 +512,13 @@ func TestDoubtIsLive(t *testing.T) {
 	}
 }
 
-// No message advises to delete a volume that may be the claim's own.
+// No message advises users to delete a volume that may be the claim's own.
 func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  []func(*scene)
 		deletes bool
 	}{
-		"bound to another volume elsewhere":      {[]func(*scene){leafBound, boundTo("pv-9"), away}, true},
+		"bound to a volume in another member":    {[]func(*scene){leafBound, boundTo("pv-9"), away}, true},
 		"bound to a volume that is not observed": {[]func(*scene){leafBound, boundTo("pv-9")}, false},
 		"not placed":                             {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
 	} {
@@ -528,7 +528,7 @@ func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 				t.Fatal("nothing is reported")
 			}
 			if got := strings.Contains(problem.Message, "delete claim"); got != tc.deletes {
-				t.Errorf("advised to delete: %t, want %t: %s", got, tc.deletes, problem.Message)
+				t.Errorf("the message advises a deletion: %t, want %t: %s", got, tc.deletes, problem.Message)
 			}
 		})
 	}

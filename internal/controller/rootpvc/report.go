@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// report reports the plan's problem to the user. If that needs a live read, it does so first.
+// report reports the plan's problem to the user, after a live read if the problem requires one.
 func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
 	switch {
 	case plan.Report == nil:

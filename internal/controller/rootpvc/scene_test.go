@@ -28,7 +28,7 @@ import (
 )
 
 // scene is the input of an observation: objects, most of which are in the caches, and the
-// observer's results for others. Its leafVolume is the PV in the member, regardless of its user.
+// observer's results for others. leafVolume is the PV in the member, whichever claim uses it.
 type scene struct {
 	member                mirror.Member
 	rules                 placement.Rules
@@ -47,20 +47,21 @@ type scene struct {
 	rivals, memberClasses []string
 	tenant                types.UID
 	namespace             *corev1.Namespace
-	// labels are those of the host's namespace. unlisted: the cache does not have it.
+	// labels are the labels of the host's namespace. unlisted means that the cache lacks this
+	// namespace.
 	labels   map[string]string
 	unlisted bool
 	attempt  volume.Attempt
 	// from is the data source of the root.
 	from *volume.From
-	// hosts are the PVs of the host, beside the promise that the root is bound to.
+	// hosts are the host PVs, except for the promise to which the root is bound.
 	hosts []corev1.PersistentVolume
-	// other is another claim of the host, otherLeaf its leaf claim, and pods use the claims.
+	// other is another claim in the host, otherLeaf is its leaf claim, and pods use the claims.
 	other, otherLeaf *corev1.PersistentVolumeClaim
 	pods             []corev1.Pod
 }
 
-// observe is the observation that the controller makes of a scene.
+// observe returns what the controller observes in the scene.
 func (s scene) observe() observing.Claim {
 	ctx := context.Background()
 	r, key := s.reconciler(), types.NamespacedName{Namespace: "shop", Name: "data"}
@@ -107,7 +108,7 @@ func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
 	}
 }
 
-// reconciler whose caches have the objects of the scene.
+// reconciler returns a reconciler whose caches contain the objects of the scene.
 func (s scene) reconciler() *reconciler {
 	host, leaf := newStore(index.SetupHost), newStore(index.SetupMember)
 	host.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: s.tenant}})
@@ -140,17 +141,17 @@ func (s scene) reconciler() *reconciler {
 	}, Options{Book: account.NewBook()})
 }
 
-// decision is what a plan comes to.
+// decision has the parts of a plan that the tests compare.
 type decision struct {
-	// owner of the step, if that is another controller's.
+	// owner is the step's owner, if another controller must take the step.
 	owner lifecycle.Owner
 	step  lifecycle.Step
-	// reason of what is reported; live: once a live read shows it.
+	// reason is the reported reason. live means that it is reported only after a live read.
 	reason string
 	live   bool
-	// rootGone: the leaf claim that is withdrawn has no root.
+	// rootGone means that the withdrawn leaf claim has no root.
 	rootGone bool
-	// volume that a leaf claim is created for, and what it grows to.
+	// volume is the volume for which a leaf claim is created. to is its size after an expansion.
 	volume, to string
 }
 
@@ -181,10 +182,10 @@ func decided(o observing.Claim) decision {
 	return d
 }
 
-// takes is the decision to take a step of this controller.
+// takes returns the decision to take one of this controller's steps.
 func takes(step lifecycle.Step) decision { return decision{step: step} }
 
-// step is the plan to take one of this controller.
+// step returns a plan with one of this controller's steps.
 func step(s lifecycle.Step) lifecycle.Plan { return lifecycle.Plan{Owner: lifecycle.RootPVC, Step: s} }
 
 // store is a cache of a few objects, with its indexes.
@@ -192,7 +193,7 @@ type store struct {
 	cache.Cache
 	objects []client.Object
 	indexes map[string]client.IndexerFunc
-	// late shows an object from so many reads of it on.
+	// late is the number of reads that do not find the object yet.
 	late map[client.Object]int
 }
 
@@ -237,7 +238,7 @@ func (s *store) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return nil
 }
 
-// matches reports whether an object has the values in indexes that a list asks for.
+// matches reports whether an object has the index values that a list selects.
 func (s *store) matches(obj client.Object, options client.ListOptions) bool {
 	if options.FieldSelector == nil {
 		return true
@@ -245,7 +246,7 @@ func (s *store) matches(obj client.Object, options client.ListOptions) bool {
 	for _, want := range options.FieldSelector.Requirements() {
 		extract := s.indexes[fmt.Sprintf("%T %s", obj, want.Field)]
 		if extract == nil {
-			panic(fmt.Sprintf("there is no index %s of %T", want.Field, obj))
+			panic(fmt.Sprintf("index %s of %T does not exist", want.Field, obj))
 		}
 		if !slices.Contains(extract(obj), want.Value) {
 			return false

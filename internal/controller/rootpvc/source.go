@@ -43,8 +43,8 @@ func (r *reconciler) withSource(ctx context.Context, o observing.Claim, leaf *co
 	return leaf, r.keepsSource(ctx, o, leaf)
 }
 
-// keepsSource proves, by a dry run, that the member's API server keeps the data source. An old one,
-// or an admission webhook, may drop it: the claim would get an empty disk.
+// keepsSource proves, by a dry run, that the member's API server keeps the data source. An old API
+// server, or an admission webhook, may drop it, and the claim would get an empty disk.
 func (r *reconciler) keepsSource(ctx context.Context, o observing.Claim, leaf *corev1.PersistentVolumeClaim) error {
 	tried := leaf.DeepCopy()
 	if err := r.Leaf.TryCreate(ctx, actor, tried); err != nil {
@@ -59,11 +59,11 @@ func (r *reconciler) keepsSource(ctx context.Context, o observing.Claim, leaf *c
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}
-	return problem // no watch reports a change of that: try again, at a bounded rate
+	return problem // no watch reports that the member now keeps it, so retry at a limited rate
 }
 
-// reassigned reports whether recovery assigned the claim to another member, and no data source
-// did.
+// reassigned reports whether recovery assigned the claim to another member. Claims whose data
+// source determines the member do not count.
 func reassigned(root *corev1.PersistentVolumeClaim) bool {
 	source, has := datasource.Of(root)
 	if has && source.Placed() {

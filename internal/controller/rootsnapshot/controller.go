@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "root_snapshot"
 	actor = guarded.Actor("root-snapshot")
 	// workers is the number of snapshots of one member that are reconciled concurrently.
@@ -102,7 +102,7 @@ func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
 }
 
 // refused reports in the host content's status, and with an event, why the member rejects the
-// leaf. leaf_snapshot writes no status until there is a leaf.
+// leaf. leaf_snapshot writes no status until the leaf exists.
 func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mirror.Refusal) error {
 	if why == nil {
 		return nil
@@ -118,8 +118,8 @@ func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mir
 	return nil
 }
 
-// destroying collects the first part of the evidence for I2: the host content has ended, and so
-// has its VolumeSnapshot.
+// destroying collects the first part of the evidence for I2: both the host content and its
+// VolumeSnapshot have ended.
 func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e snapshots.DestroyingSnapshot, proven bool, err error) {
 	if e.Host, proven, err = r.prover().ContentEnded(ctx, s.Host); err != nil || !proven {
 		return e, false, err
@@ -192,7 +192,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 		return err
 	}
 	if !gone {
-		return fmt.Errorf("the member has a leaf of snapshot %s, which the cache lacks", s.Host.Name)
+		return fmt.Errorf("the member has a leaf of snapshot %s that is not in the cache yet", s.Host.Name)
 	}
 	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
 }

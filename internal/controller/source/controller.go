@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name  = "source"
 	actor = guarded.Actor("source")
 
@@ -33,11 +33,11 @@ const (
 	workers = 4
 )
 
-// Reconciler selects the member for claims with a data source.
+// Reconciler selects the member of claims with a data source.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Namespace is that of the CSIStorageCapacities: the manager's.
+	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.annotate(ctx, o.claim, d)
 }
 
-// annotate writes the selected node and the record of the source.
+// annotate writes the selected node and the record of the data source.
 func (r *Reconciler) annotate(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	after := claim.DeepCopy()
 	if after.Annotations == nil {
@@ -131,7 +131,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// concerns reports whether a claim has a data source and no volume.
+// concerns reports whether a claim has a data source and names no volume.
 func concerns(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && datasource.Has(claim)
 }
@@ -159,7 +159,8 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot, or the one of a content.
+// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot. For a
+// VolumeSnapshotContent, it uses the content's VolumeSnapshot.
 func (r *Reconciler) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Client, index.SnapshotNamed(obj))
 	return route.RequestsFor(ctx, claims, err, concerns)
@@ -175,16 +176,16 @@ func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconci
 	return route.RequestsFor(ctx, claims, err, concerns)
 }
 
-// inNamespace enqueues the claims of a namespace that wait for a member.
+// inNamespace enqueues the waiting claims with a data source in a namespace.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, concerns)
 }
 
-// ignore updates: only the existence of a Node matters
+// never ignores updates, because only the existence of a Node matters.
 func never(_, _ client.Object) bool { return false }
 
-// all enqueues the claims that wait for a member.
+// all enqueues all waiting claims with a data source.
 func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
 	claims, err := index.Waiting(ctx, r.Client)
 	return route.RequestsFor(ctx, claims, err, concerns)

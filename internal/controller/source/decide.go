@@ -24,16 +24,16 @@ type observed struct {
 	class   *storagev1.StorageClass
 	source  *placement.Source
 	members []index.Member
-	// namespace of the claim.
+	// namespace is the claim's namespace.
 	namespace placement.Namespace
-	// pods are those that use the claim and have no node.
+	// pods are the Pods that use the claim and are not bound to a node.
 	pods []corev1.Pod
 }
 
 // decision contains the annotations to write. The zero decision writes nothing.
 type decision struct {
 	write bool
-	// node is the node to select. If it is empty, the selection stays, or remove removes it.
+	// node is the node to select. If it is empty, the selection stays, unless remove is set.
 	node   string
 	remove bool
 	record *datasource.Record
@@ -45,7 +45,7 @@ func decide(o observed) decision {
 	}
 	class, err := hostclass.Read(o.class)
 	if err != nil || o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
-		return decision{} // host_claim reports the problem, or root_pvc has begun
+		return decision{} // host_claim reports the invalid class, or the claim is already placed
 	}
 	at := o.source.Locate(o.claim)
 	switch {
@@ -64,7 +64,7 @@ func decide(o observed) decision {
 	return o.follow(at.Record)
 }
 
-// follow selects the member that has the source.
+// follow selects the member that has the data source.
 func (o observed) follow(record datasource.Record) decision {
 	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
 	if i < 0 {
@@ -77,8 +77,8 @@ func (o observed) follow(record datasource.Record) decision {
 	return decision{write: true, node: node, record: &record}
 }
 
-// unregistered removes a selection by source if no registration has the node any longer, because
-// the scheduler could never use it.
+// unregistered removes a selection that source made if no registration has the selected node any
+// longer, because the scheduler could then never use it.
 func (o observed) unregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
 	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m index.Member) bool { return m.NodeName == node }) {
@@ -87,8 +87,9 @@ func (o observed) unregistered() decision {
 	return decision{write: true, remove: true}
 }
 
-// populated handles a source that only a populator knows. If the scheduler chose a member without
-// that populator, it selects one with it.
+// populated handles a data source that only a populator can read. If the scheduler chose a member
+// whose registration does not list the populator's kind, populated selects a member whose
+// registration does.
 func (o observed) populated() decision {
 	var chosen *index.Member
 	var able []index.Member
@@ -102,7 +103,7 @@ func (o observed) populated() decision {
 		}
 	}
 	// The PV controller records the provisioner once a node is selected. Before that, only the
-	// scheduler may select one.
+	// scheduler may select a node.
 	requested := o.claim.Annotations[volumehelpers.AnnStorageProvisioner] == v1alpha1.ProvisionerName
 	if !requested || chosen == nil || len(able) == 0 || o.suits(*chosen) {
 		return decision{}
@@ -113,12 +114,12 @@ func (o observed) populated() decision {
 	return decision{write: true, node: able[0].NodeName}
 }
 
-// suits reports whether a member's registration lists the source's kind and admits the claim.
+// suits reports whether a member's registration lists the data source's kind and admits the claim.
 func (o observed) suits(m index.Member) bool {
 	return m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
 }
 
-// runs returns 1 if the scheduler may place the Pods on the member's node, else 0.
+// runs returns 1 if the Pods can run on the member's node, and 0 otherwise.
 func runs(m index.Member, pods []corev1.Pod) int {
 	if m.Connected && m.MayRun(pods...) {
 		return 1

@@ -19,7 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// seen returns a new claim with data source golden, a claim in member b.
+// seen returns an observation of a new claim. Its data source is claim golden, which is in member
+// b.
 func seen(change ...func(*observed)) observed {
 	golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "golden-uid"}}
 	golden.Spec.VolumeName, golden.Status.Phase = "pv-1", corev1.ClaimBound
@@ -49,7 +50,7 @@ func member(name string, change ...func(*v1alpha1.ClusterRegistration)) index.Me
 	return index.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: index.Connection{Connected: true}}
 }
 
-// image is a data source of a populator's kind.
+// image makes a registration list a populator's kind of data source.
 func image(cr *v1alpha1.ClusterRegistration) {
 	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}
 }
@@ -70,7 +71,7 @@ func annotated(pairs ...string) func(*observed) {
 
 func selected(node string) func(*observed) { return annotated(route.AnnSelectedNode, node) }
 
-// requested is the PV controller's record of the provisioner.
+// requested adds the annotation in which the PV controller records the provisioner.
 func requested(o *observed) {
 	annotated(volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName)(o)
 }
@@ -102,37 +103,37 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"before any Pod":                                         {seen(), goes},
-		"the scheduler chose another member":                     {seen(selected("node-a")), goes},
-		"the scheduler chose a node of the host":                 {seen(selected("worker-1")), goes},
-		"the scheduler chose the member of the source: recorded": {seen(selected("node-b")), goes},
-		"selected and recorded":                                  {seen(steered("node-b")), decision{}},
-		"somebody else selected another member":                  {seen(steered("node-b"), selected("node-a")), goes},
-		"its member is not connected":                            {seen(func(o *observed) { o.members[1].Connection = index.Connection{} }), goes},
-		"its member has no node":                                 {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
-		"its member is not registered":                           {seen(without("b")), decision{}},
-		"its member was deregistered":                            {seen(steered("node-b"), without("b")), decision{write: true, remove: true}},
-		"its source has been deleted since":                      {seen(steered("node-b"), func(o *observed) { o.source.Claim = nil }), decision{}},
-		"its source was re-created elsewhere":                    {seen(steered("node-a"), func(o *observed) { o.source.Claim.UID = "newer" }), decision{}},
-		"its source is not bound":                                {seen(selected("node-a"), func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
-		"placed already":                                         {seen(annotated(v1alpha1.AnnotationPlacedIn, "id-b")), decision{}},
-		"bound":                                                  {seen(func(o *observed) { o.claim.Spec.VolumeName = "pv-2" }), decision{}},
-		"being deleted":                                          {seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} }), decision{}},
-		"of another provisioner's class":                         {seen(func(o *observed) { o.class.Provisioner = "host.example.com" }), decision{}},
-		"of a class that binds immediately":                      {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), decision{}},
-		"of an invalid class":                                    {seen(func(o *observed) { o.class.Parameters = map[string]string{"xylem.io/nonsense": "x"} }), decision{}},
+		"the claim has no Pod yet":                                                     {seen(), goes},
+		"the scheduler chose another member":                                           {seen(selected("node-a")), goes},
+		"the scheduler chose a node of the host":                                       {seen(selected("worker-1")), goes},
+		"the scheduler chose the source's member: the source is recorded":              {seen(selected("node-b")), goes},
+		"the source's member is selected and recorded":                                 {seen(steered("node-b")), decision{}},
+		"the scheduler selected another member after the source's member was recorded": {seen(steered("node-b"), selected("node-a")), goes},
+		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = index.Connection{} }), goes},
+		"the source's member has no node":                                              {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
+		"the source's member is not registered":                                        {seen(without("b")), decision{}},
+		"the source's member was selected, and then deregistered":                      {seen(steered("node-b"), without("b")), decision{write: true, remove: true}},
+		"the source was deleted after its member was selected":                         {seen(steered("node-b"), func(o *observed) { o.source.Claim = nil }), decision{}},
+		"the source was re-created after another member was selected":                  {seen(steered("node-a"), func(o *observed) { o.source.Claim.UID = "newer" }), decision{}},
+		"the source is not bound":                                                      {seen(selected("node-a"), func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
+		"the claim is already placed":                                                  {seen(annotated(v1alpha1.AnnotationPlacedIn, "id-b")), decision{}},
+		"the claim is bound":                                                           {seen(func(o *observed) { o.claim.Spec.VolumeName = "pv-2" }), decision{}},
+		"the claim is being deleted":                                                   {seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} }), decision{}},
+		"the class belongs to another provisioner":                                     {seen(func(o *observed) { o.class.Provisioner = "host.example.com" }), decision{}},
+		"the class binds immediately":                                                  {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), decision{}},
+		"the class is invalid":                                                         {seen(func(o *observed) { o.class.Parameters = map[string]string{"xylem.io/nonsense": "x"} }), decision{}},
 
-		"a promise: recorded":                                 {seen(promises), decision{write: true, record: record}},
-		"a promise, recorded already":                         {seen(promises, annotated(v1alpha1.AnnotationSource, "id-b/golden-uid")), decision{}},
-		"a promise whose source is not ready":                 {seen(promises, func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
-		"a promise that is released with its last Pod: never": {seen(promises, func(o *observed) { o.class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused }), decision{}},
+		"a promise: only the source is recorded":                            {seen(promises), decision{write: true, record: record}},
+		"a promise whose source is already recorded":                        {seen(promises, annotated(v1alpha1.AnnotationSource, "id-b/golden-uid")), decision{}},
+		"a promise whose source is not ready":                               {seen(promises, func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
+		"a promise that is released with its last Pod: nothing is recorded": {seen(promises, func(o *observed) { o.class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused }), decision{}},
 
-		"a populator's source, and no node is selected yet":                      {seen(ofImage), decision{}},
-		"a populator's source, and a member that has it is selected":             {seen(ofImage, selected("node-c"), requested), decision{}},
-		"a populator's source, and a member without it is selected":              {seen(ofImage, selected("node-a"), requested), decision{write: true, node: "node-c"}},
-		"a populator's source, before the PV controller records the provisioner": {seen(ofImage, selected("node-a")), decision{}},
-		"a populator's source that no member has":                                {seen(ofImage, selected("node-a"), requested, without("c")), decision{}},
-		"a populator's source, and a node of the host is selected":               {seen(ofImage, selected("worker-1"), requested), decision{}},
+		"the source is of a populator's kind, and no node is selected yet":                                  {seen(ofImage), decision{}},
+		"the source is of a populator's kind, and a member whose registration lists it is selected":         {seen(ofImage, selected("node-c"), requested), decision{}},
+		"the source is of a populator's kind, and a member whose registration does not list it is selected": {seen(ofImage, selected("node-a"), requested), decision{write: true, node: "node-c"}},
+		"the source is of a populator's kind, before the PV controller records the provisioner":             {seen(ofImage, selected("node-a")), decision{}},
+		"the source is of a populator's kind that no registration lists":                                    {seen(ofImage, selected("node-a"), requested, without("c")), decision{}},
+		"the source is of a populator's kind, and a node of the host is selected":                           {seen(ofImage, selected("worker-1"), requested), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {

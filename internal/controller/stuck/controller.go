@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// Name of the controller.
+	// Name is the name of the controller.
 	Name = "stuck"
 	// DefaultAfter is how long a deletion may take before it is reported. A provisioner retries
 	// within about a minute, and a Pod's grace period is already counted.
@@ -32,9 +32,9 @@ const (
 	// look is the maximum interval between two checks. Reports of other deletions can delay a
 	// report further (reportsAtOnce).
 	look = 15 * time.Second
-	// reportsAtOnce is the maximum number of deletions of a member that one check reports. If
-	// thousands are in progress, all are slow, and reporting each would slow them further. New
-	// ones come first, the oldest of them before the others. All are counted.
+	// reportsAtOnce is the maximum number of a member's deletions that one check reports. If
+	// thousands are in progress, all are slow, and reporting each would slow them further. Those
+	// that were not reported before come first, the oldest at the top. All are counted.
 	reportsAtOnce = 50
 )
 
@@ -44,11 +44,11 @@ type Watcher struct {
 	Client client.Reader
 	// Recorder emits events on the objects that stay.
 	Recorder events.EventRecorder
-	// Book receives the stuck deletions, and has the members' explainers.
+	// Book receives the stuck deletions, and provides the members' explainers.
 	Book *account.Book
-	// Clock is the real one.
+	// Clock is the real clock, except in tests.
 	Clock clock.Clock
-	// After is the time after which a deletion is stuck.
+	// After is the time after which a deletion counts as stuck.
 	After time.Duration
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
@@ -69,7 +69,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.Book.Changed(): // maybe there is a new member
+		case <-w.Book.Changed(): // there may be a new member
 		case <-w.Clock.After(min(look, w.After)):
 		}
 	}
@@ -184,7 +184,7 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 	return because(account.CauseUnknown, "Xylem found no cause. Check the manager's log"), nil
 }
 
-// inMember returns what still exists in the member for a host object.
+// inMember returns the cause in the member: which leaf of the host object still exists, and why.
 func inMember(ctx context.Context, explainer account.Explainer, c candidate) account.Cause {
 	if explainer == nil {
 		return none

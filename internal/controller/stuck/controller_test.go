@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// Of thousands of stuck objects, only a few are reported at a time, each once, and again when the
-// cause changes.
+// Of thousands of stuck objects, only a few are reported at a time. Each is reported once, and
+// again when its cause changes.
 func TestReportsAreLimited(t *testing.T) {
 	recorder := events.NewFakeRecorder(10 * reportsAtOnce)
 	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clocktesting.NewFakeClock(now.Time)}
@@ -41,22 +41,22 @@ func TestReportsAreLimited(t *testing.T) {
 		return first, second
 	}
 	if first, _ := look(); first != reportsAtOnce {
-		t.Errorf("%d are reported at first, want %d", first, reportsAtOnce)
+		t.Errorf("reported %d objects at first, want %d", first, reportsAtOnce)
 	}
 	for i := range reportsAtOnce {
 		late[i].Cause = because(account.CauseUnknown, "second")
 	}
 	if first, second := look(); first != reportsAtOnce || second != 0 {
-		t.Errorf("then %d and %d are reported, want those that were not reported before", first, second)
+		t.Errorf("then reported %d objects with the first cause and %d with the second, want those that were not reported before", first, second)
 	}
 	if first, second := look(); first != 1 || second != reportsAtOnce-1 {
-		t.Errorf("then %d and %d are reported, want one, and the change", first, second)
+		t.Errorf("then reported %d objects with the first cause and %d with the second, want the last new one, and changed causes", first, second)
 	}
 	look()
 	if first, second := look(); first+second > 0 {
-		t.Errorf("%d are reported again", first+second)
+		t.Errorf("reported %d objects again", first+second)
 	}
 	if known := w.Book.Stuck(cr.Name); known.Count != len(late) {
-		t.Errorf("%d are counted, want %d", known.Count, len(late))
+		t.Errorf("counted %d objects, want %d", known.Count, len(late))
 	}
 }

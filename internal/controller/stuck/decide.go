@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// Kinds, as messages name them.
+// Kinds of objects, as they appear in messages.
 const (
 	kindVolume = "PersistentVolume"
 	kindClaim  = "PersistentVolumeClaim"
@@ -104,7 +104,7 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 	}
 	switch {
 	case protected && len(users) > 0:
-		return because(account.CauseUsed, "in use by %s. Delete what uses it", strings.Join(users, ", "))
+		return because(account.CauseUsed, "in use by %s. Delete the Pods that use it", strings.Join(users, ", "))
 	case len(others) > 0:
 		return because(account.CauseFinalizer, "finalizers of other programs block it: %s. Check the controllers that set them", strings.Join(others, ", "))
 	case protected:

@@ -41,11 +41,11 @@ func TestOverdue(t *testing.T) {
 		want         []string
 	}{
 		"none":                                {},
-		"not overdue yet":                     {host: []candidate{fresh}},
-		"the oldest first":                    {host: []candidate{pod, host}, want: []string{"/pv-1-suffix", "shop/web"}},
+		"a deletion that is not overdue yet":  {host: []candidate{fresh}},
+		"the oldest deletion comes first":     {host: []candidate{pod, host}, want: []string{"/pv-1-suffix", "shop/web"}},
 		"leaves of overdue roots are omitted": {host: []candidate{host, pod}, leaves: []candidate{leaf(kindVolume, "", "pv-1"), leaf(kindClaim, "shop", "data"), leaf(kindPod, "shop", "web")}, want: []string{"/pv-1-suffix", "shop/web"}},
-		"leaves whose roots are not being deleted":      {host: []candidate{host}, leaves: []candidate{leaf(kindClaim, "shop", "other"), leaf(kindVolume, "", "pv-2")}, want: []string{"/pv-1-suffix", "/pv-2", "shop/other"}},
-		"an overdue leaf of a root that is not overdue": {host: []candidate{fresh}, leaves: []candidate{leaf(kindPod, "shop", "web")}, want: []string{"shop/web"}},
+		"overdue leaves whose roots are not being deleted are included": {host: []candidate{host}, leaves: []candidate{leaf(kindClaim, "shop", "other"), leaf(kindVolume, "", "pv-2")}, want: []string{"/pv-1-suffix", "/pv-2", "shop/other"}},
+		"an overdue leaf is included although its root is not overdue":  {host: []candidate{fresh}, leaves: []candidate{leaf(kindPod, "shop", "web")}, want: []string{"shop/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -90,11 +90,11 @@ func TestWaitsFor(t *testing.T) {
 		finalizers, users []string
 		want              string
 	}{
-		"no known cause":                    {nil, nil, ""},
-		"Xylem's own finalizer":             {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
-		"Pods":                              {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
-		"other finalizers, which are named": {[]string{pvc, "example.com/backup"}, nil, "finalizers of other programs block it: example.com/backup. Check the controllers that set them"},
-		"Kubernetes":                        {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
+		"no known cause":        {nil, nil, ""},
+		"Xylem's own finalizer": {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
+		"Pods":                  {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete the Pods that use it"},
+		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, nil, "finalizers of other programs block it: example.com/backup. Check the controllers that set them"},
+		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}

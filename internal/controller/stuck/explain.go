@@ -37,7 +37,7 @@ func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	}
 	var found []account.Deletion
 	add := func(kind string, obj client.Object) {
-		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume matters only through its root
+		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume is reported only through its root
 			key := client.ObjectKeyFromObject(obj)
 			found = append(found, account.Deletion{Kind: kind, Key: key, Member: true, Since: at.Time, Cause: e.Explain(ctx, kind, key)})
 		}
@@ -109,7 +109,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	}
 	switch {
 	case said != "" && len(kept) > 0:
-		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver needs that", name, some(kept), said), nil
+		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver requires it", name, some(kept), said), nil
 	case said != "":
 		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
 	case pv.DeletionTimestamp != nil:
@@ -151,5 +151,5 @@ func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.
 	if pod.DeletionTimestamp == nil {
 		return because(account.CausePending, "Pod %q is not being deleted yet", key), nil
 	}
-	return because(account.CausePending, "the kubelet of node %[2]q has not ended Pod %[1]q yet. Check that node", key, pod.Spec.NodeName), nil
+	return because(account.CausePending, "the kubelet of node %[2]q has not terminated Pod %[1]q yet. Check that node", key, pod.Spec.NodeName), nil
 }

@@ -47,14 +47,14 @@ func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	return heldBySnapshots(names, away(cr)), nil
 }
 
-// heldBySnapshots returns what a claim waits for and, if it is known, why that takes so long.
-// Pure.
+// heldBySnapshots returns the snapshots for which a claim waits and, if the member is away, why
+// they take so long.
 func heldBySnapshots(names []string, away account.Cause) account.Cause {
 	if len(names) == 0 {
 		return none
 	}
 	slices.Sort(names)
-	text := "the host's snapshot-controller keeps it until its snapshots are ready: VolumeSnapshot " + some(names) + ". Delete these snapshots if nobody needs them"
+	text := "the host's snapshot-controller keeps the claim until its snapshots are ready: VolumeSnapshot " + some(names) + ". Delete these snapshots if nobody needs them"
 	if away != none {
 		return because(away.Kind, "%s: %s", text, away.Text)
 	}
@@ -95,7 +95,7 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter run", name, content.Spec.DeletionPolicy), nil
 }
 
-// snapshotsOf returns the names of the member's contents whose snapshots are of a leaf PV.
+// snapshotsOf returns the names of the member's contents that have snapshots of a leaf PV.
 func (e *explainer) snapshotsOf(ctx context.Context, pv *corev1.PersistentVolume) ([]string, error) {
 	if e.LeafSnapshots() == nil || pv.Spec.CSI == nil {
 		return nil, nil

@@ -44,7 +44,7 @@ const (
 	takenRetry = 30 * time.Second
 
 	// podNodeName is the field selector of Pods bound to a node. The API server supports it,
-	// but no cache does under this name.
+	// but the caches have no index with this name.
 	podNodeName = "spec.nodeName"
 )
 
@@ -59,7 +59,7 @@ type Reconciler struct {
 	// Client reads the host's cache and writes to the host. Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
-	// Fleet knows whether the members are connected.
+	// Fleet reports whether the members are connected.
 	Fleet Fleet
 	// Recorder emits events on registrations and Nodes.
 	Recorder events.EventRecorder
@@ -136,7 +136,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 
 	var err error
 	o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Client, index.Named(name))
-	if err == nil && o.registration == nil { // a missing object in the cache is no proof
+	if err == nil && o.registration == nil { // the cache may lack an object that exists
 		o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Live, index.Named(name))
 	}
 	switch {
@@ -189,7 +189,7 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 }
 
 // podsOn counts the Pods bound to a Node, except those of DaemonSets. It reads live, because
-// the Node is deleted when there are none.
+// a Node without such Pods is deleted.
 func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
 	var list corev1.PodList
 	count := 0

@@ -15,7 +15,7 @@ import (
 
 // observed is the input of decide for a registration and its Node.
 type observed struct {
-	registration *v1alpha1.ClusterRegistration // nil: a live read found none
+	registration *v1alpha1.ClusterRegistration // nil means that a live read found none
 	// node is the Node with the registration's node name, even if it is foreign, or the Node
 	// of a registration that is gone. It may be nil.
 	node *corev1.Node
@@ -23,7 +23,7 @@ type observed struct {
 	// have to be deleted.
 	pods  int
 	state fleet.State
-	known bool // the fleet knows the registration
+	known bool // whether the fleet has the registration
 	// awaySince is when the member was first observed as away, or zero.
 	awaySince time.Time
 	grace     time.Duration
@@ -54,7 +54,7 @@ func (o observed) clusterID() string {
 
 // decision is the next action, and when to check again if no event enqueues the registration.
 type decision struct {
-	do    action // nil: nothing
+	do    action // nil means that nothing is done
 	again time.Duration
 	taken bool // another Node has the name
 }
@@ -79,7 +79,7 @@ func decide(o observed) decision {
 	case o.registration == nil && o.node == nil:
 		return decision{}
 	case o.registration != nil && o.registration.Status.ClusterID == "":
-		return decision{} // the member's identity is not known
+		return decision{} // the member's identity is not recorded yet
 	case nodes.Taken(o.node, o.clusterID()):
 		return decision{taken: !o.leaving(), again: takenAgain(o)}
 	case o.leaving() && (o.node == nil || !o.named()):

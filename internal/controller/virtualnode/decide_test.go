@@ -97,13 +97,13 @@ func TestDecide(t *testing.T) {
 		again    time.Duration
 		taken    bool
 	}{
-		"no registration and no Node":  {observed: observed{}, want: "nothing"},
-		"identity unknown":             {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
-		"first connection":             {observed: seen(), want: "create Ready=True"},
-		"created while away":           {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
-		"created while away, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
-		"up to date":                   {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
-		"up to date, later": {observed: seen(func(o *observed) {
+		"no registration and no Node":                {observed: observed{}, want: "nothing"},
+		"the member's identity is not recorded yet":  {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
+		"the member connects for the first time":     {observed: seen(), want: "create Ready=True"},
+		"created while the member is away":           {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
+		"created while the member is away, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
+		"up to date": {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
+		"up to date, an hour later": {observed: seen(func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(time.Hour))
 		}), want: "nothing"},
 		"a foreign node": {observed: seen(func(o *observed) {
@@ -118,13 +118,13 @@ func TestDecide(t *testing.T) {
 		"a label was removed": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) })
 		}), want: "patch"},
-		"attach-detach annotation": {observed: seen(func(o *observed) {
+		"the attach-detach annotation was added": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { n.Annotations[annAttachDetach] = "true" })
 		}), want: "patch"},
 		"cordoned by an admin": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "nothing"},
-		"Kubernetes sets Unknown": {observed: seen(func(o *observed) {
+		"Kubernetes set Ready to Unknown": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { nodes.Ready(n).Status = corev1.ConditionUnknown })
 		}), want: "status Ready=True"},
 		"away for less than the grace period": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) { o.node = ready }),
@@ -141,47 +141,47 @@ func TestDecide(t *testing.T) {
 		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
 		}), want: "status Ready=True away tainted"},
-		"back":                    {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
-		"back, no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
-		"away permanently":        {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
+		"back":                        {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
+		"back, and no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
+		"away permanently":            {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
 		"the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = ready, fleet.State{}, false, start
 		}), want: "nothing", again: DefaultGrace},
-		"the link of an earlier registration": {observed: seen(func(o *observed) {
+		"connected through an earlier registration's link": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
 		}), want: "nothing", again: DefaultGrace},
-		"no ready node in the member":            {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
-		"all of the member's nodes are cordoned": {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
-		"deleting, never created":                {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
-		"deleting, not cordoned": {observed: seen(func(o *observed) {
+		"no ready node in the member":               {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
+		"all of the member's nodes are cordoned":    {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
+		"deregistering, the Node was never created": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
+		"deregistering, the Node is not cordoned yet": {observed: seen(func(o *observed) {
 			o.registration, o.node = registration(deleting), ready
 		}), want: "patch cordoned"},
-		"deleting, with Pods": {observed: seen(func(o *observed) {
+		"deregistering, Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration, o.pods = registration(deleting), 1
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "nothing"},
-		"deleting, without Pods": {observed: seen(func(o *observed) {
+		"deregistering, no Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "remove"},
-		"deleting, a later registration has the node": {observed: seen(func(o *observed) {
+		"deregistering, a later registration has the Node": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelCluster] = "later" })
 		}), want: "nothing"},
-		"deleting, a foreign node": {observed: seen(func(o *observed) {
+		"deregistering, a foreign Node has the name": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
 		}), want: "nothing"},
-		"registration gone, with Pods": {observed: seen(func(o *observed) {
+		"the registration is gone, Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, ready, 3
 		}), want: "patch tainted"},
-		"registration gone, with Pods, tainted": {observed: seen(func(o *observed) {
+		"the registration is gone, Pods are bound to the Node, tainted": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, standing(t, tainted), 3
 		}), want: "status Ready=True away tainted"},
-		"registration gone, with Pods, evicting": {observed: seen(func(o *observed) {
+		"the registration is gone, Pods are bound to the Node, evicting": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, standing(t, evicts), 3
 		}), want: "status Ready=False away"},
-		"registration gone, without Pods": {observed: seen(func(o *observed) {
+		"the registration is gone, no Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration, o.node = nil, ready
 		}), want: "remove"},
 	} {
@@ -192,7 +192,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 			if d.again != tc.again || d.taken != tc.taken {
-				t.Errorf("again after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
+				t.Errorf("checked again after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
 			}
 			if diff := cmp.Diff(before, tc.observed.node); diff != "" {
 				t.Errorf("decide changed the observed Node:\n%s", diff)
@@ -241,14 +241,14 @@ func TestMergedTaints(t *testing.T) {
 		before        []taintKey
 		want          []corev1.Taint
 	}{
-		"new":                 {wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
-		"exists":              {there: []corev1.Taint{ours}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
-		"foreign taints stay": {there: []corev1.Taint{notReady, admins}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{notReady, admins, ours}},
-		"no longer requested": {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{keyOf(ours), keyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
-		"none requested":      {there: []corev1.Taint{ours, notReady}, before: []taintKey{keyOf(ours)}, want: []corev1.Taint{notReady}},
-		"a different value":   {there: []corev1.Taint{{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}}, wanted: []corev1.Taint{asked}, want: []corev1.Taint{asked}},
-		"a different effect":  {there: []corev1.Taint{asked}, before: []taintKey{keyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
-		"requested twice":     {wanted: []corev1.Taint{asked, asked}, want: []corev1.Taint{asked}},
+		"new":                            {wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
+		"exists":                         {there: []corev1.Taint{ours}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
+		"foreign taints stay":            {there: []corev1.Taint{notReady, admins}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{notReady, admins, ours}},
+		"a taint is no longer requested": {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{keyOf(ours), keyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
+		"no taints are requested":        {there: []corev1.Taint{ours, notReady}, before: []taintKey{keyOf(ours)}, want: []corev1.Taint{notReady}},
+		"a different value":              {there: []corev1.Taint{{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}}, wanted: []corev1.Taint{asked}, want: []corev1.Taint{asked}},
+		"a different effect":             {there: []corev1.Taint{asked}, before: []taintKey{keyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
+		"a taint is requested twice":     {wanted: []corev1.Taint{asked, asked}, want: []corev1.Taint{asked}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, mergedTaints(tc.there, tc.wanted, tc.before)); diff != "" {
@@ -300,12 +300,12 @@ func TestUnchangedReasonIsNotReported(t *testing.T) {
 	setStatus(node, o)
 	o.state.Problem = &access.Problem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
 	if changed, _ := setStatus(node, o); changed {
-		t.Error("a change of an error's text alone changes the status")
+		t.Error("a new error message with the same reason changes the status")
 	}
 }
 
 // The Node contains the manager's address and port for API servers, but no port if the
-// manager does not serve.
+// manager does not serve the kubelet API.
 func TestNodeAPI(t *testing.T) {
 	here := func(ip string, port int32) func(*observed) {
 		return func(o *observed) { o.podIP, o.port = ip, port }
@@ -317,11 +317,11 @@ func TestNodeAPI(t *testing.T) {
 		// before and after are the values of the annotation that metrics-server reads.
 		before, after string
 	}{
-		"it serves":              {here("10.0.0.7", 10250), 2, 10250, "", "/metrics/resource/kosmos-cluster38"},
-		"it is disabled":         {here("10.0.0.7", 0), 2, 0, "", ""},
-		"it was enabled":         {here("10.0.0.7", 0), 2, 0, "/metrics/resource/kosmos-cluster38", ""},
-		"an admin's path":        {here("10.0.0.7", 0), 2, 0, "/their/path", "/their/path"},
-		"its address is unknown": {here("", 10250), 1, 0, "", "/metrics/resource/kosmos-cluster38"},
+		"the manager serves the kubelet API": {here("10.0.0.7", 10250), 2, 10250, "", "/metrics/resource/kosmos-cluster38"},
+		"the kubelet API is disabled":        {here("10.0.0.7", 0), 2, 0, "", ""},
+		"the kubelet API was enabled before": {here("10.0.0.7", 0), 2, 0, "/metrics/resource/kosmos-cluster38", ""},
+		"an admin set the metrics path":      {here("10.0.0.7", 0), 2, 0, "/their/path", "/their/path"},
+		"the manager's address is unknown":   {here("", 10250), 1, 0, "", "/metrics/resource/kosmos-cluster38"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := standing(t)

@@ -236,7 +236,8 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 	return 0
 }
 
-// whenAway returns the policy of the registration, or its last one if it is gone.
+// whenAway returns the registration's policy, or its last recorded policy if the registration is
+// gone.
 func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	if o.registration != nil {
 		return o.registration.WhenAway()
@@ -244,8 +245,8 @@ func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	return cmp.Or(askedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
 }
 
-// setResources sets the sum of the member's nodes, as last observed. Values in the
-// registration override it for each resource.
+// setResources sets the sum of the resources of the member's nodes, as last observed. Values in
+// the registration override it for each resource.
 func setResources(node *corev1.Node, o observed) {
 	if facts := o.state.Node; facts != nil {
 		node.Status.Capacity, node.Status.Allocatable = facts.Capacity.DeepCopy(), facts.Allocatable.DeepCopy()

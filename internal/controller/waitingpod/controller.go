@@ -37,7 +37,7 @@ const (
 	// workers is the number of concurrent reconciles. A request takes a few reads from the
 	// cache.
 	workers = 2
-	// aroundPause batches changes that concern all waiting Pods. Capacities change every two
+	// aroundPause batches changes that concern all waiting Pods. Capacities may change every two
 	// seconds.
 	aroundPause = 2 * time.Second
 )

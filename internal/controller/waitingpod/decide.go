@@ -40,7 +40,7 @@ type observed struct {
 	onHost  bool
 	claims  []claimSeen
 	members []index.Member
-	// namespace of the Pod; read with the members.
+	// namespace is the Pod's namespace. It is read together with the members.
 	namespace placement.Namespace
 	now       time.Time
 }
@@ -51,17 +51,18 @@ type claimSeen struct {
 	// class is the class that the member needs for an unbound claim. It is nil for a promise
 	// and for a bound claim.
 	class *storagev1.StorageClass
-	// volume is the host PV that the claim is bound to.
+	// volume is the host PV to which the claim is bound.
 	volume *corev1.PersistentVolume
-	// source is the cluster ID of the only member that can create the claim, which has its data
-	// source; empty if every member can, or if it is not known yet.
+	// source is the cluster ID of the member that has the claim's data source, and is therefore the
+	// only one that can create the claim. It is empty if every member can, or if the member is not
+	// recorded yet.
 	source string
 }
 
 // decision is the problem to report on the Pod, if any, and when to check again.
 type decision struct {
 	problem *mirror.Refusal
-	again   time.Duration // 0: when an event enqueues the Pod
+	again   time.Duration // 0 means that an event enqueues the Pod
 }
 
 func decide(o observed) decision {
@@ -82,7 +83,7 @@ func decide(o observed) decision {
 	return d
 }
 
-// waits reports whether the Pod waits for the scheduler to choose a node.
+// waits reports whether the Pod waits for the scheduler to select a node.
 func (o observed) waits() bool {
 	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
 		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0
@@ -119,7 +120,7 @@ func (o observed) find() decision {
 		return decision{problem: problem}
 	}
 	since, unschedulable := unschedulableSince(o.pod)
-	// The member to which the Pod was pushed suits it.
+	// A Pod that was pushed has a suitable member.
 	if !unschedulable || len(o.members) == 0 || podstatus.Pushed(o.pod) == corev1.ConditionTrue {
 		return decision{}
 	}
@@ -141,8 +142,8 @@ func (o observed) claimProblem() *mirror.Refusal {
 	return nil
 }
 
-// ofOneMember reports whether a claim's problem, if any, is the rules of one member. The others may
-// exclude the Pod by other rules, which it names too.
+// ofOneMember reports whether a claim's problem, if any, comes from the rules of one member only.
+// The rules of the other members may also exclude the Pod, so the Pod's message names them, too.
 func ofOneMember(problem *mirror.Refusal) bool {
 	return problem != nil && problem.Reason == v1alpha1.ReasonNamespaceNotAdmitted
 }
@@ -262,7 +263,7 @@ func summary(found []obstacle) (reason string, remedies []string) {
 	return v1alpha1.ReasonNoMemberFits, remedies
 }
 
-// obstacle returns the obstacle of one member, or nil.
+// obstacle returns the reason why one member cannot run the Pod, or nil.
 func (o observed) obstacle(m index.Member) *obstacle {
 	if ob := o.refused(m); ob != nil {
 		return ob
@@ -292,8 +293,8 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	return o.noCapacity(m)
 }
 
-// change returns what to do about a Pod whose own requirements exclude a member. The admission policy
-// of config/steering adds some.
+// change returns what to do about a Pod whose own requirements exclude a member. The admission
+// policy in config/steering may have added such a requirement.
 func (o observed) change(m index.Member) string {
 	for _, term := range nodeTerms(o.pod) {
 		for _, e := range term.MatchExpressions {
@@ -353,8 +354,8 @@ func untolerated(taints []corev1.Taint) *obstacle {
 		fmt.Sprintf("Add to the Pod's spec: tolerations: [%s].", strings.Join(lines, ", "))}
 }
 
-// noCapacity returns an obstacle if the member lacks a class of the Pod's claims or the
-// capacity.
+// noCapacity returns an obstacle if the member lacks a class of the Pod's claims, or the
+// capacity for one of them.
 func (o observed) noCapacity(m index.Member) *obstacle {
 	for _, c := range o.claims {
 		if c.class == nil {

@@ -21,7 +21,7 @@ var now = time.Date(2026, 11, 20, 20, 49, 0, 0, time.UTC)
 
 const gib = 1 << 30
 
-// wantsTeam: the first member admits only namespaces with a label.
+// wantsTeam lets the first member admit only namespaces with a label.
 func wantsTeam(o *observed) {
 	o.members[0].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": ""}}}})
@@ -145,18 +145,18 @@ func onHost(o *observed) { o.pod.Spec.NodeName, o.onHost = "worker-1", true }
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
-		reason   string // empty: no problem is reported
+		reason   string // empty if no problem is reported
 		says     []string
 		again    time.Duration
 	}{
-		"no Pod":                           {observed: observed{}},
-		"members suit it":                  {observed: seen()},
-		"bound to a node":                  {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
-		"deleted":                          {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
-		"gated":                            {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
-		"no claim that Xylem provisions":   {observed: seen(noTolerations, func(o *observed) { o.claims = nil })},
-		"not processed by a scheduler yet": {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
-		"unschedulable for a moment": {
+		"the Pod does not exist":             {observed: observed{}},
+		"both members suit the Pod":          {observed: seen()},
+		"the Pod is bound to a virtual node": {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
+		"deleted":                            {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
+		"gated":                              {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
+		"Xylem provisions none of the Pod's claims": {observed: seen(noTolerations, func(o *observed) { o.claims = nil })},
+		"not processed by a scheduler yet":          {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
+		"unschedulable for only two seconds": {
 			observed: seen(noTolerations, scheduled(func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(now.Add(-2 * time.Second)) })),
 			again:    patience - 2*time.Second,
 		},
@@ -171,8 +171,8 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonVolumeUnreachable, says: []string{`nodeSelector xylem.io/virtual-node=true`},
 		},
-		"on a node of the host, finished":                            {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
-		"on a node of the host, with no claim that Xylem provisions": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
+		"on a node of the host, finished":                                      {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
+		"on a node of the host, and Xylem provisions none of the Pod's claims": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
 
 		"a claim that no member can provision": {
 			observed: seen(problem(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid), func(o *observed) { o.pod.Status.Conditions = nil }),
@@ -189,39 +189,39 @@ func TestDecide(t *testing.T) {
 		},
 		"pushed": {observed: seen(noTolerations, pushed)},
 
-		"no toleration": {
+		"the Pod lacks a toleration": {
 			observed: seen(noTolerations), reason: v1alpha1.ReasonTolerationMissing,
 			says: []string{`member "a"`, `member "b"`, `Add to the Pod's spec: tolerations: [{key: kosmos.io/node, operator: Equal, value: "true", effect: NoSchedule}].`},
 		},
 		"an admin's taint on one member": {observed: seen(func(o *observed) {
 			o.members[0].Node.Spec.Taints = append(o.members[0].Node.Spec.Taints, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule})
 		})},
-		"no capacity": {
+		"no member has enough capacity": {
 			observed: seen(requests("500Gi")), reason: v1alpha1.ReasonNoCapacity,
 			says: []string{`member "a" has 100Gi of the 500Gi that claim "data" requests`, `member "b" has 100Gi`},
 		},
-		"capacity in one member": {observed: seen(requests("500Gi"), func(o *observed) {
+		"one member has enough capacity": {observed: seen(requests("500Gi"), func(o *observed) {
 			o.members[1].Largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
 		})},
 		"a class that no member has": {
 			observed: seen(each(func(m *index.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
 			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
 		},
-		"both away": {
+		"both members are away": {
 			observed: seen(each(away)), reason: v1alpha1.ReasonMemberAway,
 			says: []string{`member "a" has been away since 2026-11-20T19:49:00Z (Unreachable)`},
 		},
-		"one away, the other full": {
+		"one member is away, the other is full": {
 			observed: seen(requests("500Gi"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonNoMemberFits,
 			says: []string{`member "a" has been away`, `member "b" has 100Gi of the 500Gi`, "Request less"},
 		},
-		"one excluded by the Pod, the other full": {
+		"the Pod excludes one member, the other is full": {
 			observed: seen(requests("500Gi"), func(o *observed) {
 				o.pod.Spec.NodeSelector = map[string]string{v1alpha1.LabelCluster: "b"}
 			}),
 			reason: v1alpha1.ReasonNoCapacity, says: []string{`member "a" is excluded by the Pod's nodeSelector`},
 		},
-		"all excluded by the Pod": {
+		"the Pod excludes all members": {
 			observed: seen(func(o *observed) { o.pod.Spec.NodeSelector = map[string]string{"gpu": "yes"} }),
 			reason:   v1alpha1.ReasonNodeSelectorMismatch,
 		},
@@ -229,7 +229,7 @@ func TestDecide(t *testing.T) {
 			observed: seen(each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
 		},
-		"no CSINode": {
+		"the members have no CSINode": {
 			observed: seen(each(func(m *index.Member) {
 				m.Node.Status.Conditions = append(m.Node.Status.Conditions, corev1.NodeCondition{
 					Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCSINodeNameTaken, Message: "as reported",
@@ -247,11 +247,11 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`does not admit namespace "shop"`},
 		},
-		"a namespace without the labels": {
+		"a namespace without the labels that the only member requires": {
 			observed: seen(wantsTeam, func(o *observed) { o.members = o.members[:1] }),
 			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop": it lacks the label team= of spec.namespaces.matchLabels`},
 		},
-		"a namespace that one member's labels exclude, as its claim reports, and another member's pattern": {
+		"one member excludes the namespace by labels, as the claim reports, the other by a pattern": {
 			observed: seen(wantsTeam, func(o *observed) {
 				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 				cr.Spec.Namespaces.Allow = []string{"team-*"}
@@ -263,7 +263,7 @@ func TestDecide(t *testing.T) {
 			reason: v1alpha1.ReasonNamespaceNotAdmitted,
 			says:   []string{`member "a" does not admit namespace "shop": it lacks the label team=`, `member "b" does not admit namespace "shop": no pattern of spec.namespaces.allow matches it`},
 		},
-		"a namespace that one member excludes, as its claim reports, and members that are unknown yet": {
+		"one member excludes the namespace, as the claim reports, and the members are not read yet": {
 			observed: seen(func(o *observed) {
 				o.members = nil
 				o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -272,11 +272,11 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`claim "data": member "a" does not admit namespace "shop"`},
 		},
-		"a namespace without the labels that one member requires": {observed: seen(wantsTeam)},
-		"a namespace with the labels": {observed: seen(wantsTeam, func(o *observed) {
+		"a namespace without the labels that only one of the members requires": {observed: seen(wantsTeam)},
+		"a namespace with the required labels": {observed: seen(wantsTeam, func(o *observed) {
 			o.members, o.namespace.Labels = o.members[:1], map[string]string{"team": ""}
 		})},
-		"a namespace whose labels are not known yet": {observed: seen(wantsTeam, func(o *observed) { o.members, o.namespace.Known = o.members[:1], false })},
+		"a namespace that is not in the cache yet": {observed: seen(wantsTeam, func(o *observed) { o.members, o.namespace.Known = o.members[:1], false })},
 		"an affinity that an admission policy added": {
 			observed: seen(func(o *observed) {
 				o.members = o.members[:1]
@@ -285,22 +285,22 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonNodeSelectorMismatch, says: []string{"xylem.io/cluster NotIn a", "re-create the Pod"},
 		},
-		"one is still connecting": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
+		"one member is still connecting": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
 
-		"its volume is in a member that is away": {
+		"the claim's volume is in a member that is away": {
 			observed: seen(boundIn("a"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonMemberAway,
 			says: []string{`the Pod cannot run where its claim "data" is: member "a" has been away since`},
 		},
-		"its volume is in a member that is not registered": {
+		"the claim's volume is in a member that is not registered": {
 			observed: seen(boundIn("c")), reason: v1alpha1.ReasonVolumesApart, says: []string{`claim "data" is in member "c"`},
 		},
-		"its volume is where it may run": {observed: seen(boundIn("a"))},
+		"the claim's volume is in a member that can run the Pod": {observed: seen(boundIn("a"))},
 
-		"changed values, within a minute": {
+		"the same reason with new values, within a minute: not updated": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", 20*time.Second)),
 			reason:   v1alpha1.ReasonNoCapacity, says: []string{"as it was"}, again: 40 * time.Second,
 		},
-		"changed values, after a minute": {
+		"the same reason with new values, after a minute: updated": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", time.Minute)),
 			reason:   v1alpha1.ReasonNoCapacity, says: []string{"100Gi"},
 		},
@@ -311,7 +311,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if got.again != tc.again {
-				t.Errorf("again after %s, want %s", got.again, tc.again)
+				t.Errorf("checked again after %s, want %s", got.again, tc.again)
 			}
 			if got.problem == nil {
 				if tc.reason != "" {

@@ -3,10 +3,10 @@
 // reconciles one Pod for each request.
 //
 // The scheduler reports "did not have enough free storage" for an unknown class parameter, a
-// class that no member offers, and a member without capacity. Xylem knows the cause: either
-// host_claim or root_pvc reported it on a claim of the Pod, or it follows from the Pod, the
-// virtual nodes and the members' capacities. The controller reports it in the Pod's condition
-// xylem.io/Placeable and in an event.
+// class that no member offers, and a member without capacity. Xylem can tell these causes apart:
+// either host_claim or root_pvc has reported the cause on a claim of the Pod, or it follows from
+// the Pod, the virtual nodes and the members' capacities. The controller reports the cause in the
+// Pod's condition xylem.io/Placeable and in an event.
 //
 // It reports only on Pods that use a claim of a Xylem class. It copies a problem from a claim
 // immediately. It reports other causes only after the Pod has been unschedulable for the

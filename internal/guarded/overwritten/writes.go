@@ -1,5 +1,5 @@
-// Package overwritten remembers which states of objects this process has just replaced, so that no
-// write is sent that must miss its precondition.
+// Package overwritten records which object states this process has just replaced, so that it does
+// not send writes whose preconditions cannot hold.
 package overwritten
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// memory is how long a write is remembered. Caches usually lag by milliseconds.
+	// memory is how long a write is recorded. Caches usually lag by milliseconds.
 	memory = 5 * time.Second
 	// memoryOfCreation is shorter, because an object that a user deletes must be re-created soon.
 	memoryOfCreation = time.Second
@@ -32,63 +32,62 @@ func nameOf(obj client.Object) name {
 	return name{fmt.Sprintf("%T", obj), client.ObjectKeyFromObject(obj)}
 }
 
-// Part is the part of an object that a write replaces: the status fields that an actor applies
-// or, without an actor, all of it.
+// Part is the part of an object that a write replaces: the status fields that an actor applies or,
+// without an actor, the whole object.
 type Part struct {
 	Object types.UID
 	Actor  string
 }
 
-// Writes has the states of objects that recent writes of this process replaced. A lagging
-// cache may still show such a state. A write with that state as its precondition cannot
-// succeed, so it is rejected here, as the API server would reject it, and not sent. The same is
-// true for a repeated creation. A server-side apply has no such precondition. But if it is
-// decided on the same state as the actor's last one, it mostly has the same content, so it
-// waits for the newer state as well.
+// Writes records the object states that this process recently replaced. A lagging cache may still
+// show such a state. A write with that state as its precondition cannot succeed, so Writes rejects
+// it without sending it, as the API server would. The same is true for a repeated creation. A
+// server-side apply has no such precondition. But if it is based on the same state as the actor's
+// previous apply, it usually has the same content, so it also waits for the newer state.
 //
-// controller-runtime's EnableReadYourWritesConsistency is no replacement. There, a read waits
-// for every write of its kind that has begun, so one slow write of one member would block all
-// members' workers (I7), and an unstructured apply does not count for typed reads.
+// controller-runtime's EnableReadYourWritesConsistency is no replacement. With that option, a read
+// waits for all writes in flight for its kind, so one member's slow write would block all members'
+// workers (I7). Besides, typed reads do not wait for an unstructured apply.
 //
-// Expired entries are dropped at the next write or creation, so the maps hold those of some
-// seconds.
+// Expired entries are dropped at the next write or creation, so the maps contain the entries of a
+// few seconds.
 type Writes struct{ versions, made *cache.Expiring }
 
-// New returns the memory of one writer.
+// New creates the record of one writer's writes.
 func New(c clock.Clock) Writes {
 	return Writes{versions: cache.NewExpiringWithClock(c), made: cache.NewExpiringWithClock(c)}
 }
 
-// CheckNew returns a conflict if this process created an object of that name a moment ago.
+// CheckNew returns a conflict if this process has just created an object with the same name.
 func (w Writes) CheckNew(obj client.Object) error {
 	if _, known := w.made.Get(nameOf(obj)); !known {
 		return nil
 	}
-	return conflict(obj, errors.New("it was created a moment ago"))
+	return conflict(obj, errors.New("Xylem has just created it"))
 }
 
 // Created records that this process created an object.
 func (w Writes) Created(obj client.Object) { w.made.Set(nameOf(obj), true, memoryOfCreation) }
 
-// Deleted records that this process deleted an object, so that it may create one of the name.
+// Deleted records that this process deleted an object, so that it may create another with the same
+// name.
 func (w Writes) Deleted(obj client.Object) { w.made.Delete(nameOf(obj)) }
 
-// By records that a write of a part changed its object from one resourceVersion to another. A
-// write that changes nothing does not change the resourceVersion.
+// By records that a write to a part of an object changed the object from one resourceVersion to
+// another. A write that changes nothing does not change the resourceVersion.
 func (w Writes) By(written Part, before, after string) {
 	if written.Object != "" && before != "" && before != after {
 		w.versions.Set(written, before, memory)
 	}
 }
 
-// Check returns a conflict if a write of this process replaced the object's state, for the same
-// part.
+// Check returns a conflict if this process replaced the object's state by a write to the same part.
 func (w Writes) Check(written Part, obj client.Object) error {
 	version, known := w.versions.Get(written)
 	if !known || version != obj.GetResourceVersion() {
 		return nil
 	}
-	return conflict(obj, fmt.Errorf("resourceVersion %s is older than one of Xylem's writes", obj.GetResourceVersion()))
+	return conflict(obj, fmt.Errorf("resourceVersion %s is older than one of Xylem's own writes", obj.GetResourceVersion()))
 }
 
 func conflict(obj client.Object, err error) error {

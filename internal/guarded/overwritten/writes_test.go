@@ -11,7 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// Objects are created and deleted for months, so the memory of their writes must expire.
+// A process creates and deletes objects for months, so the records of its writes must expire.
 func TestForgetsWhatHasExpired(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	remembered := New(clock)
@@ -26,6 +26,6 @@ func TestForgetsWhatHasExpired(t *testing.T) {
 	clock.Step(memory)
 	write(100)
 	if versions, made := remembered.versions.Len(), remembered.made.Len(); versions != 1 || made != 1 {
-		t.Errorf("%d versions and %d creations are remembered; of one write", versions, made)
+		t.Errorf("%d versions and %d creations are recorded, want 1 and 1", versions, made)
 	}
 }

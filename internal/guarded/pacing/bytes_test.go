@@ -11,14 +11,14 @@ import (
 )
 
 // A member that keeps changing large statuses writes few bytes per second to the host. One that
-// changes many small statuses at once is not delayed.
+// changes many small statuses at the same time is not delayed.
 func TestStatusesArePaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size, writes int
 		least, most  time.Duration
 	}{
-		"a thousand Pods that start": {6 << 10, 5000, 0, 0},
-		"large ones continuously":    {64 << 10, 2048, 128 * time.Second, 130 * time.Second},
+		"a thousand Pods start":              {6 << 10, 5000, 0, 0},
+		"large statuses change continuously": {64 << 10, 2048, 128 * time.Second, 130 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -31,7 +31,7 @@ func TestStatusesArePaced(t *testing.T) {
 					}
 				}
 				if took := time.Since(begin); took < tc.least || took > tc.most {
-					t.Errorf("took %s, want %s to %s", took, tc.least, tc.most)
+					t.Errorf("the writes took %s, want %s to %s", took, tc.least, tc.most)
 				}
 			})
 		})

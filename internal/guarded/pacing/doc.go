@@ -1,3 +1,3 @@
-// Package pacing limits what one member makes Xylem write to the host: how many writes are in flight
-// at a time, and how many bytes of statuses change in a second.
+// Package pacing limits the writes to the host that one member causes: how many are in flight at a
+// time, and how many bytes of status they change per second.
 package pacing

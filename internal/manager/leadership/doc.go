@@ -1,3 +1,3 @@
-// Package leadership implements the lock for leader election, which also fences the process:
-// after a process was frozen for longer than its Lease lasts, it writes nothing to the host.
+// Package leadership implements the lock for leader election. The lock also fences the process: a
+// process that was frozen for longer than its Lease duration writes nothing to the host.
 package leadership

@@ -19,21 +19,19 @@ import (
 )
 
 const (
-	// RenewDeadline is the time after the last renewal of its Lease at which the leader steps
-	// down.
+	// RenewDeadline is the time after which a leader that could not renew its Lease steps down.
 	RenewDeadline = 10 * time.Second
-	// LeaseDuration is how long other replicas wait.
+	// LeaseDuration is how long other replicas wait after the last renewal.
 	LeaseDuration = 15 * time.Second
-	// CallTimeout bounds every call to the host except watches, so that a call from the end of a
-	// leadership fails before another replica can lead. The API server may queue a call for a
-	// quarter of this time.
+	// CallTimeout bounds every request to the host except watches, so that a leader's last request
+	// fails before another replica can lead. The API server may queue a request for a quarter of
+	// this time.
 	CallTimeout = LeaseDuration - RenewDeadline
 )
 
-// Lock is the lock for leader election. It knows when the Lease was last renewed. A process
-// that was frozen until its Lease expired detects only at its next renewal that another process
-// leads. Until then, its transport rejects writes to the host, as the fences reject writes to
-// members.
+// Lock is the lock for leader election. It records when the Lease was last renewed. A process that
+// was frozen until its Lease expired does not detect the new leader before its next renewal. Until
+// then, the lock's transport rejects writes to the host, as the fences reject writes to members.
 type Lock struct {
 	resourcelock.Interface
 	clock clock.PassiveClock
@@ -42,14 +40,14 @@ type Lock struct {
 
 	mu      sync.Mutex
 	renewed time.Time
-	written resourcelock.LeaderElectionRecord // as last acknowledged
+	written resourcelock.LeaderElectionRecord // last acknowledged write
 }
 
-// New creates a lock that uses a Lease of the given name. It calls restored if it detects that
+// New creates a lock that uses the Lease with the given name. It calls restored if it detects that
 // the host was restored while this process ran.
 func New(config *rest.Config, namespace, name, identity string, restored func(error)) (*Lock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = RenewDeadline / 2 // one request that hangs must not cost the leadership
+	config.Timeout = RenewDeadline / 2 // one hanging request must not end the leadership
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("create a client for leader election: %w", err)
@@ -66,11 +64,11 @@ func New(config *rest.Config, namespace, name, identity string, restored func(er
 	return &Lock{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
 }
 
-// errLeaseWentBack reveals a restored host even if the restore raised its revision, because
-// only a backup has an older state of this Lease.
-var errLeaseWentBack = errors.New("the lease of the leader election is older than the last write of this manager")
+// errLeaseWentBack reports a restored host. It works even if the restore raised the host's
+// revision, because only a backup contains an older state of this Lease.
+var errLeaseWentBack = errors.New("the leader election Lease is older than this manager's last write to it")
 
-// Get reads the Lease. The elector does this after its renewal had a conflict.
+// Get reads the Lease. The elector calls it after its renewal failed with a conflict.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
 	written := l.written
@@ -83,8 +81,8 @@ func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 }
 
 // wentBack reports whether a Lease is older than an acknowledged write of this process. A Lease
-// that was deleted and re-created is not, because its holder acquired it later. The API server
-// truncates times to microseconds. Pure.
+// that was deleted and re-created is not older, because its holder acquired it later. The API
+// server truncates times to microseconds. wentBack is a pure function.
 func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
 	switch written.HolderIdentity {
 	case "":
@@ -119,8 +117,8 @@ func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionReco
 	return nil
 }
 
-// Current returns nil while the Lease was renewed recently, by the monotonic and the wall
-// clock. Otherwise, the error wraps guarded.ErrFenced.
+// Current returns nil if the Lease was renewed recently, according to both the monotonic and the
+// wall clock. Otherwise, the error wraps guarded.ErrFenced.
 func (l *Lock) Current() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +150,8 @@ func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the wrapped transport, to cancel a request.
 func (f *fencing) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// changes reports whether a request is a write. TokenReviews and SubjectAccessReviews are not;
-// serving metrics needs them.
+// changes reports whether a request is a write. TokenReviews and SubjectAccessReviews are not
+// writes, and serving metrics needs them.
 func changes(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// lock is a lock whose writes all succeed or all fail.
+// lock is a resource lock whose writes all succeed or all fail.
 type lock struct {
 	resourcelock.Interface
 	err error
@@ -57,13 +57,13 @@ func TestLeadership(t *testing.T) {
 		steps []func(*testing.T, election)
 		leads bool
 	}{
-		"never elected":              {nil, false},
-		"elected":                    {[]func(*testing.T, election){create}, true},
-		"renewed":                    {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, nil), step(RenewDeadline)}, true},
-		"frozen beyond its deadline": {[]func(*testing.T, election){create, step(RenewDeadline + 1)}, false},
-		"the renewal was rejected":   {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, conflict), step(1)}, false},
-		"given back":                 {[]func(*testing.T, election){create, write(resourcelock.LeaderElectionRecord{}, nil)}, false},
-		"renewed after it was thought to be lost": {[]func(*testing.T, election){create, step(time.Hour), write(mine, nil)}, true},
+		"never elected":                    {nil, false},
+		"elected":                          {[]func(*testing.T, election){create}, true},
+		"renewed":                          {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, nil), step(RenewDeadline)}, true},
+		"frozen beyond the renew deadline": {[]func(*testing.T, election){create, step(RenewDeadline + 1)}, false},
+		"the renewal was rejected":         {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, conflict), step(1)}, false},
+		"released":                         {[]func(*testing.T, election){create, write(resourcelock.LeaderElectionRecord{}, nil)}, false},
+		"renewed after the deadline":       {[]func(*testing.T, election){create, step(time.Hour), write(mine, nil)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := election{lock: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
@@ -72,7 +72,7 @@ func TestLeadership(t *testing.T) {
 				do(t, e)
 			}
 			if err := e.Current(); tc.leads && err != nil || !tc.leads && !errors.Is(err, guarded.ErrFenced) {
-				t.Errorf("current: %v, leads: %t", err, tc.leads)
+				t.Errorf("Current() = %v, want leader: %t", err, tc.leads)
 			}
 		})
 	}
@@ -117,8 +117,8 @@ func TestLeadershipTransport(t *testing.T) {
 	}
 }
 
-// New must not change the manager's configuration, which watches use too. A timeout fit for a
-// Lease would end each watch after seconds.
+// New must not change the manager's configuration, because watches use it too. The Lease's timeout
+// would end each watch after seconds.
 func TestNewLeavesTheConfig(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1", UserAgent: "xylem"}
 	before := rest.CopyConfig(config)
@@ -126,7 +126,7 @@ func TestNewLeavesTheConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.Timeout != before.Timeout || config.UserAgent != before.UserAgent {
-		t.Errorf("the timeout is %s, and the user agent %q", config.Timeout, config.UserAgent)
+		t.Errorf("the timeout is %s, and the user agent is %q", config.Timeout, config.UserAgent)
 	}
 }
 
@@ -140,19 +140,19 @@ func TestWentBack(t *testing.T) {
 	}
 	written := record("me", 0, 3)
 	kept := written
-	kept.RenewTime = metav1.NewTime(at.Truncate(time.Microsecond)) // as the API server does
+	kept.RenewTime = metav1.NewTime(at.Truncate(time.Microsecond)) // like the API server
 	for name, tc := range map[string]struct {
 		written, read resourcelock.LeaderElectionRecord
 		want          bool
 	}{
-		"no write":                           {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
+		"no write yet":                       {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
 		"the Lease is unchanged":             {written, kept, false},
 		"a later renewal without a response": {written, record("me", time.Second, 3), false},
 		"an earlier renewal (I2)":            {written, record("me", -time.Second, 3), true},
 		"an earlier leader (I2)":             {written, record("other", -time.Hour, 2), true},
-		"another leader took over":           {written, record("other", time.Minute, 4), false},
-		"deleted, and created again":         {written, record("other", time.Minute, 0), false},
-		"its clock is slow":                  {written, record("other", -time.Minute, 4), false},
+		"another leader acquired the Lease":  {written, record("other", time.Minute, 4), false},
+		"deleted and re-created":             {written, record("other", time.Minute, 0), false},
+		"the new leader's clock is behind":   {written, record("other", -time.Minute, 4), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := wentBack(tc.written, tc.read); got != tc.want {

@@ -20,21 +20,21 @@ var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string
 }{
-	// Ranges that gateways translate to IPv4 addresses. Only the gateway knows which one, or the
-	// address contains it obfuscated.
+	// Ranges that gateways translate to IPv4 addresses. Only the gateway can determine the IPv4
+	// address, or the address contains it in obfuscated form.
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
 	{netip.MustParsePrefix("2001::/32"), translated},
 	// Site-local addresses, which fd00::/8 replaced, and addresses that no host uses.
-	{netip.MustParsePrefix("fec0::/10"), "a site-local address, which is no longer in use"},
-	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
+	{netip.MustParsePrefix("fec0::/10"), "a site-local address, a deprecated kind"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "an address that no host uses"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
 }
 
-const translated = "an address that is translated to an IPv4 address which cannot be checked"
+const translated = "an address that a gateway translates to an IPv4 address, which Xylem cannot check"
 
-// embedding are the prefixes of IPv6 addresses that contain an IPv4 address, and the byte at
-// which that address begins: NAT64, 6to4, IPv4-compatible.
+// embedding lists the prefixes of IPv6 addresses that contain an IPv4 address (NAT64, 6to4,
+// IPv4-compatible), and the byte at which the IPv4 address begins.
 var embedding = []struct {
 	prefix netip.Prefix
 	at     int
@@ -51,8 +51,8 @@ func isISATAP(address netip.Addr) bool {
 	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe
 }
 
-// refusedAddress returns why the manager must not connect to an address, or "" if it may. From
-// its network, the manager may reach addresses that the author of a kubeconfig cannot (I8).
+// refusedAddress returns why the manager must not connect to an address, or "" if it may. The
+// manager's network may reach addresses that the author of a kubeconfig cannot reach (I8).
 func refusedAddress(address netip.Addr, allowLoopback bool) string {
 	address = address.WithZone("").Unmap()
 	switch {
@@ -64,9 +64,9 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 		if allowLoopback {
 			return ""
 		}
-		return "a loopback address, the manager's own (its flag --allow-loopback-members allows it)"
+		return "a loopback address of the manager itself (allowed only with the manager's flag --allow-loopback-members)"
 	case address.IsLinkLocalUnicast():
-		return "a link-local address, where clouds keep the credentials of machines"
+		return "a link-local address, where clouds serve machine credentials"
 	case address.IsMulticast():
 		return "a multicast address"
 	case isISATAP(address):
@@ -114,9 +114,9 @@ func dialer(allowLoopback bool) *net.Dialer {
 	}
 }
 
-// Way is how a transport reaches a server: directly, or through the proxy of the manager's own
-// environment. The operator configures that proxy, so its address is not checked. The server
-// behind it is checked only if it is an IP address, because the proxy resolves names.
+// Way describes how a transport reaches a server: directly, or through the proxy that the manager's
+// environment configures. The operator configures that proxy, so its address is not checked. The
+// server behind it is checked only if it is an IP address, because the proxy resolves names.
 type Way struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	Dial  func(context.Context, string, string) (net.Conn, error)
@@ -135,7 +135,7 @@ func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.
 	}
 	proxy, err := proxies(&http.Request{URL: target})
 	if err != nil {
-		return Way{}, fmt.Errorf("read the proxy of the manager's environment: %w", err)
+		return Way{}, fmt.Errorf("read the proxy settings from the manager's environment: %w", err)
 	}
 	if proxy == nil {
 		return direct, nil
@@ -148,5 +148,5 @@ func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.
 	return Way{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
 }
 
-// DialTimeout bounds the time to establish a connection.
+// DialTimeout limits the time to establish a connection.
 const DialTimeout = 5 * time.Second

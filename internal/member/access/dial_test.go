@@ -39,10 +39,10 @@ func TestRefusedAddress(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			why := refusedAddress(netip.MustParseAddr(address), false)
 			if (why == "") != (says == "") || !strings.Contains(why, says) {
-				t.Errorf("refused for %q, want %q", why, says)
+				t.Errorf("refused because of %q, want %q", why, says)
 			}
 			if allowed := refusedAddress(netip.MustParseAddr(address), true); (says == "loopback") != (why != "" && allowed == "") {
-				t.Errorf("the address is refused for %q although loopback is allowed", allowed)
+				t.Errorf("the address is refused because of %q although loopback is allowed", allowed)
 			}
 		})
 	}

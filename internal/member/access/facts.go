@@ -1,8 +1,8 @@
 package access
 
-// Facts about a cluster and its credentials. The condition Connected and the kubectl plugin both
-// report them, in the same words. Arguments are the cluster, or the kubeconfig or flag that selects
-// it, and then those that the text shows.
+// Facts about a cluster and its credentials. The Connected condition and the kubectl plugin report
+// them with the same text. The first argument is the cluster, or the kubeconfig or flag that
+// selects it. The text shows the others.
 const (
 	Unreachable       = "%s is unreachable"
 	Unauthorized      = "%s rejects the credentials"

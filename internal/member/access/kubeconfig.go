@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Problem is the reason why the manager cannot connect to a member: reason and message of the
-// Connected condition. It is an error.
+// Problem is an error that explains why the manager cannot connect to a member. It has the reason
+// and the message of the Connected condition.
 type Problem struct {
 	Reason  string
 	Message string
@@ -27,8 +27,8 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 
-// MessageLimit is the maximum length, in bytes, of a message from a member. A condition's
-// message may have 32 KiB.
+// MessageLimit is the maximum length, in bytes, of a message from a member. The API server limits a
+// condition's message to 32 KiB.
 const MessageLimit = 2 << 10
 
 // Problemf creates a Problem with a sanitized, bounded message.
@@ -109,7 +109,7 @@ func refusals(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowI
 			len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
 		"certificate-authority": cluster.CertificateAuthority != "",
 		"proxy-url":             cluster.ProxyURL != "",
-		"insecure-skip-tls-verify (a flag of the manager allows it)": cluster.InsecureSkipTLSVerify && !allowInsecure,
+		"insecure-skip-tls-verify (a manager flag can allow it)": cluster.InsecureSkipTLSVerify && !allowInsecure,
 	}
 	var named []string
 	for name, is := range set {
@@ -143,7 +143,7 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 	}
 	token := strings.TrimSpace(user.Token)
 	if !hasCertificate && token == "" {
-		return invalid("the kubeconfig has no credentials: give a token, or client-certificate-data and client-key-data")
+		return invalid("the kubeconfig has no credentials: specify a token, or client-certificate-data and client-key-data")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return invalid("the token contains invalid characters")
@@ -169,7 +169,7 @@ func redacted(address string) string {
 	return "(unreadable)"
 }
 
-// Explain converts an error of a call to a member into a Problem.
+// Explain converts the error of a request to a member into a Problem.
 func Explain(doing string, err error) error {
 	const theMember = "the member"
 	switch {
@@ -183,7 +183,7 @@ func Explain(doing string, err error) error {
 	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem keeps trying", theMember, doing, err)
 }
 
-// AsProblem returns the Problem that err is or wraps, or nil.
+// AsProblem returns the Problem in err's chain, or nil.
 func AsProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {

@@ -14,13 +14,13 @@ import (
 // confined is set in the environment of the confined child process.
 const confined = "XYLEM_TEST_CONFINED"
 
-// touches are the system calls that open files, start programs and open connections.
+// touches lists the system calls that open files, start programs or open connections.
 var touches = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_READLINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2, unix.SYS_MKDIRAT,
 }
 
-// confine makes the kernel kill this process, with all threads, at the first of those calls.
+// confine makes the kernel kill this process, with all its threads, at the first call in touches.
 func confine() error {
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}} // seccomp_data.nr
 	for _, call := range touches {
@@ -40,7 +40,7 @@ func confine() error {
 	return nil
 }
 
-// Parsing a kubeconfig opens no file, starts no process and dials no address, regardless of its
+// Parsing a kubeconfig does not open files, start processes or dial addresses, regardless of its
 // content. The kernel kills the test process if it tries (I8).
 func TestParsingTouchesNothing(t *testing.T) {
 	switch os.Getenv(confined) {
@@ -59,7 +59,7 @@ func TestParsingTouchesNothing(t *testing.T) {
 		command.Env = append(os.Environ(), confined+"="+what)
 		out, err := command.CombinedOutput()
 		if strings.Contains(string(out), "function not implemented") {
-			t.Skip("this kernel has no seccomp")
+			t.Skip("this kernel does not support seccomp")
 		}
 		if (err == nil) != survives {
 			t.Errorf("%s: %v\n%s", what, err, out)

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// pair returns a certificate and its key in PEM.
+// pair returns a certificate and its key, PEM-encoded.
 func pair(t testing.TB) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -38,7 +38,7 @@ func pair(t testing.TB) (certificate, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded})
 }
 
-// kubeconfig returns a kubeconfig with the given lines for cluster and user.
+// kubeconfig returns a kubeconfig with the given cluster and user lines.
 func kubeconfig(cluster, user string) string {
 	indent := func(lines string) string { return "    " + strings.ReplaceAll(lines, "\n", "\n    ") }
 	return "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts:\n- name: c\n  context: {cluster: c, user: u}\n" +
@@ -59,19 +59,19 @@ func TestParseKubeconfig(t *testing.T) {
 		kubeconfig string
 		insecure   bool
 		want       *rest.Config
-		// reason of the Problem, and words in its message
+		// the Problem's reason, and text that its message contains
 		reason string
 		says   []string
 	}{
 		"a token": {kubeconfig: kubeconfig(server+ca, token), want: &rest.Config{
 			Host: "https://member.example.com:6443", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{CAData: certificate}}},
-		"a token with white space around it": {kubeconfig: kubeconfig(server, `token: " abc\n"`), want: &rest.Config{
+		"a token with surrounding white space": {kubeconfig: kubeconfig(server, `token: " abc\n"`), want: &rest.Config{
 			Host: "https://member.example.com:6443", BearerToken: "abc"}},
 		"a client certificate": {kubeconfig: kubeconfig(server+ca, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(key)), want: &rest.Config{
 			Host: "https://member.example.com:6443", TLSClientConfig: rest.TLSClientConfig{CAData: certificate, CertData: certificate, KeyData: key}}},
 		"a TLS server name and a server with a path": {kubeconfig: kubeconfig("server: https://10.0.0.1/k8s/c-1\ntls-server-name: member", token), want: &rest.Config{
 			Host: "https://10.0.0.1/k8s/c-1", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{ServerName: "member"}}},
-		"insecure, allowed by the flag": {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), insecure: true, want: &rest.Config{
+		"insecure-skip-tls-verify, allowed by the flag": {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), insecure: true, want: &rest.Config{
 			Host: "https://member.example.com:6443", BearerToken: "abc", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}},
 		"a forbidden field of another context's user": {
 			kubeconfig: kubeconfig(server, token) + "- name: other\n  user: {exec: {command: rm, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}}\n",
@@ -95,8 +95,8 @@ func TestParseKubeconfig(t *testing.T) {
 		"several forbidden fields: the message names all": {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", "tokenFile: /x\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused,
 			says: []string{"impersonation", "proxy-url", "tokenFile"}},
 
-		"nothing":                           {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
-		"no YAML":                           {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
+		"empty":                             {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
+		"not YAML":                          {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
 		"another kind":                      {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
 		"a missing context":                 {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
 		"a missing cluster":                 {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},
@@ -111,7 +111,7 @@ func TestParseKubeconfig(t *testing.T) {
 		"a CA and insecure-skip-tls-verify": {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"are mutually exclusive"}},
 		"no credentials":                    {kubeconfig: kubeconfig(server, "token: ''"), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no credentials"}},
 		"a certificate without a key":       {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
-		"a key of another certificate":      {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
+		"another certificate's key":         {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
 		"a token with a line break":         {kubeconfig: kubeconfig(server, `token: "a\nX-Evil: b"`), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"characters"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestParseKubeconfig(t *testing.T) {
 	}
 }
 
-// Many users can read the messages of conditions, so messages must not contain credentials.
+// Many users can read condition messages, so they must not contain credentials.
 func TestMessagesHideCredentials(t *testing.T) {
 	for name, line := range map[string]string{
 		"a password in the address":  "server: https://admin:hunter2@member.example.com",
@@ -187,7 +187,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 			t.Errorf("accepted host %q", config.Host)
 		}
 		if _, err := rest.TLSConfigFor(config); err != nil {
-			t.Errorf("the config was accepted, but no client can use it: %v", err)
+			t.Errorf("the config was accepted, but creating a client with it failed: %v", err)
 		}
 	})
 }

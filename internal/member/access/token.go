@@ -7,25 +7,24 @@ import (
 	"time"
 )
 
-// Token has the claims of a service account token. Xylem does not verify its signature; only
-// the member can. The claims decide only when Xylem requests the next token, and for which
-// account.
+// Token has the claims of a service account token. Only the member can verify its signature. Xylem
+// uses the claims only to decide when to request the next token, and for which account.
 type Token struct {
-	// Issuer, and namespace and name of the ServiceAccount.
+	// Issuer of the token, and namespace and name of the ServiceAccount.
 	Issuer, Namespace, Account string
-	// Issued and Expires are in the member's time.
+	// Issued and Expires are times by the member's clock.
 	Issued, Expires time.Time
 }
 
 const (
-	// accountPrefix is the prefix of the subject of a service account token.
+	// accountPrefix is the prefix of the subject in service account tokens.
 	accountPrefix = "system:serviceaccount:"
 	// lastSecond is the end of the year 9999. metav1.Time cannot represent later times.
 	lastSecond = 253402300799
 )
 
-// ParseToken parses a token. It returns false unless the token is a service account's and
-// expires.
+// ParseToken parses a token. It returns false unless the token belongs to a service account and has
+// an expiry.
 func ParseToken(raw string) (Token, bool) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {
@@ -60,7 +59,7 @@ func (t Token) Same(as Token) bool {
 	return t.Issuer == as.Issuer && t.Namespace == as.Namespace && t.Account == as.Account
 }
 
-// TokenOf returns the token of the kubeconfig's current user, or "" if there is none or the
+// TokenOf returns the token of the kubeconfig's current user, or "" if the user has no token or the
 // kubeconfig does not parse.
 func TokenOf(kubeconfig []byte) string {
 	config, err := ParseKubeconfig(kubeconfig, true)

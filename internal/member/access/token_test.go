@@ -21,8 +21,8 @@ func TestParseToken(t *testing.T) {
 		"an expiry that metav1.Time cannot represent (I8)": {membertest.JWT(`{` + account + `,"iat":100,"exp":9223372036854775807}`), access.Token{}},
 		"a user's":               {membertest.JWT(`{"sub":"admin","iat":100,"exp":700}`), access.Token{}},
 		"no name":                {membertest.JWT(`{"sub":"system:serviceaccount:xylem-system:","iat":100,"exp":700}`), access.Token{}},
-		"no JSON":                {membertest.JWT(`{`), access.Token{}},
-		"no base64":              {"a.%.c", access.Token{}},
+		"not JSON":               {membertest.JWT(`{`), access.Token{}},
+		"not base64":             {"a.%.c", access.Token{}},
 		"a token without claims": {"abcdef", access.Token{}},
 		"nothing":                {"", access.Token{}},
 	} {
@@ -48,6 +48,6 @@ func TestWithToken(t *testing.T) {
 		t.Errorf("fields other than the token changed:\n%s\n%s", was, now)
 	}
 	if _, err := access.WithToken([]byte("{"), "new"); err == nil {
-		t.Error("no error for a kubeconfig that does not parse")
+		t.Error("a kubeconfig that does not parse caused no error")
 	}
 }

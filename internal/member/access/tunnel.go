@@ -43,7 +43,7 @@ func (w Way) Through(ctx context.Context, network, address string) (net.Conn, er
 	return tunnel, tunnel.SetDeadline(time.Time{})
 }
 
-// addressOf returns host and port of a proxy. The port defaults to its scheme's port.
+// addressOf returns the host and port of a proxy. The port defaults to its scheme's port.
 func addressOf(via *url.URL) string {
 	port := via.Port()
 	if port == "" {
@@ -77,13 +77,14 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 	if err := request.Write(conn); err != nil {
 		return nil, err
 	}
-	// The buffer cannot contain more than the response, because the client sends first.
+	// The buffer contains nothing beyond the response, because in the tunnel the client sends
+	// first.
 	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request) //nolint:bodyclose // a response to CONNECT has no body
 	if err != nil {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it responds with %s", response.Status)
+		return nil, fmt.Errorf("it responded with %s", response.Status)
 	}
 	return conn, nil
 }

@@ -39,15 +39,15 @@ func connectProxy(t *testing.T, answer string) (*url.URL, <-chan *http.Request) 
 	return &url.URL{Scheme: "http", Host: listener.Addr().String(), User: url.UserPassword("user", "secret")}, asked
 }
 
-// Streams use the proxy of the manager's environment, too.
+// Streams also use the proxy that the manager's environment configures.
 func TestThrough(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answer string
 		works  bool
 	}{
-		"it connects": {"HTTP/1.1 200 Connection established\r\n\r\n", true},
-		"it refuses":  {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", false},
-		"not a proxy": {"SSH-2.0\r\n", false},
+		"the proxy connects": {"HTTP/1.1 200 Connection established\r\n\r\n", true},
+		"the proxy refuses":  {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", false},
+		"not a proxy":        {"SSH-2.0\r\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			via, asked := connectProxy(t, tc.answer)

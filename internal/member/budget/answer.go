@@ -20,8 +20,8 @@ import (
 
 const (
 	// AnswerLimit is the maximum size, in bytes, of a response that is not a watch. An object has
-	// a few MiB at most (etcd's limit), lists are paginated, and discovery of a cluster with a
-	// thousand kinds takes less than a tenth of it.
+	// at most a few MiB (etcd's limit), lists are paginated, and discovery of a cluster with a
+	// thousand kinds takes less than a tenth of this limit.
 	AnswerLimit = 32 << 20
 	// ComplaintLimit is the maximum size of an error response, in bytes. complaintWeight is its
 	// maximum size in memory once decoded.
@@ -30,15 +30,15 @@ const (
 	HeaderLimit = 256 << 10
 )
 
-// The encodings that Xylem requests. It can weigh only responses in these.
+// Xylem requests these encodings, and can weigh only responses that use them.
 const (
 	ProtobufType = runtime.ContentTypeProtobuf
 	JSONType     = runtime.ContentTypeJSON
 )
 
 // Answers adds the token to requests, limits the size of responses, and removes the token from
-// error responses. An error ends up in conditions, events and logs, and a server or a proxy may
-// echo what it received.
+// error responses. Errors are shown in conditions, events and logs, and a server or proxy may echo
+// the request in an error.
 type Answers struct {
 	Next    http.RoundTripper
 	Bearer  *Bearer
@@ -98,7 +98,7 @@ func (a Answers) complaint(response *http.Response, from *reading, encoding, tok
 		return nil, fmt.Errorf("read the member's response: %w", err)
 	}
 	if encoding == "" || !a.decodable(body, encoding) {
-		response.Header.Set("Content-Type", "text/plain") // shown as text, not decoded
+		response.Header.Set("Content-Type", "text/plain") // client-go shows this type as text and does not decode it
 	}
 	if token != "" {
 		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token))} {
@@ -139,7 +139,7 @@ func NewBearer(token string, c clock.PassiveClock) *Bearer {
 	return b
 }
 
-// Current token.
+// Current returns the current token.
 func (b *Bearer) Current() string { return *b.token.Load() }
 
 // Replace replaces the token for all later requests.

@@ -1,13 +1,13 @@
-// Package budget limits how much memory of this process the responses of a member may take. It
-// also adds the token to requests, and removes it from errors.
+// Package budget limits how much of this process's memory a member's responses may take. It also
+// adds the token to requests, and removes it from errors.
 //
 // # Limits on a member's responses
 //
-// An empty object takes two bytes on the wire and up to a kilobyte in memory. So the package
-// weighs every response of a member before client-go decodes it (package weigh): protobuf by
-// the sizes of the Go types that its kind decodes into, JSON by the number of its values. It
-// weighs compressed responses as they are decompressed, and each event of a watch separately.
-// It rejects other encodings. Limits of one member:
+// An empty object takes two bytes on the wire and up to a kilobyte in memory. So the package weighs
+// every response before client-go decodes it (package weigh). It weighs protobuf by the sizes of
+// the Go types that the kind decodes into, and JSON by the number of values. It weighs compressed
+// responses as they are decompressed, and each event of a watch separately. It rejects other
+// encodings. The limits for one member are:
 //
 //	one response, or one event of a watch, decoded    --member-answer-limit (128Mi)
 //	one response on the wire, decompressed; one event 32 MiB; 4 MiB

@@ -14,7 +14,7 @@ import (
 // decoded.
 type whole struct {
 	*reading
-	ctx    context.Context //nolint:containedctx // of the request that the body answers
+	ctx    context.Context //nolint:containedctx // the context of the request whose response this is
 	json   *weigh.JSON     // nil for protobuf
 	buffer bytes.Buffer    // the protobuf read so far
 	length int64
@@ -83,7 +83,7 @@ func (w *whole) end() error {
 // (k8s.io/apimachinery/pkg/util/framer).
 type frames struct {
 	*reading
-	ctx   context.Context //nolint:containedctx // of the request that the body answers
+	ctx   context.Context //nolint:containedctx // the context of the request whose response this is
 	frame []byte          // the unread rest of the current frame, with its length
 	last  error
 }
@@ -135,7 +135,7 @@ func (f *frames) next() ([]byte, error) {
 // documents weighs the events of a JSON watch one by one.
 type documents struct {
 	*reading
-	ctx  context.Context //nolint:containedctx // of the request that the body answers
+	ctx  context.Context //nolint:containedctx // the context of the request whose response this is
 	json weigh.JSON
 	last error
 }

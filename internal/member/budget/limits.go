@@ -22,24 +22,25 @@ import (
 type Limits struct {
 	// Answer is the limit for one decoded response, in bytes.
 	Answer int64
-	// Cache is the limit for all objects of a member in caches, in bytes.
+	// Cache is the limit for all of a member's cached objects, in bytes.
 	Cache int64
 }
 
-// DefaultLimits leave enough memory for the other members if one member takes all that it may
-// and the manager has the shipped limit of 1 GiB. A page of a list, or discovery, takes a few
-// MiB. Caches take about 4 KiB for each volume.
+// DefaultLimits leave enough memory for the other members if one member uses its limits fully and
+// the manager has its default memory limit of 1 GiB. A page of a list, or discovery, takes a few
+// MiB. Caches take about 4 KiB per volume.
 var DefaultLimits = Limits{Answer: 128 << 20, Cache: 256 << 20}
 
 const (
-	// inFlightLimit is the maximum size, in bytes, of all responses of a member that are being
+	// inFlightLimit is the maximum total size, in bytes, of a member's responses that are being
 	// read.
 	inFlightLimit = 64 << 20
 	// FrameLimit is the maximum size, in bytes, of one watch event. etcd limits objects to 1.5 MiB
 	// by default, and larger ones are rare.
 	FrameLimit = 4 << 20
-	// decodeRate is how much memory, in bytes per second, decoding of a member's responses may
-	// allocate, and decodeBurst the burst. This allows 10,000 Pods and claims in a few seconds.
+	// decodeRate is how much memory, in bytes per second, the decoding of a member's responses may
+	// allocate. decodeBurst is the burst. With these values, 10,000 Pods and claims take a few
+	// seconds.
 	decodeRate  = 64 << 20
 	decodeBurst = 128 << 20
 )
@@ -83,7 +84,7 @@ func (l *Limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
 
 // Exceed ends the link because the member exceeds a limit.
 func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
-	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the connection, and tries again every %s", fmt.Sprintf(format, args...), OverLimitPause)
+	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the connection, and retries every %s", fmt.Sprintf(format, args...), OverLimitPause)
 	select {
 	case l.exceeded <- p:
 	default: // the link is ending already
@@ -91,7 +92,7 @@ func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
 	return p
 }
 
-// Watch returns the Problem when the limit is exceeded, nil when the context ends.
+// Watch returns the Problem when a limit is exceeded, or nil when the context ends.
 func (l *Limiter) Watch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -109,17 +110,17 @@ func (l *Limiter) pace(ctx context.Context, weight int64) error {
 	return nil
 }
 
-// tooLarge is the Problem of a response that would exceed the limit once decoded.
+// tooLarge returns the Problem for a response that would exceed the limit once decoded.
 func (l *Limiter) tooLarge(what string) *access.Problem {
 	return l.Exceed("the member's response to %q would take more than %s of memory (--member-answer-limit). If such a response is expected, raise the flag", what, Size(l.Answer))
 }
 
-// tooLong is the Problem of a response that is longer than any API server sends.
+// tooLong returns the Problem for a response that is longer than any API server sends.
 func (l *Limiter) tooLong(what string, limit int64) *access.Problem {
 	return l.Exceed("the member's response to %q has more than %s, which no API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
 }
 
-// malformed is the Problem of a response that cannot be parsed.
+// malformed returns the Problem for a response that cannot be parsed.
 func (l *Limiter) malformed(what string, err error) *access.Problem {
 	return l.Exceed("the member's response to %q cannot be read: %v. Check the member's API server, and any proxy in front of it", what, err)
 }
@@ -139,7 +140,7 @@ type reading struct {
 func (r *reading) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if r.keep(int64(n)) {
-		return 0, r.limiter.Exceed("the member's responses that are being read together, the last of them to %q, have more than %s. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
+		return 0, r.limiter.Exceed("the member's responses that are being read at the same time, the latest of them to %q, have more than %s. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
 	}
 	return n, err
 }
@@ -159,6 +160,6 @@ func (r *reading) Close() error {
 	return r.ReadCloser.Close()
 }
 
-// OverLimitPause is the pause after a member exceeded a limit, so that the garbage collector
-// can free the memory.
+// OverLimitPause is the delay before a new connection after a member exceeded a limit. It lets the
+// garbage collector free the memory.
 const OverLimitPause = time.Minute

@@ -1,37 +1,38 @@
 // Package fencing implements the fence of a member, which decides which manager may write
 // there. It also detects restores of the member or the host from the fence's epoch and records.
 //
-// The fence is a Lease in the member's namespace xylem-system. Its name is the host's cluster
-// ID, and the leading manager holds it. Renewing it is the probe of the connection. Held
-// returns nil until two thirds of the Lease's duration after the last renewal was sent, by the
-// monotonic and the wall clock. If another manager holds the Lease, Acquire waits until the
-// Lease has not changed for its whole duration by our own clock. A holder that keeps renewing
-// it is a clone (HostCloned).
+// The fence is a Lease in the member's namespace xylem-system. Its name is the host's cluster ID,
+// and the leading manager holds it. Renewing the Lease also probes the connection. Held returns nil
+// until two thirds of the Lease's duration have passed since the last renewal was sent, by the
+// monotonic and the wall clock. If another manager holds the Lease, Acquire waits until the Lease
+// has not changed for its whole duration, by this process's clock. A holder that keeps renewing it
+// is a clone (HostCloned).
 //
-// Each leadership takes a new epoch. It writes the intent to the host's record, then the Lease in
-// the member, then the fact to the record, so that a crash between these writes causes no
-// disagreement. Epochs that disagree mean that one of the clusters was restored. The manager then
-// takes the fence but keeps the epochs, because they are the evidence, and MayDestroy fails until
-// the registration is annotated with the token that its condition names.
+// Each leadership takes a new epoch. It writes the intended epoch to the host's record, then the
+// Lease in the member, then the reached epoch to the record, so that a crash between these writes
+// causes no disagreement. Epochs that disagree mean that one of the clusters was restored. The
+// manager then takes the fence but keeps the epochs, because they are the evidence, and MayDestroy
+// fails until the registration is annotated with the token that its condition names.
 //
 // A leadership may last for months, and last night's backup has the same epoch. So the manager also
 // raises the epoch within a leadership, every --fence-epoch-interval (5 min). The epochs then
 // disagree if a cluster is restored from an older state. If a member is restored from a more recent
-// state, the manager that has renewed the Lease since then detects it with its next probe. It
-// raises the epoch in the host's record, so that the next manager detects it too. Until then, a
-// step that uses the presence or absence of member objects as evidence also reads the Lease
+// state, the manager that has renewed the Lease since then detects the restore with its next probe.
+// It raises the epoch in the host's record, so that the next manager detects the restore too. Until
+// then, a step that uses the presence or absence of member objects as evidence also reads the Lease
 // (proof.MemberCurrent), after the reads that it depends on. Such steps withdraw or delete a leaf
 // claim that was never mirrored, or release a host PV whose leaf is gone. If no manager runs during
 // a restore from a state younger than the interval, nothing can detect it.
 //
-// A registration holds the fence: the holder identity names the process and the registration's
-// UID. The host's record (annotation xylem.io/registration) names the registration that owns
-// the cluster. It is written with its resourceVersion when a member is admitted. The record
-// also has the times of restores, by the member's clock, and keeps them after the confirmation.
-// The member's Lease has the member's time as well, which a restore of the host cannot remove.
+// A registration holds the fence: the holder identity names the process and the registration's UID.
+// The host's record (annotation xylem.io/registration) names the registration that owns the
+// cluster. It is written with its resourceVersion when a member is admitted. The record also has
+// the times of restores, by the member's clock, and keeps them after the confirmation. The member's
+// Lease also has the time of the member's last restore, so that a restore of the host cannot remove
+// it.
 //
-// A replica's writes to the host are fenced too, by the replica's own clock. The host's
-// transport rejects every change once the leader election's Lease was not renewed for 10 s. So
-// a leader that resumes after its Lease expired writes nothing before it detects that. Only
-// heartbeat is not limited to the leader.
+// A replica's writes to the host are fenced too, by the replica's own clock. The host's transport
+// rejects every change once the leader election's Lease was not renewed for 10 s. So a leader that
+// resumes after its Lease expired writes nothing before it detects the loss. Only package heartbeat
+// also writes on replicas that do not lead.
 package fencing

@@ -46,7 +46,8 @@ type Fence struct {
 	lease     *coordinationv1.Lease // as last written by this process; nil: not held
 	renewed   time.Time
 	suspended *access.Problem
-	// restores are the recorded or detected restores. unconfirmed is the missing confirmation.
+	// restores are the recorded or detected restores. unconfirmed is the confirmation that an admin
+	// has not given yet.
 	restores    Restores
 	unconfirmed string
 
@@ -60,18 +61,18 @@ type Fence struct {
 	// watched is the other holder's Lease when it was first read in its current state.
 	watched   *coordinationv1.Lease
 	watchedAt time.Time
-	// seenAlive: the other holder renewed the Lease while this process watched it.
+	// seenAlive reports that the other holder renewed the Lease while this process watched it.
 	seenAlive bool
 }
 
 var _ guarded.Guard = (*Fence)(nil)
 
-// Options are the dependencies and identities of a fence.
+// Options has the dependencies and identities of a fence.
 type Options struct {
 	Clock clock.PassiveClock
 	// Member and Host bypass caches.
 	Member, Host client.Client
-	// Namespace of the lease in the member, and of its record in the host.
+	// Namespace is the namespace of the Lease in the member, and of its record in the host.
 	Namespace string
 	// HostID and ClusterID are the identities of the host and of the member.
 	HostID, ClusterID string
@@ -205,15 +206,15 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 		return nil
 	case f.seenAlive:
 		return access.Problemf(v1alpha1.ReasonHostCloned,
-			"another manager (%q) with this host's identity holds the member's fence and renews it: two copies of the host run, or two managers without leader election. Stop one of them", holder)
+			"another manager (%q) with this host's identity holds the member's fence and renews it: two copies of the host are running, or two managers run without leader election. Stop one of them", holder)
 	}
 	return access.Problemf(v1alpha1.ReasonWaitingForFence,
 		"waiting until the fence of an earlier manager (%q) expires, %s after it was last renewed", holder, lasts)
 }
 
-// take writes the intent to the host, the Lease to the member, and the fact to the host. Epochs
-// that disagree mean that one of the clusters was restored. take does not change those, so that
-// the evidence remains until an admin confirms it.
+// take writes the intended epoch to the host, the Lease to the member, and the reached epoch to the
+// host. Epochs that disagree mean that one of the clusters was restored. take does not change such
+// epochs, so that the evidence remains until an admin confirms the restore.
 func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, confirmed string) error {
 	record, err := f.date(ctx, lease, record)
 	if err != nil {
@@ -237,8 +238,8 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 	return f.step(ctx, lease, record, target, suspended)
 }
 
-// step sets Lease and record to an epoch. It does not record an epoch that the record has
-// already, or one that is the evidence of a restore.
+// step sets the Lease and the record to an epoch. It does not record an epoch that the record
+// already has, or one that is evidence of a restore.
 func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.Problem) error {
 	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
 	records := suspended == nil && target != epoch(record, v1alpha1.AnnotationFenceEpoch)
@@ -266,8 +267,8 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	return nil
 }
 
-// putEpoch writes an epoch, and the intent of the next one, to the host's record. Whether or not a
-// write that failed has arrived, the epoch that a later read finds is not evidence of a restore.
+// putEpoch writes an epoch, and the next intended one, to the host's record. Whether or not a
+// failed write has arrived, the epoch that a later read finds is not evidence of a restore.
 func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
 	f.recorded = min(f.recorded, epoch)
 	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, epoch, next)
@@ -306,7 +307,7 @@ func (f *Fence) Drop() {
 	f.lease = nil
 }
 
-// Release releases the fence, so that the next manager need not wait.
+// Release releases the fence, so that the next manager does not have to wait.
 func (f *Fence) Release(ctx context.Context) error {
 	f.mu.Lock()
 	lease := f.lease

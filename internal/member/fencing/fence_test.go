@@ -83,18 +83,18 @@ func TestDisagreement(t *testing.T) {
 		confirmed         string
 		want              string
 	}{
-		"the first leadership":                                 {want: ""},
-		"the first leadership, after a crash":                  {next: 1, want: ""},
-		"they agree":                                           {there: 3, here: 3, want: ""},
-		"equal epochs, an intent remains (I6)":                 {there: 3, here: 3, next: 4, want: ""},
-		"the member has the intended epoch (I6)":               {there: 4, here: 3, next: 4, want: ""},
-		"the host was restored (I2)":                           {there: 5, here: 3, want: v1alpha1.ReasonHostRestored},
-		"the host was restored to a state with an intent (I2)": {there: 5, here: 3, next: 4, want: v1alpha1.ReasonHostRestored},
-		"the host has no record (I2)":                          {there: 5, want: v1alpha1.ReasonHostRestored},
-		"the member was restored (I2)":                         {there: 3, here: 5, want: v1alpha1.ReasonMemberRestored},
-		"the member was restored, the host has an intent (I2)": {there: 3, here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
-		"the member has no Lease (I2)":                         {here: 5, want: v1alpha1.ReasonMemberRestored},
-		"the member has no Lease, the host has an intent":      {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"the first leadership":                                             {want: ""},
+		"the first leadership, after a crash":                              {next: 1, want: ""},
+		"the epochs agree":                                                 {there: 3, here: 3, want: ""},
+		"equal epochs, and an intended epoch remains (I6)":                 {there: 3, here: 3, next: 4, want: ""},
+		"the member has the intended epoch (I6)":                           {there: 4, here: 3, next: 4, want: ""},
+		"the host was restored (I2)":                                       {there: 5, here: 3, want: v1alpha1.ReasonHostRestored},
+		"the host was restored to a state with an intended epoch (I2)":     {there: 5, here: 3, next: 4, want: v1alpha1.ReasonHostRestored},
+		"the host has no record (I2)":                                      {there: 5, want: v1alpha1.ReasonHostRestored},
+		"the member was restored (I2)":                                     {there: 3, here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member was restored, and the host has an intended epoch (I2)": {there: 3, here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"the member has no Lease (I2)":                                     {here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member has no Lease, and the host has an intended epoch":      {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
 		"confirmed": {there: 3, here: 5, confirmed: "host-5-member-3", want: ""},
 		"the confirmation of another restore (I2)":         {there: 3, here: 6, confirmed: "host-5-member-3", want: v1alpha1.ReasonMemberRestored},
 		"the confirmation of the opposite restore (I2)":    {there: 5, here: 3, confirmed: "host-5-member-3", want: v1alpha1.ReasonHostRestored},
@@ -127,7 +127,7 @@ func TestEpoch(t *testing.T) {
 		"no lease":      {nil, 0},
 		"no annotation": {&coordinationv1.Lease{}, 0},
 		"a number":      {of("42"), 42},
-		"no number":     {of("many"), 0},
+		"not a number":  {of("many"), 0},
 		"negative":      {of("-1"), 0},
 		"too large":     {of("99999999999999999999"), 0},
 		"the largest":   {of("9223372036854775807"), math.MaxInt64},
@@ -140,7 +140,7 @@ func TestEpoch(t *testing.T) {
 	}
 }
 
-// fixed is a clock whose wall and monotonic readings are set by the test.
+// fixed is a clock whose wall and monotonic readings the test sets.
 type fixed struct {
 	clock.PassiveClock
 	now time.Time
@@ -148,9 +148,8 @@ type fixed struct {
 
 func (f *fixed) Now() time.Time { return f.now }
 
-// later advances the wall clock and the monotonic clock of a time by different durations, as
-// happens when a machine is suspended or an admin sets the clock. Package time has no API for
-// this.
+// later advances the wall and the monotonic reading of a time by different durations, as happens
+// when a machine is suspended or an admin sets the clock. Package time does not offer this.
 func later(at time.Time, wall, monotonic time.Duration) time.Time {
 	at = at.Add(wall)
 	field := reflect.ValueOf(&at).Elem().FieldByName("ext")                  // the monotonic reading in nanoseconds
@@ -164,7 +163,7 @@ func TestHeld(t *testing.T) {
 		wall, monotonic time.Duration
 		never, want     bool
 	}{
-		"never taken":               {never: true},
+		"never acquired":            {never: true},
 		"just renewed":              {want: true},
 		"at the deadline":           {wall: deadline, monotonic: deadline, want: true},
 		"past the deadline":         {wall: deadline + 1, monotonic: deadline + 1},
@@ -192,7 +191,7 @@ func TestHeld(t *testing.T) {
 			}
 			f.Drop()
 			if f.Held() == nil {
-				t.Error("the fence is held after Drop")
+				t.Error("the fence is still held after Drop")
 			}
 		})
 	}

@@ -20,8 +20,8 @@ import (
 
 const fieldOwner = client.FieldOwner("xylem-fence")
 
-// write creates a Lease, or updates it if it has not changed since it was read. 0 for next
-// removes the intent.
+// write creates a Lease, or updates it if it has not changed since it was read. If next is 0, it
+// removes the intended epoch.
 func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	if was != nil {
@@ -54,8 +54,8 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	return lease, to.Patch(ctx, lease, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
-// later returns the renewal time: now, or just after the last acknowledged one if the wall
-// clock was set back. A renewal time that decreases means that the member was restored.
+// later returns the renewal time: now, or just after the last acknowledged renewal if the wall
+// clock was set back. A renewal time that decreases is evidence that the member was restored.
 func (f *Fence) later(now time.Time) *metav1.MicroTime {
 	if f.known != nil && f.known.Spec.RenewTime != nil && !now.After(f.known.Spec.RenewTime.Time) {
 		now = f.known.Spec.RenewTime.Add(time.Microsecond)
@@ -79,8 +79,8 @@ func (f *Fence) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-// readRecord reads the host's record. An epoch lower than this process has seen means that the
-// host was restored while it ran: hostrevision.ErrRestored.
+// readRecord reads the host's record. It returns hostrevision.ErrRestored if the epoch is lower
+// than this process has seen before, because the host was then restored while this process ran.
 func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
 	if err != nil {
@@ -108,7 +108,7 @@ func epoch(lease *coordinationv1.Lease, annotation string) int64 {
 	return n
 }
 
-// epochs returns the current epoch of the host's record, and the intended one or 0.
+// epochs returns the current epoch in the host's record, and the intended one or 0.
 func epochs(record *coordinationv1.Lease) (here, next int64) {
 	return epoch(record, v1alpha1.AnnotationFenceEpoch), epoch(record, annotationNextEpoch)
 }

@@ -51,9 +51,9 @@ func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.
 	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
-// Note changes the annotations of the Lease, so that the member has the note after a restore of
-// the host. change returns the Lease itself if it has the note already. If the fence is not
-// held, the error wraps guarded.ErrFenced.
+// Note changes the annotations of the Lease, so that the member has the note after a restore of the
+// host. change returns the same Lease if it already has the note. If the fence is not held, the
+// error wraps guarded.ErrFenced.
 func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	f.mu.RLock()
 	lease := f.lease
@@ -130,21 +130,21 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	case now == nil:
 		// Do not use missing objects as evidence until the member has been identified again.
 		f.Drop()
-		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem connects again to find out")
+		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem reconnects to find out which")
 	case f.wentBack(now):
 		f.Drop()
 		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
 			return nil, err
 		}
-		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than the last write of this manager: the member was restored. Xylem connects again, and then reports what to confirm")
+		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than the last write of this manager: the member was restored. Xylem reconnects, and then reports what to confirm")
 	case !f.ours(now):
 		f.Drop()
-		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host run. Stop one of them")
+		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host are running. Stop one of them")
 	}
 	return now, nil
 }
 
-// ours reports whether this process holds the Lease, at the epoch that it read or sent last.
+// ours reports whether this process holds the Lease, at the epoch that it last read or sent.
 func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -159,7 +159,7 @@ func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
 	return lease != nil && f.known != nil && olderThan(lease, f.known)
 }
 
-// olderThan compares two states of a Lease by the values that only grow. Pure.
+// olderThan compares two states of a Lease by the values that only grow. It is a pure function.
 func olderThan(lease, known *coordinationv1.Lease) bool {
 	there, epochKnown := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(known, v1alpha1.AnnotationFenceEpoch)
 	return there < epochKnown || there == epochKnown && lease.Spec.RenewTime.Before(known.Spec.RenewTime)
@@ -177,13 +177,13 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}
 	if lease == nil || known == nil || olderThan(lease, known) {
-		return fmt.Errorf("%w: the member lacks its last renewal, and may have been restored", guarded.ErrFenced)
+		return fmt.Errorf("%w: the last renewal is missing in the member, which may have been restored", guarded.ErrFenced)
 	}
 	return nil
 }
 
-// noteRestored records in the host an epoch higher than that of a member that was restored.
-// Within one epoch, only this process can detect the restore.
+// noteRestored records in the host an epoch that is higher than the restored member's. Within one
+// epoch, only this process can detect the restore.
 func (f *Fence) noteRestored(ctx context.Context, there int64) error {
 	record, err := f.readRecord(ctx)
 	if err != nil {

@@ -22,19 +22,20 @@ const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
 // restored, even from a very recent backup.
 const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 
-// dateStep is the precision of a Date header and of a creationTimestamp.
+// dateStep is the precision of Date headers and creationTimestamps.
 const dateStep = time.Second
 
-// Restores are the times at which either cluster was last restored from an older state. Both
-// use the member's clock, so that they compare with creationTimestamps there. They are the
-// times when the fence detected the restore, later than the restore itself. Zero means never.
+// Restores are the times at which either cluster was last restored from an older state. Both use
+// the member's clock, so that they can be compared with creationTimestamps in the member. They are
+// the times when the fence detected the restore, which is later than the restore itself. Zero means
+// never.
 type Restores struct {
 	// Host is when the host was restored. The root of a leaf that was created earlier may be lost.
 	Host time.Time
 	// Member is when the member was restored. A leaf that was not created later may come from the
-	// backup, without the changes that Xylem made since the backup.
+	// backup, and lack the changes that Xylem made since the backup.
 	Member time.Time
-	// HostUnconfirmed reports that the host was restored and that no admin has confirmed it.
+	// HostUnconfirmed reports whether the host was restored and no admin has confirmed the restore.
 	HostUnconfirmed bool
 }
 
@@ -53,8 +54,8 @@ func (f *Fence) Restores() Restores {
 	return restores
 }
 
-// date reads when the clusters were restored. It records the time of a restore that the epochs
-// show and that is not recorded yet. It returns the resulting record.
+// date reads when the clusters were restored. If the epochs show a restore that is not recorded
+// yet, it records the time. It returns the resulting record.
 func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
 	here, next := epochs(record)
@@ -70,8 +71,8 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	case found.Reason == v1alpha1.ReasonHostRestored:
 		restores.Host = f.memberNow().UTC().Truncate(dateStep)
 	default:
-		// Round up, because the Date header has no fractions of a second. A time that is too late
-		// can only make Xylem keep a volume.
+		// Round up, because the Date header has no fractions of a second. The only effect of a time
+		// that is too late is that Xylem may keep a volume.
 		restores.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
 	}
 	f.mu.Lock()
@@ -87,8 +88,8 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	return record, nil
 }
 
-// recorded returns the recorded restores. The member's Lease has its time even after a restore
-// of the host. A restore of the host is detected again.
+// recorded returns the recorded restores. The member's Lease has the time of the member's restore
+// even after a restore of the host. The fence detects a restore of the host again.
 func recorded(lease, record *coordinationv1.Lease) Restores {
 	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}
 	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
@@ -97,7 +98,7 @@ func recorded(lease, record *coordinationv1.Lease) Restores {
 	return restores
 }
 
-// writeDown adds the times to a Lease before it is written.
+// writeDown adds the times of the restores to a Lease before it is written.
 func (f *Fence) writeDown(lease *coordinationv1.Lease) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -126,9 +127,9 @@ func (f *Fence) witness(lease *coordinationv1.Lease) {
 	}
 }
 
-// lower lowers the epoch in the host's record if the member has seen a later revision of the
-// host. The host was then restored from a state within the same epoch, and epochs that disagree
-// are lasting evidence.
+// lower lowers the epoch in the host's record if the member has seen a later revision of the host.
+// The host was then restored from a state within the same epoch, and the lower epoch is lasting
+// evidence of the restore.
 func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	highest := f.revision.Highest()
 	if lease == nil || highest == 0 {
@@ -157,7 +158,7 @@ func (f *Fence) putBehind(ctx context.Context, there int64, record *coordination
 }
 
 // NoteHostRestored records the evidence in the restored host, because this process ends and the
-// next one cannot detect the restore.
+// next one could not detect the restore otherwise.
 func (f *Fence) NoteHostRestored(ctx context.Context) error {
 	if f.known == nil || f.suspended != nil {
 		return nil

@@ -34,7 +34,7 @@ func (l lease) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(coordinationv1.Resource("leases"), key.Name)
 }
 
-// A destructive step detects a restored member, without waiting for the next probe (I2).
+// A destructive step detects that the member was restored, without waiting for the next probe (I2).
 func TestMemberCurrent(t *testing.T) {
 	start := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(epoch int64, after time.Duration) *coordinationv1.Lease {
@@ -49,8 +49,8 @@ func TestMemberCurrent(t *testing.T) {
 		want  error
 	}{
 		"the Lease as last renewed":             {lease{is: at(3, 0)}, nil},
-		"renewed meanwhile":                     {lease{is: at(3, time.Second)}, nil},
-		"advanced meanwhile":                    {lease{is: at(4, time.Second)}, nil},
+		"renewed since":                         {lease{is: at(3, time.Second)}, nil},
+		"advanced since":                        {lease{is: at(4, time.Second)}, nil},
 		"a backup of the same epoch":            {lease{is: at(3, -time.Second)}, guarded.ErrFenced},
 		"a backup of an earlier epoch":          {lease{is: at(2, time.Hour)}, guarded.ErrFenced},
 		"a backup from before the registration": {lease{}, guarded.ErrFenced},

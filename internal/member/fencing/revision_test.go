@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
-// etcd answers lists with the given revisions in order, and repeats the last one.
+// etcd responds to lists with the given revisions in order, and repeats the last one.
 type etcd struct {
 	client.Reader
 	mu        sync.Mutex
@@ -60,12 +60,12 @@ func TestHostRevision(t *testing.T) {
 		restored  bool
 		highest   uint64
 	}{
-		"it grows":                                              {[]string{"7", "7", "9"}, false, 9},
+		"the revision grows":                                    {[]string{"7", "7", "9"}, false, 9},
 		"the revision decreased (I2)":                           {[]string{"7", "6"}, true, 7},
 		"the revision decreased and grows again":                {[]string{"7", "6", "12"}, true, 7},
 		"the revision decreased while the host did not respond": {[]string{"7", "", "6"}, true, 7},
 		"the host did not respond for some time":                {[]string{"7", "", "8"}, false, 8},
-		"more digits":                                           {[]string{"9", "10"}, false, 10},
+		"the revision gains a digit":                            {[]string{"9", "10"}, false, 10},
 		"a revision that is not a number":                       {[]string{"7", "x", "7"}, false, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestHostRevision(t *testing.T) {
 			}
 		})
 	}
-	t.Run("another sign", func(t *testing.T) {
+	t.Run("evidence other than the revision", func(t *testing.T) {
 		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
 		h.Note(errors.New("the Lease's revision decreased"))
 		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrRestored) || !strings.Contains(err.Error(), "Lease") {
@@ -113,7 +113,7 @@ func TestHostRevision(t *testing.T) {
 		var h *hostrevision.Monitor
 		h.Note(errors.New("no"))
 		if h.Check(t.Context()) != nil || h.Restored() != nil || h.Highest() != 0 {
-			t.Error("the Monitor has a revision without a request")
+			t.Error("a nil Monitor returned an error or a revision")
 		}
 	})
 }

@@ -21,15 +21,16 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// recordedMost is the maximum number of lines kept for a member. The oldest are dropped first.
+// recordedMost is the maximum number of lines that are kept for a member. The oldest ones are
+// dropped first.
 const recordedMost = 200
 
-// Records records what an admin made Xylem release. It uses the host's record of the member's
-// fence, which outlives the volume, the registration and their events.
+// Records records what Xylem released because an admin requested it. It uses the host's record of
+// the member's fence, which outlives the volume, the registration and their events.
 type Records struct {
 	// Live reads from the host, bypassing its cache.
 	Live client.Reader
-	// Namespace of the records.
+	// Namespace is the namespace of the records.
 	Namespace string
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
@@ -44,8 +45,8 @@ func (r *Records) Owner(ctx context.Context, clusterID string) (types.UID, error
 	return types.UID(record.Annotations[v1alpha1.AnnotationRegistration]), nil
 }
 
-// Own replaces the registration that owns a member's cluster, or records the first one. Of two
-// concurrent calls, one fails.
+// Own replaces the registration that owns a member's cluster, or records the first one. If two
+// calls are concurrent, one fails.
 func (r *Records) Own(ctx context.Context, to *guarded.Root, clusterID string, was, owner types.UID) error {
 	return r.change(ctx, to, clusterID, "the owner", func(after *coordinationv1.Lease) error {
 		if after.Annotations[v1alpha1.AnnotationRegistration] != string(was) {
@@ -107,9 +108,9 @@ func (r *Records) RecordAbandoned(ctx context.Context, to *guarded.Root, cluster
 
 const recorder = guarded.Actor("records")
 
-// withLine adds a line "<time> <what>", unless a line has the same text. If the lines take more
-// than room bytes, or are more than recordedMost, it drops the oldest; the first line counts
-// them. Pure.
+// withLine adds a line "<time> <what>", unless a line already has the same text. If the lines take
+// more than limit bytes, or are more than recordedMost, it drops the oldest. The first line then
+// has the number of dropped lines.
 func withLine(lines string, at time.Time, what string, limit int) string {
 	var kept []string
 	if lines != "" {
@@ -135,14 +136,14 @@ func withLine(lines string, at time.Time, what string, limit int) string {
 	return strings.Join(kept, "\n")
 }
 
-// droppedLines replaces lines that were dropped.
+// droppedLines is the line that replaces dropped lines.
 const droppedLines = "(%d earlier lines were dropped; the events and the manager's log had them)"
 
 // prefix is the prefix of the name of a host's record. A new registration of the same cluster
 // finds the record, because it outlives the registration.
 const prefix = "fence-"
 
-// GetLease reads a Lease live. It returns nil if there is none.
+// GetLease reads a Lease live. It returns nil if the Lease does not exist.
 func GetLease(ctx context.Context, from client.Reader, namespace, name string) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease); err != nil {

@@ -13,8 +13,8 @@ func TestWithLine(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.FixedZone("elsewhere", 3600))
 	one := "2026-11-20T11:00:00Z volume one"
 	for name, tc := range map[string]struct{ lines, what, want string }{
-		"the first":                     {"", "volume one", one},
-		"another":                       {one, "volume two", one + "\n2026-11-20T11:00:00Z volume two"},
+		"the first line":                {"", "volume one", one},
+		"another line":                  {one, "volume two", one + "\n2026-11-20T11:00:00Z volume two"},
 		"the latest line repeated (I6)": {one, "volume one", one},
 		"an earlier line repeated (I6)": {one + "\nx volume two", "volume one", one + "\nx volume two"},
 		"the suffix of another line":    {one, "one", one + "\n2026-11-20T11:00:00Z one"},
@@ -26,8 +26,8 @@ func TestWithLine(t *testing.T) {
 		})
 	}
 	for name, tc := range map[string]struct{ limit, most, dropped int }{
-		"too many": {1 << 20, recordedMost, 7},
-		"too long": {len(droppedLines) + 20 + 50*len(one+"-000\n"), 50, recordedMost - 50 + 7},
+		"too many lines": {1 << 20, recordedMost, 7},
+		"too many bytes": {len(droppedLines) + 20 + 50*len(one+"-000\n"), 50, recordedMost - 50 + 7},
 	} {
 		lines := ""
 		for i := range recordedMost + 7 {
@@ -40,6 +40,6 @@ func TestWithLine(t *testing.T) {
 		}
 	}
 	if got := withLine("", at, strings.Repeat("x", 100), 50); !strings.HasPrefix(got, "(1 earlier lines") {
-		t.Errorf("the first line does not count the dropped line: %q", got)
+		t.Errorf("the first line does not report the dropped line: %q", got)
 	}
 }

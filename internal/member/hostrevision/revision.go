@@ -18,7 +18,7 @@ import (
 )
 
 // errGoneBack reports that the host's revision decreased.
-var errGoneBack = errors.New("its revision went back")
+var errGoneBack = errors.New("its revision decreased")
 
 // Monitor detects that the host was restored while this process ran. The resourceVersions of one
 // etcd only grow (guaranteed by KEP-5504), so a lower one comes from a backup. All members share
@@ -32,12 +32,12 @@ type Monitor struct {
 	// Clock measures the interval.
 	Clock clock.Clock
 
-	turn chan struct{} // held by the one request in flight
+	turn chan struct{} // holds a token while a request is in flight
 	soon chan struct{} // holds a token once a restore is detected
 
 	mu       sync.Mutex
 	started  uint64 // requests
-	failed   error  // error of the last request
+	failed   error  // the error of the last request
 	highest  uint64
 	restored error
 }
@@ -54,7 +54,7 @@ func (*Monitor) NeedLeaderElection() bool { return false }
 // its caches are wrong after a restore.
 func (h *Monitor) Start(ctx context.Context) error {
 	for {
-		// Ignore other errors and retry: others report a host that does not respond.
+		// Ignore other errors and retry: other code reports a host that does not respond.
 		if err := h.Check(ctx); errors.Is(err, ErrRestored) {
 			return err
 		}
@@ -121,8 +121,8 @@ func (h *Monitor) Highest() uint64 {
 	return h.highest
 }
 
-// Seen wraps the transform of a host's cache, and records the revision of each object. So a
-// host restored to any earlier state has a lower revision, however long ago Check ran.
+// Seen wraps the transform of a host's cache, and records the revision of each object. So Check
+// detects a host that was restored to any earlier state, however long ago it last ran.
 func (h *Monitor) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if object, ok := obj.(client.Object); ok && h != nil {
@@ -136,7 +136,7 @@ func (h *Monitor) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
 	}
 }
 
-// Restored returns ErrRestored once a restore is detected. It reads memory only.
+// Restored returns ErrRestored once a restore is detected. It sends no request.
 func (h *Monitor) Restored() error {
 	if h == nil {
 		return nil
@@ -192,7 +192,7 @@ type checking struct {
 	next     http.RoundTripper
 }
 
-// RoundTrip sends the request, and returns the response once the host was checked.
+// RoundTrip sends the request, checks the host, and then returns the response.
 func (c *checking) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := c.next.RoundTrip(request)
 	if err != nil {

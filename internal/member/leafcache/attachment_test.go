@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reduced object keeps what the condition Attached is derived from, and when its status was
-// last written.
+// The reduced object keeps the fields from which the Attached condition is derived, and the time
+// when its status was last written.
 func TestReduceAttachment(t *testing.T) {
 	at := func(minute int) *metav1.Time {
 		return new(metav1.Date(2026, 11, 25, 12, minute, 0, 0, time.UTC))

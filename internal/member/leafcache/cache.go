@@ -27,8 +27,8 @@ import (
 	"github.com/xylem-io/xylem/internal/share"
 )
 
-// New creates the cache that a member's controllers read. Reading a kind that it does not have
-// is an error, and starts no watch.
+// New creates the cache that a member's controllers read. Reading a kind that it does not cache is
+// an error, and does not start a watch.
 func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
 	built, err := cache.New(c.Config, cache.Options{
@@ -68,7 +68,7 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSIStorageCapacity{}, &corev1.Event{})
 }
 
-// inform creates the informers of a cache before it starts.
+// inform creates a cache's informers before the cache starts.
 func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
@@ -78,8 +78,8 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	return nil
 }
 
-// NewSnapshots creates the cache of a member's snapshots. A watch that is rejected calls failed:
-// the member may no longer serve them.
+// NewSnapshots creates the cache of a member's snapshots. If the member rejects a watch, the cache
+// calls failed: the member may no longer serve snapshots.
 func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
 	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
 		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
@@ -93,8 +93,8 @@ func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme 
 	return built, inform(ctx, built, &snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{})
 }
 
-// NewAttachments creates the cache of a member's VolumeAttachments. A watch that is rejected calls
-// failed: Xylem may no longer be allowed to read them.
+// NewAttachments creates the cache of a member's VolumeAttachments. If the member rejects a watch,
+// the cache calls failed: Xylem may have lost the permission to read them.
 func NewAttachments(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
 	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
 		reflect.TypeFor[*storagev1.VolumeAttachment](): reduceAttachment,
@@ -216,7 +216,7 @@ func reduceAttachment(obj any) (any, error) {
 	return reduced, nil
 }
 
-// errorOf drops the time of an error, which changes with each attempt.
+// errorOf returns an attachment error without its time, which changes with each attempt.
 func errorOf(e *storagev1.VolumeError) *storagev1.VolumeError {
 	if e == nil {
 		return nil
@@ -224,8 +224,8 @@ func errorOf(e *storagev1.VolumeError) *storagev1.VolumeError {
 	return &storagev1.VolumeError{Message: e.Message}
 }
 
-// reduceCapacity keeps the fields of a CSIStorageCapacity that capacity is computed from, and
-// whether it has a topology. A driver may publish one for each node and class.
+// reduceCapacity keeps the fields of a CSIStorageCapacity from which capacity is computed, and
+// whether it has a topology. A driver may publish one object for each node and class.
 func reduceCapacity(obj any) (any, error) {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok {
@@ -243,7 +243,7 @@ func reduceCapacity(obj any) (any, error) {
 	return reduced, nil
 }
 
-// reduceNode keeps the fields of a Node that capacity is computed from.
+// reduceNode keeps the fields of a Node from which capacity is computed.
 func reduceNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {
@@ -266,8 +266,8 @@ func reduceNode(obj any) (any, error) {
 	}, nil
 }
 
-// labelValue returns a value that a node reports if it is a valid label value for the virtual
-// node, and "" otherwise.
+// labelValue returns a value that a node reports, or "" if it is not a valid label value for the
+// virtual node.
 func labelValue(said string) string {
 	if len(validation.IsValidLabelValue(said)) > 0 {
 		return ""

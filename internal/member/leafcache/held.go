@@ -19,12 +19,12 @@ import (
 	"github.com/xylem-io/xylem/internal/weigh"
 )
 
-// pageLimit is the number of objects of one page, if the member does not stream lists. A page
-// of the largest objects just fits into the limit of a response.
+// pageLimit is the number of objects in one page, if the member does not stream lists. A page of
+// the largest objects just fits within the limit of a response.
 const pageLimit = 100
 
-// Held adds up the size of one member's objects in its caches, after reduction, and ends the
-// link if they exceed the limit.
+// Held adds up the sizes of one member's cached objects, after reduction, and ends the link if they
+// exceed the limit.
 type Held struct {
 	Limiter *budget.Limiter
 
@@ -36,7 +36,7 @@ type Held struct {
 func (h *Held) add(weight int64) error {
 	h.total += weight
 	if weight > 0 && h.total > h.Limiter.Cache {
-		return h.Limiter.Exceed("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If that is right, raise the flag and the manager's memory limit", budget.Size(h.Limiter.Cache))
+		return h.Limiter.Exceed("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If this is expected, raise the flag and the manager's memory limit", budget.Size(h.Limiter.Cache))
 	}
 	return nil
 }
@@ -61,12 +61,12 @@ type counted struct {
 	reduce toolscache.TransformFunc
 	seed   maphash.Seed
 
-	// present are the objects in the cache, and coming those of a new list. held.mu guards both.
+	// present has the objects in the cache, and coming the objects of a new list. held.mu guards
+	// both.
 	present, coming shelf
 }
 
-// newInformer is a cache option that creates an informer. reduce has the transform of each
-// kind.
+// newInformer returns a cache option that creates an informer. reduce has each kind's transform.
 func (h *Held) newInformer(reduce map[reflect.Type]toolscache.TransformFunc) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		transform := reduce[reflect.TypeOf(object)]
@@ -156,7 +156,7 @@ func (c *counted) event(event watch.Event) (watch.Event, bool) {
 func (c *counted) begin() {
 	c.held.mu.Lock()
 	defer c.held.mu.Unlock()
-	c.held.total -= c.coming.sum() // of an incomplete list
+	c.held.total -= c.coming.sum() // an incomplete list's objects
 	c.coming = shelf{}
 }
 
@@ -199,7 +199,7 @@ func (c *counted) drop(object runtime.Object) {
 	delete(shelf, key)
 }
 
-// shelf returns the shelf that is being filled. The caller holds the lock.
+// shelf returns the shelf that is being filled. The caller must hold the lock.
 func (c *counted) shelf() shelf {
 	if c.coming != nil {
 		return c.coming

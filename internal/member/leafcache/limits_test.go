@@ -72,8 +72,9 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A decoded MiB of empty objects took 1.3 GiB, more than the manager's limit. Xylem rejects such a
-// response before it decodes it, and ends the link with a remedy in the message (I7).
+// One MiB of empty objects takes 1.3 GiB once decoded, more than the manager's limit. Xylem rejects
+// such a response before it decodes it, and ends the link with a message that contains a remedy
+// (I7).
 func TestHostileAnswers(t *testing.T) {
 	jsonItems := []byte(`{"apiVersion":"v1","kind":"PersistentVolumeList","items":[` + strings.Repeat("{},", mebibyte/3) + `{}]}`)
 	protobufItems := document("PersistentVolumeList", emptyItems(mebibyte))
@@ -89,7 +90,7 @@ func TestHostileAnswers(t *testing.T) {
 		"a compressed response above the limit": {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "no API server"},
 		"empty containers of one Pod":           {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
 		"empty conditions of a claim":           {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
-		"another kind than requested":           {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
+		"a kind other than the requested one":   {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
 		"an unknown kind":                       {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
 		"YAML, which was not requested":         {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
 		"endlessly nested JSON":                 {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
@@ -113,7 +114,7 @@ func TestHostileAnswers(t *testing.T) {
 				t.Errorf("%d MiB were allocated for %d bytes", took>>20, len(tc.body))
 			}
 			if ended := c.Limiter.Watch(t.Context()); !errors.Is(ended, p) {
-				t.Errorf("the link ends with %v", ended)
+				t.Errorf("the link ended with %v", ended)
 			}
 		})
 	}
@@ -192,7 +193,7 @@ func readWatch(t *testing.T, c *member.Connection) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// Each event of a watch is weighed before it is decoded, like other responses.
+// Each watch event is weighed before it is decoded, like other responses.
 func TestHostileWatches(t *testing.T) {
 	const asProtobuf, asJSON = budget.ProtobufType + ";stream=watch", budget.JSONType
 	small := added("Pod", field(1, field(1, []byte("web"))))
@@ -262,7 +263,7 @@ func TestCachesAreBounded(t *testing.T) {
 		t.Fatalf("a Pod of at least %d bytes counts as %d", labels, one)
 	}
 	if err := list(podPage(15, labels)); err != nil || h.total != 15*one {
-		t.Errorf("the repeated list counts as %d, want %d; error %v", h.total, 15*one, err)
+		t.Errorf("after a repeated list, the cache counts %d bytes, want %d; error %v", h.total, 15*one, err)
 	}
 	pods := podPage(30, labels).Items
 	for i := range pods[15:] {
@@ -272,7 +273,7 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 	for i := range pods[10:] {
 		c.drop(&pods[10+i])
-		c.drop(&pods[10+i]) // once more
+		c.drop(&pods[10+i]) // a repeated event
 	}
 	if h.total != 10*one {
 		t.Errorf("10 Pods count as %d, want %d", h.total, 10*one)
@@ -282,11 +283,11 @@ func TestCachesAreBounded(t *testing.T) {
 		t.Errorf("got %v for too many Pods", err)
 	}
 	if err := h.Limiter.Watch(t.Context()); access.AsProblem(err) == nil {
-		t.Errorf("the link ends with %v", err)
+		t.Errorf("the link ended with %v", err)
 	}
 }
 
-// While a list is streamed, it counts in addition to the previous list.
+// While a list is streamed, its objects count in addition to those of the previous list.
 func TestStreamedListsAreCounted(t *testing.T) {
 	h := &Held{Limiter: budget.NewLimiter(budget.DefaultLimits, clientgoscheme.Scheme)}
 	c := h.newCounted(&toolscache.ListWatch{}, dropManagedFields)
@@ -323,7 +324,7 @@ func TestStreamedListsAreCounted(t *testing.T) {
 	}
 }
 
-// Normal responses of a member do not exceed the limits.
+// A member's normal responses do not exceed the limits.
 func TestOrdinaryResponsesPass(t *testing.T) {
 	page := podPage(500, 1000)
 	page.APIVersion, page.Kind = "v1", "PodList"

@@ -1,3 +1,2 @@
-// Package metrics has the metrics of members: of their connections, and of their controllers'
-// queues.
+// Package metrics has the metrics of the connections to members and of their controllers' queues.
 package metrics

@@ -19,13 +19,13 @@ var (
 	// ProbeSeconds is the duration of probes, by cluster.
 	ProbeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_member_probe_seconds",
-		Help:    "Duration of the renewal of a member's fence, which is also the probe of its connection.",
+		Help:    "Duration of the renewal of a member's fence, which also probes the connection.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"cluster"})
-	// TokenExpires is the expiry of tokens, by cluster.
+	// TokenExpires is when tokens expire, by cluster.
 	TokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_token_expiry_timestamp_seconds",
-		Help: "Expiry of the manager's service account token for a member, in seconds since 1970. Absent for other credentials.",
+		Help: "Expiry of the manager's service account token for a member, in seconds since the Unix epoch. Absent for other credentials.",
 	}, []string{"cluster"})
 	queueDepth = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_queue_depth",
@@ -37,11 +37,11 @@ var (
 	}, queueLabels)
 	queueRetries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_queue_retries_total",
-		Help: "Requests added again after an error to a controller's queue for a member.",
+		Help: "Requests that a controller's queue for a member retried after an error.",
 	}, queueLabels)
 	queueSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_queue_wait_seconds",
-		Help:    "Time that requests wait in a controller's queue for a member.",
+		Help:    "Time that requests spend in a controller's queue for a member before a worker processes them.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, queueLabels)
 	workSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -55,7 +55,7 @@ func init() {
 	metrics.Registry.MustRegister(Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
 }
 
-// Forget deletes the series of a member.
+// Forget deletes a member's series.
 func Forget(cluster string) {
 	match := prometheus.Labels{"cluster": cluster}
 	for _, vector := range []interface {
@@ -105,7 +105,7 @@ func (Queue) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableG
 	return unregisteredGauge()
 }
 
-// unregisteredGauge drops a metric that the work duration replaces.
+// unregisteredGauge discards a metric that the work duration replaces.
 func unregisteredGauge() prometheus.Gauge {
 	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "unused"})
 }

@@ -28,8 +28,8 @@ type Source struct {
 	Name      string
 }
 
-// Of returns the data source of a claim, and false if it has none. The API server keeps
-// dataSource and dataSourceRef equal. Kinds that only populators know are only in dataSourceRef.
+// Of returns the data source of a claim, and false if it has none. The API server keeps dataSource
+// and dataSourceRef equal. Kinds that only populators support are only in dataSourceRef.
 func Of(claim *corev1.PersistentVolumeClaim) (Source, bool) {
 	if ref := claim.Spec.DataSourceRef; ref != nil {
 		return Source{ptr.Deref(ref.APIGroup, ""), ref.Kind, ptr.Deref(ref.Namespace, ""), ref.Name}, true
@@ -46,8 +46,8 @@ func Has(claim *corev1.PersistentVolumeClaim) bool {
 	return has
 }
 
-// Same reports whether two claims, root and leaf, have data sources of the same kind and name, or
-// both have none.
+// Same reports whether a root and a leaf claim have data sources of the same kind and name, or both
+// lack one.
 func Same(root, leaf *corev1.PersistentVolumeClaim) bool {
 	a, hasA := Of(root)
 	b, hasB := Of(leaf)
@@ -60,22 +60,22 @@ func (s Source) IsClaim() bool { return s.Group == "" && s.Kind == claimKind }
 // IsSnapshot reports whether the source is a snapshot to restore.
 func (s Source) IsSnapshot() bool { return s.Group == SnapshotGroup && s.Kind == SnapshotKind }
 
-// Placed reports whether the source is in one member, where the claim must be created. A
+// Placed reports whether the source is in one member, in which the claim must be created. A
 // populator's source may be anywhere.
 func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
 
-// Key returns the kind and name of the source, for an index within one namespace.
+// Key returns the kind and name of the source, as the key of an index within one namespace.
 func (s Source) Key() string { return s.GroupKind() + "/" + s.Name }
 
-// ClaimKey returns the Key of a claim as a source.
+// ClaimKey returns the Key of a claim that is a source.
 func ClaimKey(name string) string { return Source{Kind: claimKind, Name: name}.Key() }
 
-// SnapshotKey returns the Key of a snapshot as a source.
+// SnapshotKey returns the Key of a snapshot that is a source.
 func SnapshotKey(name string) string {
 	return Source{Group: SnapshotGroup, Kind: SnapshotKind, Name: name}.Key()
 }
 
-// GroupKind returns the kind of the source with its group: Image.example.com.
+// GroupKind returns the kind of the source with its group, such as Image.example.com.
 func (s Source) GroupKind() string {
 	if s.Group == "" {
 		return s.Kind
@@ -98,15 +98,15 @@ func (s Source) String() string {
 	return fmt.Sprintf("%s %q", s.GroupKind(), name)
 }
 
-// Record identifies the source of a claim when Xylem selected the member.
+// Record identifies a claim's source at the time when Xylem selected the member.
 type Record struct {
-	// ClusterID of the member that has the source.
+	// ClusterID identifies the member that has the source.
 	ClusterID string
-	// UID of the claim or snapshot in the host.
+	// UID is the UID of the claim or snapshot in the host.
 	UID types.UID
 }
 
-// RecordOf returns the record on a root claim, and false if there is none.
+// RecordOf returns the record on a root claim, and false if the claim has no record.
 func RecordOf(root *corev1.PersistentVolumeClaim) (Record, bool) {
 	cluster, uid, found := strings.Cut(root.Annotations[v1alpha1.AnnotationSource], "/")
 	return Record{cluster, types.UID(uid)}, found && cluster != "" && uid != ""

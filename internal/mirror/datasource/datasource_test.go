@@ -50,8 +50,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// The API server fills in dataSourceRef: a source in one field or in both is the same. Same
-// prevents the loss of data if a leaf claim lacks the root's source.
+// The API server fills in dataSourceRef, so a source in one field equals the same source in both.
+// Same prevents data loss if a leaf claim lacks the root's source.
 func TestSame(t *testing.T) {
 	source := &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
 	one := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}}
@@ -67,8 +67,8 @@ func TestSame(t *testing.T) {
 		"none":                                  {empty, empty, true},
 		"dataSource and an equal dataSourceRef": {one, both, true},
 		"another":                               {one, other, false},
-		"none in leaf":                          {both, empty, false},
-		"none in root":                          {empty, both, false},
+		"the leaf lacks the source":             {both, empty, false},
+		"the root lacks the source":             {empty, both, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Same(tc.root, tc.leaf); got != tc.want {

@@ -26,7 +26,7 @@ func StatusApply(kind string, root metav1.Object, status map[string]any) *unstru
 func ToMap[T any](status *T) map[string]any {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
-		// Only types without a JSON form fail, and API types have one.
+		// This fails only for types without a JSON form, and API types have one.
 		panic("mirror: " + err.Error())
 	}
 	pruneNulls(m)
@@ -50,7 +50,7 @@ func pruneNulls(v any) {
 	}
 }
 
-// Clone returns a pointer to a copy of a value, or nil for nil.
+// Clone returns a pointer to a copy of the value, or nil if the pointer is nil.
 func Clone[T any](p *T) *T {
 	if p == nil {
 		return nil

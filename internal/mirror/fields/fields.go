@@ -13,7 +13,7 @@ type Decision string
 const (
 	// Keep copies the field, including everything in it.
 	Keep Decision = "Keep"
-	// Translate copies the field with changes. Why says which.
+	// Translate copies the field with the changes that Why describes.
 	Translate Decision = "Translate"
 	// Drop omits the field.
 	Drop Decision = "Drop"
@@ -43,9 +43,9 @@ type Table struct {
 	Holder reflect.Type
 }
 
-// Shape has the fields that a table drops and refuses, as a tree like the type, so that only
-// those branches are visited. It is compiled from the table, and no other code drops or refuses
-// fields. So the table and the code cannot disagree.
+// Shape has the fields that a table drops and refuses, as a tree with the type's structure, so that
+// only those branches are visited. It is compiled from the table, and no other code drops or
+// refuses fields, so the table and the code cannot disagree.
 type Shape []step
 
 type step struct {
@@ -130,7 +130,7 @@ func Dropped[T any](s Shape, p *T, at string) (paths []string) {
 	return paths
 }
 
-// label identifies a list element in messages: by its name, or else by its index.
+// label identifies a list element in messages, by its name if it has one, else by its index.
 func label(elem reflect.Value, i int) string {
 	if name := elem.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String && name.Len() > 0 {
 		return "[" + name.String() + "]"
@@ -174,7 +174,7 @@ func JSONFields(t reflect.Type) []JSONField {
 	return fields
 }
 
-// Marshaler is the type of values with their own JSON form.
+// Marshaler is the interface of types that define their own JSON form.
 var Marshaler = reflect.TypeFor[json.Marshaler]()
 
 // element returns the struct that a field holds directly, by pointer or in a list. It returns
@@ -193,7 +193,7 @@ func element(t reflect.Type) (elem reflect.Type, suffix string) {
 }
 
 // Gaps compares a table with its type. It returns the paths without a decision, and the entries
-// that match no field or are below another decision.
+// that match no field or are nested in a field with its own decision.
 func (t Table) Gaps() (undecided, stale []string) {
 	seen, decided := map[string]int{}, map[string]int{}
 	for _, f := range t.Fields {

@@ -17,10 +17,10 @@ var MetaTable = Table{
 	Holder: reflect.TypeFor[metav1.ObjectMeta](),
 	Fields: []Field{
 		{"name", Keep, "Xylem finds the leaf by its root's name"},
-		{"namespace", Keep, "a leaf is in the namespace with the same name"},
+		{"namespace", Keep, "the leaf's namespace has the same name"},
 		{"labels", Translate, "copied, so that selectors match leaves as they match roots, except `xylem.io/*`; Xylem adds the origin's labels, including `app.kubernetes.io/managed-by`"},
 		{"annotations", Translate, "copied, except `xylem.io/*`, kubectl's last-applied configuration, and the keys in which Kubernetes keeps a cluster's own state (`pv.kubernetes.io/*`, `volume.kubernetes.io/*` and their beta forms, `snapshot.storage.kubernetes.io/*`, `kubernetes.io/config.*`); Xylem adds the origin's annotations"},
-		{"generateName", Drop, "the API server has generated the name already"},
+		{"generateName", Drop, "the host's API server has already generated the name"},
 		{"selfLink", Drop, "removed from Kubernetes"},
 		{"uid", Drop, "each cluster assigns its own; the origin has the root's"},
 		{"resourceVersion", Drop, "each cluster counts its own"},
@@ -28,7 +28,7 @@ var MetaTable = Table{
 		{"creationTimestamp", Drop, "each cluster sets its own"},
 		{"deletionTimestamp", Drop, "Xylem executes a deletion instead of copying it"},
 		{"deletionGracePeriodSeconds", Drop, "Xylem executes a deletion instead of copying it"},
-		{"ownerReferences", Drop, "owners are in the host; with a reference to an owner that the member lacks, its garbage collector would delete the object"},
+		{"ownerReferences", Drop, "owners are in the host; the member's garbage collector would delete a leaf whose owner does not exist there"},
 		{"finalizers", Drop, "the controller that removes the finalizer runs in the host"},
 		{"managedFields", Drop, "each cluster keeps its own"},
 	},
@@ -57,7 +57,7 @@ var statePrefixes = []string{
 	"kubernetes.io/config.",
 }
 
-// carried returns a copy of the labels or annotations that leaves get from their roots.
+// carried returns a copy of the labels or annotations that Xylem copies from roots to leaves.
 func carried(from map[string]string) map[string]string {
 	to := make(map[string]string, len(from))
 	for key, value := range from {
@@ -81,7 +81,7 @@ func IsCarried(key string) bool {
 	return true
 }
 
-// Merged returns a new map of both. Values of the second win.
+// Merged returns a new map with the entries of both maps. Values of the second map take precedence.
 func Merged(a, b map[string]string) map[string]string {
 	m := make(map[string]string, len(a)+len(b))
 	for k, v := range a {

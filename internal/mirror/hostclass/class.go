@@ -29,9 +29,9 @@ type Class struct {
 	PlacementTimeout time.Duration
 }
 
-// Defaults and bounds of a class's durations. A re-created Pod comes within a few seconds and
-// must find its disk. A claim that cannot be satisfied for a minute is unlikely to be satisfied
-// soon.
+// Defaults and limits of a class's durations. A Pod is usually re-created within a few seconds, and
+// its disk must still exist. If a claim could not be satisfied for a minute, it is unlikely to be
+// satisfied soon.
 const (
 	DefaultReleaseGrace     = 30 * time.Second
 	DefaultPlacementTimeout = 60 * time.Second
@@ -39,9 +39,9 @@ const (
 	maxDuration             = 24 * time.Hour
 )
 
-// Read reads Xylem's parameters of a host StorageClass, with defaults. It ignores other
-// parameters; those of the member's class apply. The error, if any, is a *Refusal that names
-// the invalid parameters.
+// Read reads Xylem's parameters of a host StorageClass, with defaults. It ignores other parameters,
+// because those of the member's class apply. The error, if any, is a *Refusal that names the
+// invalid parameters.
 func Read(class *storagev1.StorageClass) (Class, error) {
 	c := Class{
 		Provisioning: v1alpha1.ProvisioningMirror, Release: v1alpha1.ReleaseOnClaimDeletion,
@@ -112,7 +112,7 @@ var parameters = map[string]func(value string, into *Class) (want string){
 	},
 }
 
-// between parses a duration from low to maxDuration.
+// between parses a duration that must be from low to maxDuration.
 func between(value string, into *time.Duration, low time.Duration, such string) string {
 	d, err := time.ParseDuration(value)
 	if err != nil || d < low || d > maxDuration {
@@ -122,7 +122,7 @@ func between(value string, into *time.Duration, low time.Duration, such string) 
 	return ""
 }
 
-// oneOf accepts one of two words.
+// oneOf accepts one of two values.
 func oneOf(value string, into *string, first, second string) string {
 	if value != first && value != second {
 		return first + " or " + second
@@ -132,8 +132,8 @@ func oneOf(value string, into *string, first, second string) string {
 }
 
 // NameOf returns the name of a claim's class in its own cluster, or "". As everywhere in
-// Kubernetes, the old annotation takes precedence over the field, so that quota counts the
-// class that is provisioned.
+// Kubernetes, the old annotation takes precedence over the field, so that quotas count the class
+// that is provisioned.
 func NameOf(claim *corev1.PersistentVolumeClaim) string {
 	if name, found := claim.Annotations[corev1.BetaStorageClassAnnotation]; found {
 		return name

@@ -26,28 +26,28 @@ func TestReadClass(t *testing.T) {
 		refused    []string
 	}{
 		"defaults": {want: Class{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute}},
-		"another's parameters": {
+		"parameters of another driver": {
 			parameters: map[string]string{"type": "gp3", "csi.storage.k8s.io/fstype": "xfs"},
 			want:       Class{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute},
 		},
-		"all set": {
+		"all parameters": {
 			parameters: map[string]string{
 				"xylem.io/provisioning": "promise", "xylem.io/member-class": "gp3", "xylem.io/release": "WhenUnused",
 				"xylem.io/release-grace": "0s", "xylem.io/placement-timeout": "2m30s",
 			},
 			want: Class{Provisioning: "promise", Release: "WhenUnused", PlacementTimeout: 150 * time.Second},
 		},
-		"wrong values and an unknown key": {
+		"invalid values and an unknown key": {
 			parameters: map[string]string{
 				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/size": "x",
 			},
 			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, `"xylem.io/size" is unknown, the known ones are`, `StorageClass "ssd"`},
 		},
-		"an invalid name of a member class": {
+		"an invalid member class name": {
 			parameters: map[string]string{"xylem.io/member-class": "GP3 fast"},
 			refused:    []string{`xylem.io/member-class is "GP3 fast"; it is the name of a class`},
 		},
-		"release in mirror mode": {
+		"release when unused in mirror mode": {
 			parameters: map[string]string{"xylem.io/release": "WhenUnused"},
 			refused:    []string{"requires xylem.io/provisioning promise"},
 		},
@@ -55,7 +55,7 @@ func TestReadClass(t *testing.T) {
 	retained := class(map[string]string{"xylem.io/provisioning": "promise", "xylem.io/release": "WhenUnused"})
 	retained.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
 	if _, err := Read(retained); err == nil || !strings.Contains(err.Error(), "requires reclaimPolicy Delete") {
-		t.Errorf("a disk that is released and retained: %v", err)
+		t.Errorf("a class that releases and retains a disk: error is %v", err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

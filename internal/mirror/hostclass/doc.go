@@ -1,3 +1,3 @@
-// Package hostclass interprets the host's StorageClasses: it determines whether Xylem provisions a
-// class, and with which parameters. It is pure.
+// Package hostclass reads the host's StorageClasses, and determines for which of them Xylem
+// provisions volumes, and with which parameters. It is pure.
 package hostclass

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack is a re-created claim that names the volume of an earlier claim with its name.
+// comeBack has a re-created claim that requests the volume of an earlier claim with the same name.
 type comeBack struct {
 	root   *corev1.PersistentVolumeClaim
 	leaf   *corev1.PersistentVolume
@@ -36,8 +36,8 @@ func TestRequests(t *testing.T) {
 		change func(*comeBack)
 		want   bool
 	}{
-		"requests it by its name":                                  {func(*comeBack) {}, true},
-		"requests it by its name in the host":                      {func(b *comeBack) { b.root.Spec.VolumeName = Name("pv-1", "id38", true) }, true},
+		"requests the volume by its leaf name":                     {func(*comeBack) {}, true},
+		"requests the volume by its name in the host":              {func(b *comeBack) { b.root.Spec.VolumeName = Name("pv-1", "id38", true) }, true},
 		"requests no particular volume":                            {func(b *comeBack) { b.root.Spec.VolumeName = "" }, false},
 		"requests another volume":                                  {func(b *comeBack) { b.root.Spec.VolumeName = "pv-2" }, false},
 		"requests the volume of a claim with another name":         {func(b *comeBack) { b.root.Name = "other" }, false},
@@ -51,7 +51,7 @@ func TestRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := back(tc.change)
 			if got := Requests(b.root, b.leaf, b.member); got != tc.want {
-				t.Errorf("requests it: %v", got)
+				t.Errorf("requests the volume: %v", got)
 			}
 		})
 	}

@@ -6,23 +6,23 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Change has the fields of a host PV that must follow its leaf PV. All others are immutable, or
-// belong to the host.
+// Change has the fields of a host PV that must change to match its leaf PV. Other fields are
+// immutable or belong to the host.
 type Change struct {
-	// Capacity to set, or nil.
+	// Capacity is the capacity to set, or nil.
 	Capacity corev1.ResourceList
-	// VolumeAttributesClassName to set, or nil.
+	// VolumeAttributesClassName is the name to set, or nil.
 	VolumeAttributesClassName *string
 }
 
-// Empty reports whether nothing has to change.
+// Empty reports whether no change is needed.
 func (c Change) Empty() bool {
 	return c.Capacity == nil && c.VolumeAttributesClassName == nil
 }
 
 // Drift compares a host PV with its leaf PV. attributes is the host's name of the leaf's volume
-// attributes class, or "" if it is unknown. The class follows only once the host PV is bound,
-// because PV and claim are bound only if they name the same class.
+// attributes class, or "" if it is unknown. The class changes only once the host PV is bound,
+// because a PV and a claim are bound only if they name the same class.
 func Drift(host, leaf *corev1.PersistentVolume, attributes string) Change {
 	var change Change
 	if storage := storageOf(leaf); storage != nil && !equality.Semantic.DeepEqual(host.Spec.Capacity, storage) {

@@ -8,9 +8,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-const asAttributes = "kept as driver and handle in the volume attributes of the host volume, whose driver is always Xylem's: with the real driver's name, the host's controllers would delete or resize the disk"
+const asAttributes = "driver and handle are kept in the host volume's attributes. The host volume's driver is always Xylem's, because with the real driver's name, the host's controllers would delete or resize the disk"
 
-// Table classifies every field of a leaf volume's spec.
+// Table has the decision on every field of a leaf volume's spec.
 var Table = fields.Table{
 	Title:  "PersistentVolume spec (member to host)",
 	Root:   "spec",
@@ -19,16 +19,16 @@ var Table = fields.Table{
 		{Path: "capacity", Decision: fields.Translate, Why: "the size of the volume; changes are copied"},
 		{Path: "accessModes", Decision: fields.Keep, Why: "what the volume can do"},
 		{Path: "claimRef", Decision: fields.Translate, Why: "the root claim, with its UID in the host"},
-		{Path: "persistentVolumeReclaimPolicy", Decision: fields.Translate, Why: "Retain if either side has it; leaf volumes have policy Retain while in use"},
+		{Path: "persistentVolumeReclaimPolicy", Decision: fields.Translate, Why: "Retain if either cluster's policy is Retain; leaf volumes have policy Retain while in use"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the root claim's class"},
 		{Path: "mountOptions", Decision: fields.Drop, Why: "nothing is mounted in the host"},
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
 		{Path: "nodeAffinity", Decision: fields.Translate, Why: "the member's virtual node, by cluster ID; the leaf volume's own affinity applies in the member"},
-		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the root claim's, without which the two do not bind"},
+		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the root claim's, because a PV and a claim bind only if they name the same class"},
 		{Path: "csi.driver", Decision: fields.Translate, Why: asAttributes},
 		{Path: "csi.volumeHandle", Decision: fields.Translate, Why: asAttributes},
 		{Path: "csi.readOnly", Decision: fields.Keep, Why: "what the volume can do"},
-		{Path: "csi.fsType", Decision: fields.Keep, Why: "what is on the volume"},
+		{Path: "csi.fsType", Decision: fields.Keep, Why: "the file system on the volume"},
 		{Path: "csi.volumeAttributes", Decision: fields.Translate, Why: "belongs to the member's driver; the host volume has Xylem's attributes instead"},
 		{Path: "csi.controllerPublishSecretRef", Decision: fields.Drop, Why: "names a Secret of the member"},
 		{Path: "csi.nodeStageSecretRef", Decision: fields.Drop, Why: "names a Secret of the member"},

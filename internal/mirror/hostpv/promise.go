@@ -27,7 +27,7 @@ const (
 // PromiseName returns the name of a claim's promise.
 func PromiseName(claim types.UID) string { return promiseNamePrefix + string(claim) }
 
-// NamesPromise reports whether a volume name is that of a promise.
+// NamesPromise reports whether a volume name is a promise's.
 func NamesPromise(volume string) bool { return strings.HasPrefix(volume, promiseNamePrefix) }
 
 // Promises reports whether a class is in promise mode.
@@ -44,9 +44,9 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	}
 	switch name := claim.Spec.VolumeName; {
 	case name != "" && name != PromiseName(claim.UID) && !LostPromise(claim):
-		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it names volume %q. Remove spec.volumeName", name)
+		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it requests volume %q. Remove spec.volumeName", name)
 	case claim.Spec.Selector != nil:
-		return refuse(v1alpha1.ReasonSelectorUnsupported, "it has a selector, which chooses among existing volumes. Remove spec.selector")
+		return refuse(v1alpha1.ReasonSelectorUnsupported, "it has a selector, which can only select existing volumes. Remove spec.selector")
 	}
 	switch source, has := datasource.Of(claim); {
 	case !has:
@@ -59,8 +59,8 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	return nil
 }
 
-// LostPromise reports whether a claim was bound to a promise that no longer exists: its own, or an
-// earlier claim's that it reused. The host sets the phase.
+// LostPromise reports whether a claim was bound to a promise that no longer exists: its own, or one
+// of an earlier claim that it reused. The host's PV controller sets phase Lost.
 func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
 }
@@ -130,8 +130,9 @@ func IsPromise(pv *corev1.PersistentVolume) bool {
 		pv.Annotations[v1alpha1.AnnotationMockPV] == "true" && pv.Annotations[annotationProvisionedBy] == v1alpha1.ProvisionerName
 }
 
-// IsUnfulfilled reports whether a PV is a promise without a disk. A promise with an incomplete
-// record of its disk is neither this nor a LeafOf: Xylem creates and destroys nothing for it.
+// IsUnfulfilled reports whether a PV is a promise without a disk. For a promise with an incomplete
+// record of its disk, both IsUnfulfilled and LeafOf return false, and Xylem creates and destroys
+// nothing.
 func IsUnfulfilled(pv *corev1.PersistentVolume) bool {
 	return IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationVolume] == "" && pv.Annotations[v1alpha1.AttributeLeafUID] == ""
 }
@@ -146,7 +147,7 @@ func IsUnused(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) && pv.Labels[v1alpha1.LabelClusterID] == ""
 }
 
-// PromiseClass returns the host class of a promise as it was at the promise's creation.
+// PromiseClass returns a promise's host class as it was when the promise was created.
 func PromiseClass(pv *corev1.PersistentVolume) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: pv.Spec.StorageClassName},
@@ -167,14 +168,14 @@ func Releasing(pv *corev1.PersistentVolume) bool {
 	return uid != "" && WhenUnused(pv) && uid == pv.Annotations[v1alpha1.AttributeLeafUID]
 }
 
-// MarkedUnused reports whether a promise records since when no Pod uses its disk.
+// MarkedUnused reports whether a promise records since when no Pod has used its disk.
 func MarkedUnused(pv *corev1.PersistentVolume) bool {
 	_, marked := pv.Annotations[v1alpha1.AnnotationUnusedSince]
 	return marked
 }
 
-// WithMember returns a promise that records its member and the Pod for which the member has it.
-// It removes the record that an admin took the promise from that member.
+// WithMember returns a promise that records its member and the consuming Pod. It removes the record
+// that an admin released the promise from that member.
 func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.Pod) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
@@ -187,7 +188,7 @@ func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.P
 	return after
 }
 
-// ConsumerOf returns a Pod's name as promises record it.
+// ConsumerOf returns a Pod's name and UID as promises record them.
 func ConsumerOf(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s/%s/%s", pod.Namespace, pod.Name, pod.UID)
 }
@@ -207,8 +208,8 @@ func WithoutMember(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return after
 }
 
-// Fulfil returns a promise with the record of its disk: the leaf PV, its driver and handle, its
-// capacity, and Retain if the member retains. Its node affinity selects the member, unless the
+// Fulfil returns a promise that records its disk: the leaf PV, its driver, handle and capacity, and
+// policy Retain if the member retains the disk. Its node affinity selects the member, unless the
 // disk is released with its last Pod.
 func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolumeReclaimPolicy, m mirror.Member) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
@@ -258,9 +259,9 @@ func Movable(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) || fulfilled && WhenUnused(pv)
 }
 
-// ReleasePromise returns a promise that an admin takes from a member. The member keeps its objects.
-// The promise records the release, so that Xylem does not assign it to that member again by itself.
-// Its claim may no longer exist.
+// ReleasePromise returns a promise that an admin releases from a member. The member keeps its
+// objects. The promise records the release, so that Xylem does not automatically assign it to that
+// member again. Its claim may no longer exist.
 func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
 	after := Unfulfil(pv, claim)
 	if clusterID == "" {
@@ -271,8 +272,8 @@ func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeC
 	return after
 }
 
-// LeaveMember returns the claim of such a promise without its placement in that member, or nil if
-// it is not placed there.
+// LeaveMember returns a released promise's claim without its placement in the member, or nil if it
+// is not placed there.
 func LeaveMember(claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolumeClaim {
 	if claim == nil || clusterID == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != clusterID {
 		return nil
@@ -282,7 +283,7 @@ func LeaveMember(claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.
 	return after
 }
 
-// PromiseReleasedBy reports whether a PV is a promise that an admin took from a member.
+// PromiseReleasedBy reports whether a PV is a promise that an admin released from a member.
 func PromiseReleasedBy(pv *corev1.PersistentVolume, clusterID string) bool {
 	return clusterID != "" && IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationAbandon] == clusterID
 }

@@ -70,7 +70,7 @@ func TestPromiseFor(t *testing.T) {
 	retaining := promisor.DeepCopy()
 	retaining.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
 	if got := PromiseFor(promisee, retaining).Spec.PersistentVolumeReclaimPolicy; got != corev1.PersistentVolumeReclaimRetain {
-		t.Errorf("policy of a class that retains is %s", got)
+		t.Errorf("with a class that retains, the policy is %s", got)
 	}
 	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
 	if !isAffinity(held, v1alpha1.LabelVirtualNode, "true") {
@@ -82,8 +82,8 @@ func ofClaim(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }
 
-// The promise of a claim with a data source selects the member that has the source from the
-// beginning. The disk that fulfills it does not change that.
+// The promise for a claim with a data source selects the member that has the source when it is
+// created. Its fulfillment does not change the member.
 func TestPromiseWithSource(t *testing.T) {
 	claim := promisee.DeepCopy()
 	ofClaim(claim)
@@ -112,9 +112,9 @@ func TestPromiseRefusal(t *testing.T) {
 		"lost a volume": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase = "v", corev1.ClaimLost
 		}, reason: v1alpha1.ReasonVolumeNameUnsupported},
-		"names another's":             {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
-		"selector":                    {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
-		"another claim as its source": {change: ofClaim},
+		"names another claim's promise": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"selector":                      {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
+		"another claim as its source":   {change: ofClaim},
 		"another claim as its source, released with its last Pod": {change: ofClaim, class: whenUnused(), reason: v1alpha1.ReasonDataSourceUnsupported},
 		"a populator's source": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "Image"}
@@ -134,7 +134,8 @@ func TestPromiseRefusal(t *testing.T) {
 	}
 }
 
-// The reports of a promise in each state, and during its transitions.
+// The predicates are right for a promise in each state, and each transition changes only what it
+// must.
 func TestLifeOfAPromise(t *testing.T) {
 	for name, class := range map[string]*storagev1.StorageClass{"on claim deletion": promisor, "when unused": whenUnused()} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +185,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			}
 			full.Finalizers = nil
 			if diff := cmp.Diff(made.Finalizers, Unfulfil(full, nil).Finalizers); diff != "" {
-				t.Errorf("a promise that was released before gets no finalizer again (-want +got):\n%s", diff)
+				t.Errorf("a released promise did not get its finalizer back (-want +got):\n%s", diff)
 			}
 			full.DeletionTimestamp = &metav1.Time{}
 			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
@@ -197,8 +198,8 @@ func TestLifeOfAPromise(t *testing.T) {
 	}
 }
 
-// If an admin takes a promise from a member, another member may fulfill it. The first member does
-// not get it back by itself.
+// If an admin releases a promise from a member, another member may fulfill it. Xylem does not
+// automatically assign it to the first member again.
 func TestReleasePromise(t *testing.T) {
 	boundTo := func(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv.UID, pv.Status.Phase = "pv-uid", corev1.VolumeBound
@@ -218,14 +219,14 @@ func TestReleasePromise(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		want bool
 	}{
-		"no member has it":                     {boundTo(PromiseFor(promisee, whenUnused())), true},
-		"placed":                               {placed(promisor), true},
-		"fulfilled, until it is unused":        {fulfilled(whenUnused()), true},
-		"fulfilled until the claim is deleted": {fulfilled(promisor), false},
-		"its claim does not exist":             {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
-		"being deleted":                        {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
-		"an incomplete record":                 {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
-		"already released by its member":       {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
+		"not assigned to a member":                     {boundTo(PromiseFor(promisee, whenUnused())), true},
+		"placed":                                       {placed(promisor), true},
+		"fulfilled, released when unused":              {fulfilled(whenUnused()), true},
+		"fulfilled, released with its claim":           {fulfilled(promisor), false},
+		"its claim does not exist":                     {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
+		"being deleted":                                {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
+		"an incomplete record":                         {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
+		"the member has already removed its finalizer": {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Movable(tc.pv); got != tc.want {
@@ -263,16 +264,16 @@ func TestFulfilRetains(t *testing.T) {
 // A PV with an inconsistent record represents nothing, and is not an unfulfilled promise either.
 func TestPromiseTampered(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){
-		"no label":           func(pv *corev1.PersistentVolume) { pv.Labels = nil },
-		"another's label":    func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelClusterID] = "id39" },
-		"no UID":             func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) },
-		"no volume":          func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationVolume) },
-		"no cluster":         func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
-		"not pinned":         func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
-		"pinned elsewhere":   func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") },
-		"an invalid PV name": func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
-		"not marked as mock": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
-		"another's mock":     func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },
+		"no label":                         func(pv *corev1.PersistentVolume) { pv.Labels = nil },
+		"another member's label":           func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelClusterID] = "id39" },
+		"no UID":                           func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) },
+		"no volume":                        func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationVolume) },
+		"no cluster":                       func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
+		"no node affinity":                 func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
+		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") },
+		"an invalid PV name":               func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
+		"not marked as mock":               func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
+		"a mock that Xylem did not create": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := Fulfil(WithMember(PromiseFor(promisee, promisor), promiseMember, nil), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)

@@ -9,12 +9,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// pluginPrefix is the prefix for names of volume plugins that are not CSI drivers.
+// pluginPrefix is the prefix for the names of volume plugins that are not CSI drivers.
 const pluginPrefix = "kubernetes.io/"
 
-// SourceOf returns the driver of a leaf PV and its volume handle. For a volume plugin, these are
-// kubernetes.io/<plugin> and the identifier of its volume, if it has a simple one. Use it only
-// for messages.
+// SourceOf returns the driver of a leaf PV and its volume handle. For an in-tree volume plugin,
+// these are kubernetes.io/<plugin> and the volume's identifier, if it has a simple one. Use them
+// only in messages.
 func SourceOf(leaf *corev1.PersistentVolume) (driver, handle string) {
 	s := &leaf.Spec.PersistentVolumeSource
 	if s.CSI != nil {
@@ -27,7 +27,7 @@ func SourceOf(leaf *corev1.PersistentVolume) (driver, handle string) {
 	return pluginPrefix + plugin, handleOf(s)
 }
 
-// pluginOf returns the JSON name of the source that is set.
+// pluginOf returns the JSON name of the volume source that is set.
 func pluginOf(s *corev1.PersistentVolumeSource) string {
 	v := reflect.ValueOf(s).Elem()
 	for _, f := range fields.JSONFields(v.Type()) {

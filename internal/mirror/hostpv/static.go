@@ -13,9 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// ImportOf returns the leaf PV that an admin's host PV requests, if Xylem has not recorded it
-// yet. Such a PV names the same member in its handle and its node affinity, and has no keys that
-// only Xylem writes. Any other PV of the driver is not Xylem's.
+// ImportOf returns the leaf PV that an admin's host PV requests, if Xylem has not recorded it yet.
+// Such a PV names the same member in its handle and its node affinity, and has no keys that only
+// Xylem writes. Xylem ignores any other PV of its driver that it did not create.
 func ImportOf(host *corev1.PersistentVolume) (clusterID, leafName string, ok bool) {
 	csi := host.Spec.CSI
 	if csi == nil || csi.Driver != v1alpha1.ProvisionerName || host.Labels[v1alpha1.LabelClusterID] != "" ||
@@ -35,15 +35,15 @@ func ImportOfIn(host *corev1.PersistentVolume, clusterID string) (leafName strin
 	return leafName, ok && in == clusterID
 }
 
-// Imported reports whether an admin created a host PV, and Xylem has recorded it since. The
-// record is in annotations, because the source of a PV is immutable.
+// Imported reports whether an admin created a host PV, and Xylem has since recorded its leaf PV.
+// The record is in annotations, because the source of a PV is immutable.
 func Imported(host *corev1.PersistentVolume) bool {
 	return host.Spec.CSI != nil && host.Spec.CSI.Driver == v1alpha1.ProvisionerName && host.Annotations[v1alpha1.AttributeLeafUID] != ""
 }
 
-// Recorded returns an admin's host PV with the record of the leaf PV that it requests: the leaf's
-// UID, driver and handle, the member's labels, Xylem's finalizer, and policy Retain if the member
-// retains.
+// Recorded returns an admin's host PV that records the requested leaf PV: the leaf's UID, driver
+// and handle, the member's labels, Xylem's finalizer, and policy Retain if the member retains the
+// volume.
 func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.PersistentVolume {
 	after := host.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
@@ -73,21 +73,21 @@ func MemberPolicy(leaf *corev1.PersistentVolume) corev1.PersistentVolumeReclaimP
 	return leaf.Spec.PersistentVolumeReclaimPolicy
 }
 
-// OriginOfHost returns the stamp of a leaf PV that an admin's host PV represents and that no
-// claim has had yet. Its root is the host PV.
+// OriginOfHost returns the stamp of a leaf PV that an admin's host PV represents and that no claim
+// has used yet. Its root is the host PV.
 func OriginOfHost(host *corev1.PersistentVolume, hostID string) mirror.Origin {
 	return mirror.OriginFor(hostID, host)
 }
 
-// Reservation returns the claimRef of a leaf PV that a host PV represents and no claim has. It
-// has the host PV's UID, so it matches no claim.
+// Reservation returns the claimRef of a leaf PV that a host PV represents and no claim uses. It has
+// the host PV's UID, so it matches no claim.
 func Reservation(host *corev1.PersistentVolume) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: host.Name, UID: host.UID,
 	}
 }
 
-// Consented reports whether the member's admin consented that a host adopts an unstamped leaf PV.
+// Consented reports whether the member's admin agreed that the host may adopt an unstamped leaf PV.
 func Consented(leaf *corev1.PersistentVolume, hostID string) bool {
 	return hostID != "" && leaf.Labels[v1alpha1.LabelHost] == hostID
 }

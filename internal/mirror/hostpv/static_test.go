@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// static is a host PV as an admin creates it.
+// static returns a host PV as an admin creates it.
 func static(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "static"}, Spec: corev1.PersistentVolumeSpec{
 		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
@@ -31,17 +31,17 @@ func TestImportOf(t *testing.T) {
 		pv   *corev1.PersistentVolume
 		asks bool
 	}{
-		"a complete PV":                      {static(), true},
-		"other labels":                       {static(func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": "7"} }), true},
-		"another driver":                     {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" }), false},
-		"no CSI driver":                      {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }), false},
-		"without a nodeAffinity":             {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }), false},
-		"the nodeAffinity of another member": {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") }), false},
-		"without a cluster":                  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "disk-7" }), false},
-		"with an invalid name":               {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "id38/a/b" }), false},
-		"recorded":                           {Recorded(static(), staticLeaf(), mirror.Member{Registration: "cluster38", ClusterID: "id38"}), false},
-		"the name of a promise":              {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = v1alpha1.PromiseDriverName }), false},
-		"a mirror without its label":         {static(func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }), false},
+		"a complete PV":                  {static(), true},
+		"other labels":                   {static(func(pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": "7"} }), true},
+		"another driver":                 {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" }), false},
+		"no CSI driver":                  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI = nil }), false},
+		"no nodeAffinity":                {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }), false},
+		"nodeAffinity to another member": {static(func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") }), false},
+		"a handle without a cluster ID":  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "disk-7" }), false},
+		"a handle with an invalid name":  {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = "id38/a/b" }), false},
+		"recorded":                       {Recorded(static(), staticLeaf(), mirror.Member{Registration: "cluster38", ClusterID: "id38"}), false},
+		"the promise driver":             {static(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = v1alpha1.PromiseDriverName }), false},
+		"a mirror that lost its label":   {static(func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, leaf, asks := ImportOf(tc.pv)
@@ -49,7 +49,7 @@ func TestImportOf(t *testing.T) {
 				t.Errorf("got %q, %q, %t; want %t", cluster, leaf, asks, tc.asks)
 			}
 			if _, _, _, ours := LeafOf(tc.pv); ours && asks {
-				t.Error("the PV counts as recorded and as not recorded")
+				t.Error("the PV counts both as recorded and as not recorded")
 			}
 		})
 	}
@@ -81,12 +81,12 @@ func TestRecorded(t *testing.T) {
 		policy     corev1.PersistentVolumeReclaimPolicy
 		ours       bool
 	}{
-		"both delete":        {static(), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
-		"the host retains":   {static(retains), staticLeaf(), corev1.PersistentVolumeReclaimRetain, true},
-		"the member retains": {static(), retained, corev1.PersistentVolumeReclaimRetain, true},
-		"the member deleted before Xylem stamped the leaf": {static(), noted, corev1.PersistentVolumeReclaimDelete, true},
-		"the UID is in the attributes":                     {static(attribute("leaf-uid")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
-		"another UID is in the attributes":                 {static(attribute("other")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, false},
+		"both policies are Delete": {static(), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
+		"the host retains":         {static(retains), staticLeaf(), corev1.PersistentVolumeReclaimRetain, true},
+		"the member retains":       {static(), retained, corev1.PersistentVolumeReclaimRetain, true},
+		"the member's policy was Delete before Xylem stamped the leaf": {static(), noted, corev1.PersistentVolumeReclaimDelete, true},
+		"the UID is in the attributes":                                 {static(attribute("leaf-uid")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, true},
+		"another UID is in the attributes":                             {static(attribute("other")), staticLeaf(), corev1.PersistentVolumeReclaimDelete, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := Recorded(tc.host, tc.leaf, member)

@@ -18,13 +18,13 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// annotationProvisionedBy has the name of the volume's provisioner. The PV controller does not
-// know this name, so it leaves a released volume to its provisioner.
+// annotationProvisionedBy is the annotation with the name of the volume's provisioner. The host's
+// PV controller has no plugin with this name, so it leaves a released volume to the provisioner.
 const annotationProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// Mirror returns the host PV that mirrors a leaf PV for a root claim, according to the contract
-// of DESIGN.md §1. Its name is the leaf PV's; on a collision, see Name. It has no labels of the
-// leaf PV, because the scheduler would compare zones and regions with those of the virtual node.
+// Mirror returns the host PV that mirrors a leaf PV for a root claim, according to the contract of
+// DESIGN.md §1. Its name is the leaf PV's; on a collision, see Name. It lacks the leaf PV's labels,
+// because the scheduler would compare zones and regions with those of the virtual node.
 func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 	policy corev1.PersistentVolumeReclaimPolicy, m mirror.Member,
 ) *corev1.PersistentVolume {
@@ -78,10 +78,11 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 	return host
 }
 
-// attributeLimit is the maximum length in bytes of the member's data on the host PV.
+// attributeLimit is the maximum length, in bytes, of each value that the host PV gets from the
+// member.
 const attributeLimit = 1024
 
-// storageOf returns the storage capacity of a leaf PV, the only resource of PVs.
+// storageOf returns a leaf PV's storage capacity. PVs have no other resources.
 func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
 	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
 	if !there {
@@ -106,12 +107,12 @@ func affinity(label, value string) *corev1.VolumeNodeAffinity {
 }
 
 // suffixBytes is the length of the digest that distinguishes volumes whose leaves have the same
-// name in two members. 2^64 suffixes are enough.
+// name in two members. 2^64 different suffixes are enough.
 const suffixBytes = 8
 
-// Name returns the name of the host PV that mirrors a leaf PV: the leaf's, with a suffix made of
-// cluster ID and name if that one is taken. Suffixed names of different leaves differ, even if a
-// long name is truncated.
+// Name returns the name of the host PV that mirrors a leaf PV. It is the leaf PV's name, with a
+// suffix derived from the cluster ID and the name if another PV has that name. Suffixed names of
+// different leaves differ, even if a long name is truncated.
 func Name(leafName, clusterID string, collides bool) string {
 	if !collides {
 		return leafName
@@ -162,13 +163,13 @@ func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool
 		host.Annotations[v1alpha1.AnnotationVolume] == handle
 }
 
-// isLeaf reports whether the record of a host PV can be that of a leaf PV in the member that its
-// label names.
+// isLeaf reports whether a host PV's record can identify a leaf PV in the member that its label
+// names.
 func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
 	if clusterID == "" || uid == "" || host.Labels[v1alpha1.LabelClusterID] != clusterID {
 		return false
 	}
-	// It is usually the host PV's own name, which the API server has validated.
+	// The name is usually the host PV's own, which the API server has validated.
 	return name == host.Name && name != "" || len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
@@ -188,21 +189,21 @@ func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
 	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
 }
 
-// Ended reports whether the host's PV controller found that a PV's claim was deleted: the PV is
-// Released, or its reclaim has failed since.
+// Ended reports whether the host's PV controller observed the deletion of a PV's claim: the PV is
+// Released, or reclaiming it has failed since.
 func Ended(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
 }
 
-// Abandoned reports whether an admin abandons the volume that a host PV represents.
+// Abandoned reports whether an admin has abandoned the volume that a host PV represents.
 func Abandoned(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
-// Policy returns the reclaim policy of a host PV: Delete only if the host's class and the leaf
-// PV's own policy are both Delete. Otherwise, including for a missing class (nil) or Recycle, the
-// volume is retained. leafPolicy is the member's original policy, not the Retain that Xylem sets
-// on leaf PVs in use.
+// Policy returns the reclaim policy of a host PV: Delete only if the host's class and the leaf PV's
+// own policy are both Delete. Otherwise, including for a missing class (nil) or policy Recycle, the
+// volume is retained. leafPolicy is the member's original policy, not the Retain that Xylem sets on
+// leaf PVs in use.
 func Policy(hostClass *storagev1.StorageClass, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolumeReclaimPolicy {
 	if hostClass == nil || leafPolicy != corev1.PersistentVolumeReclaimDelete {
 		return corev1.PersistentVolumeReclaimRetain

@@ -89,20 +89,20 @@ func TestLeafVolumeOf(t *testing.T) {
 		change func(*corev1.PersistentVolume)
 		ok     bool
 	}{
-		"ours":                         {func(*corev1.PersistentVolume) {}, true},
-		"Xylem's driver, another name": {func(v *corev1.PersistentVolume) { v.Name = "pvc-1-0123" }, true},
-		"renamed registration":         {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster"] = "other" }, true},
-		"another driver":               {func(v *corev1.PersistentVolume) { v.Spec.CSI.Driver = "ebs.csi.aws.com" }, false},
-		"not a CSI volume":             {func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }, false},
-		"a handle without cluster":     {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "/pvc-1" }, false},
-		"a handle without name":        {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/" }, false},
-		"a handle without both":        {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "pvc-1" }, false},
-		"a handle with a path":         {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/../pvc-1" }, false},
-		"another member's handle":      {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "other/pvc-1" }, false},
-		"another member's label":       {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster-id"] = "other" }, false},
-		"no label":                     {func(v *corev1.PersistentVolume) { v.Labels = nil }, false},
-		"no leaf UID":                  {func(v *corev1.PersistentVolume) { delete(v.Spec.CSI.VolumeAttributes, "xylem.io/leaf-uid") }, false},
-		"no affinity":                  {func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = nil }, false},
+		"ours":                          {func(*corev1.PersistentVolume) {}, true},
+		"Xylem's driver, another name":  {func(v *corev1.PersistentVolume) { v.Name = "pvc-1-0123" }, true},
+		"a renamed registration":        {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster"] = "other" }, true},
+		"another driver":                {func(v *corev1.PersistentVolume) { v.Spec.CSI.Driver = "ebs.csi.aws.com" }, false},
+		"not a CSI volume":              {func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }, false},
+		"a handle without a cluster ID": {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "/pvc-1" }, false},
+		"a handle without a name":       {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/" }, false},
+		"an empty handle":               {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "pvc-1" }, false},
+		"a handle with a path":          {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/../pvc-1" }, false},
+		"another member's handle":       {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "other/pvc-1" }, false},
+		"another member's label":        {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster-id"] = "other" }, false},
+		"no label":                      {func(v *corev1.PersistentVolume) { v.Labels = nil }, false},
+		"no leaf UID":                   {func(v *corev1.PersistentVolume) { delete(v.Spec.CSI.VolumeAttributes, "xylem.io/leaf-uid") }, false},
+		"no affinity":                   {func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = nil }, false},
 		"another affinity": {func(v *corev1.PersistentVolume) {
 			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "other"
 		}, false},
@@ -160,7 +160,7 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// Whatever the source of a leaf volume is, the host shows only Xylem's driver.
+// The host PV has only Xylem's driver, whatever the source of the leaf PV is.
 func TestHostVolumeHasNoSource(t *testing.T) {
 	for _, f := range fields.JSONFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
 		t.Run(f.Name, func(t *testing.T) {
@@ -191,12 +191,12 @@ func TestVolumeDrift(t *testing.T) {
 		"grown":                                 {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("20Gi") }, want: Change{Capacity: mirrortest.Storage("20Gi")}},
 		"the same quantity in another notation": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("10240Mi") }},
 		"a leaf without capacity":               {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = nil }},
-		"other attributes":                      {attributes: "silver", want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
-		"the same attributes":                   {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }},
-		"attributes without a known name in the host": {
+		"another attributes class":              {attributes: "silver", want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
+		"the same attributes class":             {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }},
+		"an attributes class without a known name in the host": {
 			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("member-silver") },
 		},
-		"other attributes, not bound yet": {
+		"another attributes class, but the host PV is not bound yet": {
 			attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },
 		},
 	}
@@ -231,11 +231,11 @@ func FuzzHostVolumeName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name1, cluster1, name2, cluster2 string) {
 		for _, name := range []string{name1, name2} {
 			if len(validation.IsDNS1123Subdomain(name)) > 0 {
-				t.Skip("no volume is called that")
+				t.Skip("not a valid volume name")
 			}
 		}
 		if Name(name1, cluster1, false) != name1 {
-			t.Error("renamed without a collision")
+			t.Error("the name changed without a collision")
 		}
 		host1, host2 := Name(name1, cluster1, true), Name(name2, cluster2, true)
 		if problems := validation.IsDNS1123Subdomain(host1); len(problems) > 0 {
@@ -246,7 +246,7 @@ func FuzzHostVolumeName(f *testing.F) {
 			t.Errorf("%s of %s and %s of %s both have the name %s", name1, cluster1, name2, cluster2, host1)
 		}
 		if host1 == name1 {
-			t.Error("not renamed")
+			t.Error("the name did not change on a collision")
 		}
 	})
 }
@@ -255,7 +255,7 @@ func FuzzHostVolumeRoundTrip(f *testing.F) {
 	f.Add("pvc-1", "member-id", "leaf-uid")
 	f.Fuzz(func(t *testing.T, name, clusterID, uid string) {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsValidLabelValue(clusterID)) > 0 || clusterID == "" || uid == "" {
-			t.Skip("no volume is called that")
+			t.Skip("not valid names or IDs")
 		}
 		leaf, m := leafVolume(), mirrortest.Member
 		leaf.Name, leaf.UID, m.ClusterID = name, types.UID(uid), clusterID
@@ -274,7 +274,7 @@ func TestPolicy(t *testing.T) {
 		host       *storagev1.StorageClass
 		leaf, want corev1.PersistentVolumeReclaimPolicy
 	}{
-		"both delete":                           {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, del, del},
+		"both policies are Delete":              {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, del, del},
 		"the host's class has no policy":        {&storagev1.StorageClass{}, del, del},
 		"the host retains":                      {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(retain)}, del, retain},
 		"the member retains":                    {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, retain, retain},

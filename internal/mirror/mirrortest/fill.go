@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Filler fills values of API types. Its bytes determine each choice, so that a fuzzer can
-// control it. Without bytes, it sets every field.
+// Filler fills values of API types. Its bytes determine each choice, so that a fuzzer controls the
+// result. Without bytes, it sets every field.
 type Filler struct {
 	data   []byte
 	steers bool
 }
 
-// words are strings that translation treats specially, and some others.
+// words contains strings that translation treats specially, and some others.
 var words = []string{
 	"x", "y", "kubernetes.io/hostname", "kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/metadata.name",
 	"topology.kubernetes.io/zone", "xylem.io/cluster", "xylem.io/cluster-id", "xylem.io/host", "xylem.io/root",
@@ -47,7 +47,7 @@ func (f *Filler) word() string {
 	return words[f.next()%len(words)]
 }
 
-// some returns how many elements a list, map or pointer gets.
+// some returns how many elements to create for a list, map or pointer.
 func (f *Filler) some(limit int) int {
 	if !f.steers {
 		return 1
@@ -112,7 +112,7 @@ func (f *Filler) fillKind(v reflect.Value) {
 			}
 		}
 	default:
-		panic("no way to fill " + v.Type().String())
+		panic("cannot fill " + v.Type().String())
 	}
 }
 

@@ -31,7 +31,7 @@ func MemberWithCIDRs(cidrs ...string) mirror.Member {
 	return m
 }
 
-// RootPod returns a root Pod with the spec.
+// RootPod returns a root Pod with the given spec.
 func RootPod(spec corev1.PodSpec) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod-uid", Generation: 3},
@@ -42,7 +42,7 @@ func RootPod(spec corev1.PodSpec) *corev1.Pod {
 // Ptr returns a pointer to a value.
 func Ptr[T any](v T) *T { return &v }
 
-// Amounts returns a ResourceList from pairs of name and quantity.
+// Amounts returns a ResourceList from pairs of names and quantities.
 func Amounts(pairs ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -56,7 +56,7 @@ func Storage(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(amount)}
 }
 
-// RootClaim returns a root claim with the spec.
+// RootClaim returns a root claim with the given spec.
 func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "disk", UID: "claim-uid"},
@@ -64,10 +64,10 @@ func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeCl
 	}
 }
 
-// Copies of the roots' namespace in tests.
+// Copies names the copies of the roots' namespace in tests.
 var Copies = mirror.Copies{HostID: HostID, Namespace: "shop-uid"}
 
-// Expr returns a node selector requirement that a label has one of the values.
+// Expr returns a node selector requirement that a label has one of the given values.
 func Expr(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
@@ -77,7 +77,7 @@ func Term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm
 	return corev1.NodeSelectorTerm{MatchExpressions: expressions}
 }
 
-// Required returns a node selector with the terms.
+// Required returns a node selector with the given terms.
 func Required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }

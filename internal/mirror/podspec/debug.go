@@ -27,9 +27,9 @@ func hasDebug(leaf *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(leaf.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
 }
 
-// ApplyDebug returns a copy of the leaf with an ephemeral container of its root. The decisions
-// on containers apply to it, and point rewrites its references to the names of the copies. The
-// error, if any, is a *Refusal.
+// ApplyDebug returns a copy of the leaf with an ephemeral container of its root. The decisions on
+// containers apply to the ephemeral container, and point rewrites its references to the names of
+// the copies. The error, if any, is a *Refusal.
 func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*corev1.Pod, error) {
 	one := &corev1.Pod{Spec: corev1.PodSpec{Volumes: root.Spec.Volumes, EphemeralContainers: slices.DeleteFunc(
 		slices.Clone(root.Spec.EphemeralContainers), func(c corev1.EphemeralContainer) bool { return c.Name != name },

@@ -32,15 +32,15 @@ func TestApplyDebug(t *testing.T) {
 		want       []corev1.EphemeralContainer
 		refused    bool
 	}{
-		"none":                          {},
-		"one":                           {root: []corev1.EphemeralContainer{debugger("a", "web")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "web")}},
-		"a container that the leaf has": {root: []corev1.EphemeralContainer{debugger("a", "web")}, leaf: []corev1.EphemeralContainer{debugger("a", "")}, want: []corev1.EphemeralContainer{debugger("a", "")}},
+		"none":                                  {},
+		"one":                                   {root: []corev1.EphemeralContainer{debugger("a", "web")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "web")}},
+		"a container that the leaf already has": {root: []corev1.EphemeralContainer{debugger("a", "web")}, leaf: []corev1.EphemeralContainer{debugger("a", "")}, want: []corev1.EphemeralContainer{debugger("a", "")}},
 		"another container, in addition to the member's own": {
 			root: []corev1.EphemeralContainer{debugger("a", "web"), debugger("b", "")}, leaf: []corev1.EphemeralContainer{debugger("own", "web"), debugger("a", "web")},
 			lacks: []string{"b"}, want: []corev1.EphemeralContainer{debugger("own", "web"), debugger("a", "web"), debugger("b", "")},
 		},
-		"a container with the token, which leaves do not have": {root: []corev1.EphemeralContainer{debugger("a", "", token, "data")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "", "data")}},
-		"a container with a device of the host":                {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
+		"a container that mounts the token, which leaves lack": {root: []corev1.EphemeralContainer{debugger("a", "", token, "data")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "", "data")}},
+		"a container that claims a host device":                {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := mirrortest.RootPod(corev1.PodSpec{
@@ -74,8 +74,8 @@ func TestApplyDebug(t *testing.T) {
 	}
 }
 
-// No Pod is created with ephemeral containers, and a refused one does not affect the rest of
-// the Pod.
+// A Pod cannot be created with ephemeral containers, so translation omits them. A refused one does
+// not affect the rest of the Pod.
 func TestTranslateWithoutDebug(t *testing.T) {
 	refused := debugger("a", "")
 	refused.Resources.Claims = []corev1.ResourceClaim{{Name: "gpu"}}

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// pushed is the push record: what Xylem pushed. Maps have digests of the values.
+// pushed is the push record, which contains what Xylem pushed. Maps contain digests of the values.
 type pushed struct {
 	Labels         map[string]string `json:"labels,omitempty"`
 	Annotations    map[string]string `json:"annotations,omitempty"`
@@ -42,31 +42,31 @@ func recordPush(leaf *corev1.Pod) {
 func recordOf(leaf *corev1.Pod) pushed {
 	var record pushed
 	if json.Unmarshal([]byte(leaf.Annotations[v1alpha1.AnnotationPushed]), &record) != nil {
-		// Xylem did not write this value, so it removes nothing.
+		// Xylem did not write this value, so do not remove anything because of it.
 		return pushed{}
 	}
 	return record
 }
 
-// Drift is what must change in a leaf Pod because its root has changed.
+// Drift has the changes that a leaf Pod needs because its root has changed.
 type Drift struct {
-	// Labels and Annotations to set; nil removes a key.
+	// Labels and Annotations are the values to set. nil removes a key.
 	Labels, Annotations map[string]*string
-	// Images and InitImages to set, by container name.
+	// Images and InitImages are the images to set, by container name.
 	Images, InitImages map[string]string
-	// ActiveDeadlineSeconds to set.
+	// ActiveDeadlineSeconds is the value to set, or nil.
 	ActiveDeadlineSeconds *int64
 	// Tolerations is the leaf's complete new list, if any must be added.
 	Tolerations []corev1.Toleration
 }
 
-// Empty reports whether nothing has to change.
+// Empty reports whether no change is needed.
 func (d Drift) Empty() bool {
 	return len(d.Labels) == 0 && len(d.Annotations) == 0 && len(d.Images) == 0 && len(d.InitImages) == 0 &&
 		d.ActiveDeadlineSeconds == nil && d.Tolerations == nil
 }
 
-// SpecChanged reports whether the spec has to change.
+// SpecChanged reports whether the spec must change.
 func (d Drift) SpecChanged() bool {
 	return len(d.Images) > 0 || len(d.InitImages) > 0 || d.ActiveDeadlineSeconds != nil || d.Tolerations != nil
 }
@@ -81,7 +81,7 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	}
 	want, err := Translate(root, m)
 	if err != nil {
-		// Refused fields are immutable, so a root that has a leaf sets none of them.
+		// Refused fields are immutable, so a root that has a leaf cannot set any of them.
 		return Drift{}
 	}
 	was, is := recordOf(leaf), recordOf(want)
@@ -107,8 +107,7 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	return d
 }
 
-// keyDrift compares labels or annotations. is and was are the current and the stored push
-// record.
+// keyDrift compares labels or annotations. is is the current push record, and was the stored one.
 func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
 	var drift map[string]*string
 	set := func(key string, value *string) {
@@ -180,7 +179,7 @@ func digests(m map[string]string) map[string]string {
 	return d
 }
 
-// digestBytes is the length of a digest. A change goes unnoticed once in 2^64.
+// digestBytes is the length of a digest. One change in 2^64 goes unnoticed.
 const digestBytes = 8
 
 func digest(v any) string {

@@ -16,7 +16,7 @@ func TestLeafPodDrift(t *testing.T) {
 		root func(*corev1.Pod)
 		leaf func(*corev1.Pod)
 		want Drift
-		// record: Xylem must write the push record.
+		// record reports whether Xylem must write the push record.
 		record bool
 	}{
 		"nothing": {},
@@ -46,12 +46,12 @@ func TestLeafPodDrift(t *testing.T) {
 			want:   Drift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}},
 			record: true,
 		},
-		"a key that the member also has, removed from the root": {
+		"a key that both the root and the leaf removed": {
 			root:   func(p *corev1.Pod) { delete(p.Labels, "tier") },
 			leaf:   func(p *corev1.Pod) { delete(p.Labels, "tier") },
 			record: true,
 		},
-		"a value that the leaf has already": {
+		"a value that the leaf already has": {
 			root:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 			leaf:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
 			record: true,
@@ -88,14 +88,14 @@ func TestLeafPodDrift(t *testing.T) {
 		"a toleration that the member removed": {
 			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = nil },
 		},
-		"a toleration of the virtual node": {
+		"a toleration for the virtual node": {
 			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("kosmos.io/node")) },
 		},
 		"a record that does not parse": {
 			leaf:   func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{" },
 			record: true,
 		},
-		"a record that claims the stamp": {
+		"a forged record that contains the stamp's keys": {
 			leaf: func(p *corev1.Pod) {
 				p.Annotations[v1alpha1.AnnotationPushed] = `{"labels":{"xylem.io/host":"1","app.kubernetes.io/managed-by":"2"},"annotations":{"xylem.io/root-uid":"3"}}`
 			},

@@ -8,15 +8,15 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// computed are dropped fields that need no report: a scheduler or the API server set them, or
-// another reported field implies them.
+// computed lists dropped fields that need no report, because a scheduler or the API server set
+// them, or another reported field implies them.
 var computed = map[string]bool{
 	"spec.nodeName": true, "spec.schedulingGates": true, "spec.priority": true, "spec.preemptionPolicy": true,
 	"spec.overhead": true, "spec.serviceAccount": true,
 }
 
-// LeftOut returns the fields of a root Pod that its leaf does not have, according to FIELDS.md, and
-// that users may rely on.
+// LeftOut returns the fields of a root Pod that its leaf lacks according to FIELDS.md and that
+// users may rely on.
 func LeftOut(root *corev1.Pod) []string {
 	var names []string
 	for _, path := range fields.Dropped(podShape, &root.Spec, Table.Root) {

@@ -13,19 +13,19 @@ func TestLeftOut(t *testing.T) {
 		spec corev1.PodSpec
 		want []string
 	}{
-		"as the API server completes it": {spec: corev1.PodSpec{
+		"the API server's defaults": {spec: corev1.PodSpec{
 			NodeName: "kosmos-a", ServiceAccountName: "default", DeprecatedServiceAccount: "default", SchedulerName: corev1.DefaultSchedulerName,
 			Priority: new(int32(0)), PreemptionPolicy: new(corev1.PreemptLowerPriority),
 		}},
-		"its own service account": {
+		"a service account other than default": {
 			spec: corev1.PodSpec{ServiceAccountName: "builder", DeprecatedServiceAccount: "builder", AutomountServiceAccountToken: new(true)},
 			want: []string{`spec.serviceAccountName "builder" and its token`},
 		},
-		"an explicit token of the default account": {
+		"an explicit token of the default service account": {
 			spec: corev1.PodSpec{ServiceAccountName: "default", AutomountServiceAccountToken: new(true)},
 			want: []string{"the service account's token (spec.automountServiceAccountToken)"},
 		},
-		"all fields": {
+		"several fields": {
 			spec: corev1.PodSpec{
 				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}, PriorityClassName: "high", Priority: new(int32(9)), SchedulerName: "mine",
 				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MinDomains: new(int32(3))}},

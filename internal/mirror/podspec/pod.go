@@ -15,9 +15,9 @@ import (
 // Translate returns the leaf Pod of a root Pod according to FIELDS.md, including its origin and
 // push record. The error, if any, is a *Refusal whose message names every refused field.
 //
-// The result still refers to ConfigMaps and Secrets by the names of the roots: see
-// refs.PointAt. Fields that the member's admission adds to the leaf later (defaults, its
-// service account, sidecars) belong to the member: see LeafDrift.
+// The result still refers to ConfigMaps and Secrets by the names of the roots; see refs.PointAt.
+// Fields that the member's admission later adds to the leaf (defaults, its service account,
+// sidecars) belong to the member; see LeafDrift.
 func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	leaf := &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	leaf.Spec.EphemeralContainers = nil // ApplyDebug adds them later
@@ -38,7 +38,7 @@ func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 }
 
 // IsDaemonSetPod reports whether a DaemonSet controls the Pod. Xylem does not push such Pods,
-// because they serve a node's machine and a virtual node has none.
+// because they serve a node's machine, which a virtual node lacks.
 func IsDaemonSetPod(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")

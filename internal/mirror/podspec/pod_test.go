@@ -75,12 +75,12 @@ func TestTranslatePodVolumes(t *testing.T) {
 		wantMounts  []string
 		refused     string
 	}{
-		"drops the injected token with its mounts": {
+		"the injected token is dropped with its mounts": {
 			volumes:     []corev1.Volume{mirrortest.ClaimVolume("data", "disk"), mirrortest.TokenVolume("kube-api-access-x7b2p")},
 			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("data", "disk")},
 			wantMounts:  []string{"data"},
 		},
-		"OpenShift's too": {
+		"OpenShift's injected token is dropped too": {
 			volumes:     []corev1.Volume{openShift, mirrortest.ClaimVolume("data", "disk")},
 			wantVolumes: []corev1.Volume{mirrortest.ClaimVolume("data", "disk")},
 			wantMounts:  []string{"data"},
@@ -113,7 +113,7 @@ func TestTranslatePodVolumes(t *testing.T) {
 			leaf, err := Translate(root, mirrortest.Member)
 			if c.refused != "" {
 				if err == nil || !strings.Contains(err.Error(), c.refused) {
-					t.Fatalf("want a refusal of %s, got %v", c.refused, err)
+					t.Fatalf("want a refusal that names %s, got %v", c.refused, err)
 				}
 				return
 			}
@@ -176,10 +176,10 @@ func TestIsDaemonSetPod(t *testing.T) {
 		owner metav1.OwnerReference
 		want  bool
 	}{
-		"a DaemonSet's":                          {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
-		"only owned by a DaemonSet":              {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
-		"a ReplicaSet's":                         {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
-		"owned by a custom kind named DaemonSet": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, false},
+		"a DaemonSet's": {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
+		"owned but not controlled by a DaemonSet": {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
+		"a ReplicaSet's": {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
+		"controlled by a custom kind named DaemonSet": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestIsDaemonSetPod(t *testing.T) {
 		})
 	}
 	if IsDaemonSetPod(mirrortest.RootPod(corev1.PodSpec{})) {
-		t.Error("a Pod without owners is a DaemonSet's")
+		t.Error("IsDaemonSetPod returned true for a Pod without owners")
 	}
 }
 
@@ -208,7 +208,7 @@ func TestClaimNames(t *testing.T) {
 	}
 }
 
-// The tests spell out constants of the contract, so check their values.
+// The tests contain literal keys of the contract, so check that the constants have these values.
 func TestSpelling(t *testing.T) {
 	if v1alpha1.LabelHost != "xylem.io/host" || v1alpha1.AnnotationRootUID != "xylem.io/root-uid" || v1alpha1.AnnotationPushed != "xylem.io/pushed" {
 		t.Error("the keys in these tests are outdated")

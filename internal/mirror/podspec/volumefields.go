@@ -2,7 +2,7 @@ package podspec
 
 import "github.com/xylem-io/xylem/internal/mirror/fields"
 
-// Reasons that several kinds of volumes share.
+// Reasons that apply to several kinds of volumes.
 const (
 	inlineCSI = "an inline CSI volume has no claim, so Xylem could neither show nor count it; use a PersistentVolumeClaim"
 	viaCSI    = "a CSI driver has replaced its in-tree plugin, so it is rejected as an inline CSI volume; use a PersistentVolumeClaim"
@@ -11,29 +11,29 @@ const (
 
 // podVolumeFields has the decisions on every kind of volume.
 var podVolumeFields = []fields.Field{
-	{Path: "volumes[].name", Decision: fields.Keep, Why: "mounts name it"},
+	{Path: "volumes[].name", Decision: fields.Keep, Why: "mounts refer to the volume by its name"},
 	{Path: "volumes[].persistentVolumeClaim", Decision: fields.Keep, Why: "the leaf claim has the root claim's name"},
 	{Path: "volumes[].ephemeral", Decision: fields.Translate, Why: "becomes a plain claim `<pod>-<volume>`, which the host's controller creates and Xylem pushes; a member's controller would require that its own Pod owns the claim"},
-	{Path: "volumes[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, `<name>.xylem-<digest>`, a name that the member's own objects do not have; items stay the same. `kube-root-ca.crt` is the member's own"},
-	{Path: "volumes[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, as configMap"},
-	{Path: "volumes[].downwardAPI", Decision: fields.Keep, Why: "contains fields of the leaf"},
-	{Path: "volumes[].projected.defaultMode", Decision: fields.Keep, Why: "file modes"},
-	{Path: "volumes[].projected.defaultUser", Decision: fields.Keep, Why: "the files' owner; numbers mean the same everywhere"},
-	{Path: "volumes[].projected.sources[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, as configMap"},
-	{Path: "volumes[].projected.sources[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, as configMap"},
-	{Path: "volumes[].projected.sources[].downwardAPI", Decision: fields.Keep, Why: "contains fields of the leaf"},
+	{Path: "volumes[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, `<name>.xylem-<digest>`, a name that no object of the member itself has; items stay the same. `kube-root-ca.crt` is the member's own"},
+	{Path: "volumes[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, like configMap"},
+	{Path: "volumes[].downwardAPI", Decision: fields.Keep, Why: "contains the leaf's fields"},
+	{Path: "volumes[].projected.defaultMode", Decision: fields.Keep, Why: "file modes mean the same everywhere"},
+	{Path: "volumes[].projected.defaultUser", Decision: fields.Keep, Why: "the files' owner; numeric IDs mean the same everywhere"},
+	{Path: "volumes[].projected.sources[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, like configMap"},
+	{Path: "volumes[].projected.sources[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, like configMap"},
+	{Path: "volumes[].projected.sources[].downwardAPI", Decision: fields.Keep, Why: "contains the leaf's fields"},
 	{Path: "volumes[].projected.sources[].serviceAccountToken", Decision: fields.Refuse, Why: "a member cannot issue tokens for the host's API server; remove the volume (Xylem omits the one that admission adds to every Pod)"},
 	{Path: "volumes[].projected.sources[].clusterTrustBundle", Decision: fields.Refuse, Why: "trust bundles are cluster-scoped objects of the host; put the certificates into a ConfigMap"},
 	{Path: "volumes[].projected.sources[].podCertificate", Decision: fields.Refuse, Why: "a member cannot issue certificates of the host; put a certificate into a Secret"},
 	{Path: "volumes[].emptyDir", Decision: fields.Keep, Why: "created on the member's node"},
 	{Path: "volumes[].hostPath", Decision: fields.Keep, Why: "a path on the member's node; the member's Pod Security admission decides"},
-	{Path: "volumes[].image", Decision: fields.Keep, Why: "pulled by the member"},
+	{Path: "volumes[].image", Decision: fields.Keep, Why: "the member's kubelet pulls the image"},
 	{Path: "volumes[].nfs", Decision: fields.Keep, Why: "found by its address; the member's kubelet mounts it"},
 	{Path: "volumes[].iscsi", Decision: fields.Translate, Why: "found by its address; the member's kubelet mounts it. Names the copy of the Secret"},
 	{Path: "volumes[].fc", Decision: fields.Keep, Why: "found by its address; the member's kubelet mounts it"},
 	{Path: "volumes[].csi", Decision: fields.Refuse, Why: inlineCSI},
 	{Path: "volumes[].flexVolume", Decision: fields.Refuse, Why: "FlexVolume is deprecated, and its driver is a program on the host's nodes; use a PersistentVolumeClaim"},
-	{Path: "volumes[].gitRepo", Decision: fields.Refuse, Why: "Kubernetes has disabled gitRepo, which runs code as root; clone in an init container"},
+	{Path: "volumes[].gitRepo", Decision: fields.Refuse, Why: "Kubernetes has disabled gitRepo, which runs code as root; clone the repository in an init container"},
 	{Path: "volumes[].gcePersistentDisk", Decision: fields.Refuse, Why: viaCSI},
 	{Path: "volumes[].awsElasticBlockStore", Decision: fields.Refuse, Why: viaCSI},
 	{Path: "volumes[].azureDisk", Decision: fields.Refuse, Why: viaCSI},

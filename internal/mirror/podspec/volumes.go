@@ -17,9 +17,9 @@ const (
 	RootCAConfigMap = "kube-root-ca.crt"
 )
 
-// IsTokenVolume recognizes the volume that ServiceAccount admission adds, by its name and three
-// sources (OpenShift adds another ConfigMap). A volume that a user defined differs in some way,
-// and is refused.
+// IsTokenVolume recognizes the volume that ServiceAccount admission adds, by its name and its three
+// sources (OpenShift adds another ConfigMap). User-defined volumes differ in some way, and are
+// refused.
 func IsTokenVolume(v corev1.Volume) bool {
 	if !strings.HasPrefix(v.Name, tokenVolumePrefix) || v.Projected == nil {
 		return false
@@ -68,8 +68,8 @@ func dropTokenVolume(spec *corev1.PodSpec) {
 	}
 }
 
-// claimEphemeralVolumes replaces generic ephemeral volumes by plain claims. The host creates
-// the claim, owned by the root Pod, and Xylem pushes it like any other.
+// claimEphemeralVolumes replaces generic ephemeral volumes with plain claims. The host creates the
+// claim, owned by the root Pod, and Xylem pushes it like any other.
 func claimEphemeralVolumes(pod string, spec *corev1.PodSpec) {
 	for i := range spec.Volumes {
 		if v := &spec.Volumes[i]; v.Ephemeral != nil {
@@ -103,8 +103,8 @@ func ClaimNames(pod *corev1.Pod) []string {
 	return names
 }
 
-// IsEphemeralClaim reports whether a claim name is that of a generic ephemeral volume of the
-// Pod. Kubernetes uses the claim only if the Pod owns it.
+// IsEphemeralClaim reports whether one of the Pod's generic ephemeral volumes has a claim with the
+// given name. Kubernetes uses the claim only if the Pod owns it.
 func IsEphemeralClaim(pod *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.Ephemeral != nil && ephemeralClaimName(pod.Name, v.Name) == name

@@ -11,9 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// If an EndpointSlice has one such address, the host's API server rejects the whole slice,
-// including the addresses of other members. Other special addresses reach services near a client
-// (I7, I8).
+// If an EndpointSlice contains a loopback or link-local address, for example, the host's API server
+// rejects the whole slice, including other members' addresses. Other special addresses reach
+// services near a client (I7, I8).
 func TestSpecialAddressesAreNotShown(t *testing.T) {
 	m := mirrortest.Member
 	m.PodCIDRs = sanitize.AllPodCIDRs
@@ -43,18 +43,18 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 	}
 }
 
-// The host's API server accepts a status only if hostIP and podIP are the first of their lists,
-// and each list has at most one address of each family.
+// The host's API server accepts a status only if hostIP and podIP are the first entries of hostIPs
+// and podIPs, and each list has at most one address of each family.
 func TestAddressesAgree(t *testing.T) {
 	m := mirrortest.Member
 	m.PodCIDRs = sanitize.AllPodCIDRs
 	for name, tc := range map[string]struct{ reported, want []string }{
-		"dual stack":                  {[]string{"10.0.0.5", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
-		"the first one is special":    {[]string{"240.0.0.5", "fd00:8::5"}, []string{"fd00:8::5"}},
-		"the second one is special":   {[]string{"10.0.0.5", "fe80::5"}, []string{"10.0.0.5"}},
-		"both are":                    {[]string{"240.0.0.5", "fe80::5"}, nil},
-		"two addresses of one family": {[]string{"10.0.0.5", "10.0.0.6", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
-		"one alone":                   {[]string{"10.0.0.5"}, []string{"10.0.0.5"}},
+		"dual stack":                    {[]string{"10.0.0.5", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
+		"the first address is special":  {[]string{"240.0.0.5", "fd00:8::5"}, []string{"fd00:8::5"}},
+		"the second address is special": {[]string{"10.0.0.5", "fe80::5"}, []string{"10.0.0.5"}},
+		"both addresses are special":    {[]string{"240.0.0.5", "fe80::5"}, nil},
+		"two addresses of one family":   {[]string{"10.0.0.5", "10.0.0.6", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
+		"one address":                   {[]string{"10.0.0.5"}, []string{"10.0.0.5"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.Pod{Status: corev1.PodStatus{HostIP: tc.reported[0], PodIP: tc.reported[0]}}
@@ -98,7 +98,7 @@ func TestHiddenPodIP(t *testing.T) {
 		"outside":                               {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1", "10.96.0.1"), "10.96.0.1"},
 		"special":                               {mirrortest.MemberWithCIDRs("0.0.0.0/0"), leaf("169.254.169.254"), "169.254.169.254"},
 		"without podCIDRs, no address is shown": {mirrortest.Member, leaf("10.8.0.1"), ""},
-		"with an escape":                        {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("\x1b[2J"), "[2J"},
+		"an escape sequence":                    {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("\x1b[2J"), "[2J"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := HiddenPodIP(tc.leaf, tc.m); got != tc.want {

@@ -12,16 +12,16 @@ const (
 	// StatusLimit is the maximum size, in bytes, of the mirrored status of a Pod or claim.
 	// Kubelets keep the messages of a Pod's containers below 12 KiB.
 	StatusLimit = 64 << 10
-	// shortened is the message of a Pod whose status exceeded the limit.
-	shortened = "Xylem shortened this status: the member reports more than 64 KiB. `kubectl describe pod` in the member shows all of it."
+	// shortened is the status message of a Pod whose status exceeded the limit.
+	shortened = "Xylem shortened this status: the member reports more than 64 KiB. `kubectl describe pod` in the member shows the full status."
 )
 
 // shorterTexts are successive limits, in bytes, of each text in a status that is too long. The
 // last one still allows any image name and any container ID.
 var shorterTexts = []int{1024, 256, 128}
 
-// fit shortens a status that is too long. The result is deterministic, so that the status is
-// not written repeatedly.
+// fit shortens a status that is too long. The result is deterministic, so that Xylem does not write
+// the status repeatedly.
 func fit(status *corev1.PodStatus) {
 	if status.Size() <= StatusLimit {
 		return

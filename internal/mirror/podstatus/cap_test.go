@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
-// The host's quotas count the larger of a Pod's requests and its reported resources. A member
-// must not use up a tenant's quota with the latter (I7).
+// The host's quotas count the larger of a Pod's requests and its reported resources. A member must
+// not use up a tenant's quota with the reported ones (I7).
 func TestPodResourcesAreCapped(t *testing.T) {
 	asks := corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1", "memory", "1Gi"), Limits: mirrortest.Amounts("cpu", "2")}
 	for name, tc := range map[string]struct {
@@ -46,7 +46,7 @@ func TestPodResourcesAreCapped(t *testing.T) {
 	}
 }
 
-// Mounts that the root does not have belong to the member, or the member invented them to fill the
+// Mounts that the root lacks belong to the member, or a hostile member invented them to fill the
 // host's etcd.
 func TestVolumeMountsAreTheRoots(t *testing.T) {
 	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}})
@@ -59,7 +59,7 @@ func TestVolumeMountsAreTheRoots(t *testing.T) {
 	}
 }
 
-// Whatever a member reports, a Pod's status has at most 64 KiB. A status within the limit is
+// A Pod's status has at most 64 KiB, whatever a member reports. A status within the limit is
 // unchanged, and a longer one is always shortened to the same result (I5).
 func TestPodStatusIsShort(t *testing.T) {
 	statuses := func(containers, text int) (root, leaf *corev1.Pod) {
@@ -98,7 +98,7 @@ func TestPodStatusIsShort(t *testing.T) {
 			}
 			root.Status = got
 			if !Current(root, Translate(root, leaf, mirrortest.Member)) {
-				t.Error("the second result differs, so Xylem would write repeatedly")
+				t.Error("the second result differs, so Xylem would write the status repeatedly")
 			}
 		})
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// ownPodStatus returns the part of a root's status that Xylem owns: the fields that the table
-// does not drop, the conditions that a kubelet sets, and the conditions of also.
+// ownPodStatus returns the part of a root's status that Xylem owns: the fields that the table does
+// not drop, the conditions that a kubelet sets, and the condition types in also.
 func ownPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus {
 	own := *root.Status.DeepCopy()
 	fields.Shaped(podStatusShape, &own, Table.Root)
@@ -44,8 +44,8 @@ func Current(root *corev1.Pod, want corev1.PodStatus) bool {
 }
 
 // Apply returns the body of a server-side apply of want to the root's status subresource. It
-// contains the root's UID, so that it never changes a successor. It contains everything that
-// Xylem owns, because an apply removes what it no longer contains. It sets scalars of other
+// contains the root's UID, so that it never changes a re-created Pod. It contains everything that
+// Xylem owns, because an apply removes fields that it no longer contains. It sets scalars of other
 // owners to "", because omitting them would keep them.
 func Apply(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
 	status := fields.ToMap(&want)

@@ -1,3 +1,3 @@
-// Package podstatus translates the status of a leaf Pod to that of its root, and reads the
-// state of Pods. It is pure.
+// Package podstatus translates a leaf Pod's status to its root's, and reads the state of Pods. It
+// is pure.
 package podstatus

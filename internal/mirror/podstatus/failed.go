@@ -7,15 +7,15 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// What a kubelet reports about containers whose end it has not observed
+// These are the values that a kubelet reports for containers whose end it has not observed
 // (pkg/kubelet/status/status_manager.go, TerminatePod).
 const (
 	messageContainerStatusUnknown = "The container could not be located when the pod was terminated"
 	exitCodeUnknown               = 137
 )
 
-// Failed returns the final status of a root Pod whose leaf was deleted or never admitted: phase
-// Failed, and containers whose end was not observed terminated with exit code 137, as a kubelet
+// Failed returns the final status of a root Pod whose leaf was deleted or never admitted. The phase
+// is Failed. Containers whose end was not observed are terminated with exit code 137, as a kubelet
 // reports them. Other fields are unchanged. A Pod that has ended keeps its final status.
 //
 // Changed conditions have no transition time yet: see Dated.

@@ -18,24 +18,24 @@ var Table = fields.Table{
 	Holder: reflect.TypeFor[corev1.PodStatus](),
 	Fields: slices.Concat([]fields.Field{
 		{Path: "observedGeneration", Decision: fields.Translate, Why: "the root's generation, once the leaf has all of its changes and the member's kubelet has observed them"},
-		{Path: "phase", Decision: fields.Translate, Why: "the Pod runs in the member only; a phase that Kubernetes does not define shows as Unknown"},
+		{Path: "phase", Decision: fields.Translate, Why: "the Pod runs only in the member; a phase that Kubernetes does not define becomes Unknown"},
 		{Path: "conditions", Decision: fields.Translate, Why: "those that a kubelet sets, and DisruptionTarget while True (for a Job's failure policy); Ready also waits for the root's readiness gates. The host's scheduler owns PodScheduled, and other controllers own the other types"},
 		{Path: "message", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "reason", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "nominatedNodeName", Decision: fields.Drop, Why: "the host's scheduler owns it"},
 		{Path: "hostIP", Decision: fields.Translate, Why: "the member's node, unless the address is special: loopback, link-local, multicast, translated, a metadata service"},
-		{Path: "hostIPs", Decision: fields.Translate, Why: "as hostIP"},
+		{Path: "hostIPs", Decision: fields.Translate, Why: "like hostIP"},
 		{Path: "podIP", Decision: fields.Translate, Why: "the first of podIPs"},
-		{Path: "podIPs", Decision: fields.Translate, Why: "those inside the registration's podCIDRs, except special ones, as for hostIP; none without podCIDRs"},
+		{Path: "podIPs", Decision: fields.Translate, Why: "those inside the registration's podCIDRs, except special ones as for hostIP; none if the registration has no podCIDRs"},
 		{Path: "startTime", Decision: fields.Keep, Why: "when the member's kubelet accepted the Pod"},
 		{Path: "qosClass", Decision: fields.Drop, Why: "computed by the host at creation, and immutable"},
-		{Path: "resize", Decision: fields.Keep, Why: "the member's kubelet resizes"},
+		{Path: "resize", Decision: fields.Keep, Why: "the member's kubelet resizes the Pod"},
 		{Path: "resourceClaimStatuses", Decision: fields.Drop, Why: "dynamic resources are rejected"},
 		{Path: "extendedResourceClaimStatus", Decision: fields.Drop, Why: "describes devices of the member; the host has no such claims"},
 		{Path: "allocatedResources", Decision: fields.Drop, Why: "alpha: hosts without the feature do not have it"},
 		{Path: "resources", Decision: fields.Drop, Why: "alpha: hosts without the feature do not have it"},
 		{Path: "nodeAllocatableResourceClaimStatuses", Decision: fields.Drop, Why: "alpha, and dynamic resources are rejected"},
-		{Path: "volumeHealth", Decision: fields.Drop, Why: "alpha: hosts before 1.37 reject a status that has it"},
+		{Path: "volumeHealth", Decision: fields.Drop, Why: "alpha: hosts before 1.37 reject a status with this field"},
 	},
 		containerStatusFields("initContainerStatuses[]."),
 		containerStatusFields("containerStatuses[]."),
@@ -45,8 +45,8 @@ var Table = fields.Table{
 
 var podStatusShape = Table.Compile()
 
-// containerStatusFields returns the fields of a container's status. Statuses of containers that
-// the root does not have (the member injected them) are dropped.
+// containerStatusFields returns the fields of a container's status. It drops statuses of containers
+// that the root lacks, because the member injected them.
 func containerStatusFields(prefix string) []fields.Field {
 	fields := []fields.Field{
 		{Path: "name", Decision: fields.Keep, Why: "statuses of containers that the root lacks are omitted, since the member injected them"},
@@ -58,11 +58,11 @@ func containerStatusFields(prefix string) []fields.Field {
 		{Path: "imageID", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "containerID", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "started", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
-		{Path: "allocatedResources", Decision: fields.Translate, Why: "resources that the root's container requests, at most that amount, since the host's quotas count it"},
-		{Path: "resources", Decision: fields.Translate, Why: "as allocatedResources; limits as the root's limits"},
+		{Path: "allocatedResources", Decision: fields.Translate, Why: "only resources that the root's container requests, and at most the requested amount, since the host's quotas count it"},
+		{Path: "resources", Decision: fields.Translate, Why: "like allocatedResources; limits are at most the root's limits"},
 		{Path: "volumeMounts", Decision: fields.Translate, Why: "those that the root's container has"},
 		{Path: "user", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
-		{Path: "allocatedResourcesStatus", Decision: fields.Drop, Why: "alpha, and about devices of the member's node"},
+		{Path: "allocatedResourcesStatus", Decision: fields.Drop, Why: "alpha, and describes devices of the member's node"},
 		{Path: "stopSignal", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 	}
 	for i := range fields {

@@ -7,8 +7,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// Finished reports whether a Pod has succeeded or failed: its containers do not run and never
-// will again.
+// Finished reports whether a Pod has succeeded or failed, so that its containers will never run
+// again.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -21,8 +21,8 @@ func Pushed(root *corev1.Pod) corev1.ConditionStatus {
 	return ""
 }
 
-// KeptOut reports whether Xylem does not push a Pod, regardless of its node: a Pod of a DaemonSet,
-// unless the DaemonSet adopted it after it was pushed.
+// KeptOut reports whether Xylem does not push a Pod, regardless of its node, because it belongs to
+// a DaemonSet. A Pod that a DaemonSet adopted after the push does not count.
 func KeptOut(pod *corev1.Pod) bool {
 	return podspec.IsDaemonSetPod(pod) && Pushed(pod) != corev1.ConditionTrue
 }

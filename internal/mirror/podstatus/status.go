@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// kubeletConditions are the condition types that a kubelet sets, and therefore Xylem.
+// kubeletConditions are the condition types that a kubelet sets and that Xylem therefore mirrors.
 var kubeletConditions = []corev1.PodConditionType{
 	corev1.ContainersReady,
 	corev1.PodInitialized,
@@ -63,9 +63,10 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 	return corev1.PodUnknown
 }
 
-// observed returns the root's generation that the leaf's status reflects: the current one if
-// the kubelet has accepted the leaf, and has seen its deletion, which is a generation as well.
-// Kubelets before 1.33 report no observed generation, and are assumed to be current.
+// observed returns the root's generation that the leaf's status reflects. It is the current one if
+// the leaf has all of the root's changes, including its deletion, and the kubelet has accepted the
+// leaf and observed its generation. Kubelets before 1.33 report no observed generation, and are
+// assumed to be current.
 func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	deletionPending := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
@@ -124,7 +125,7 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 		case c.Status != corev1.ConditionTrue:
 			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
 		}
-		// The transition time is that of the last gate, if it is later.
+		// The transition time is the last gate's, if it is later.
 		if ready.LastTransitionTime.Before(&c.LastTransitionTime) {
 			ready.LastTransitionTime = c.LastTransitionTime
 		}

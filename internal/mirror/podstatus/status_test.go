@@ -55,15 +55,15 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 			want: []corev1.PodCondition{cond(corev1.DisruptionTarget, "True", 1)},
 		},
-		"no longer disrupted": {
+		"a disruption that is no longer true": {
 			leaf: []corev1.PodCondition{cond(corev1.DisruptionTarget, "False", 1)},
 		},
-		"a gate that only the leaf has": {
+		"a readiness gate that only the leaf satisfies": {
 			gates: []corev1.PodConditionType{gate},
 			leaf:  []corev1.PodCondition{ready, cond(gate, "True", 1)},
 			want:  []corev1.PodCondition{notReady(10, `corresponding condition of pod readiness gate "example.org/lb" does not exist.`)},
 		},
-		"an unsatisfied gate": {
+		"an unsatisfied readiness gate": {
 			gates: []corev1.PodConditionType{gate, gate2},
 			root:  []corev1.PodCondition{cond(gate, "False", 20), cond(gate2, "True", 5)},
 			leaf:  []corev1.PodCondition{ready},
@@ -86,7 +86,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 			leaf:  []corev1.PodCondition{{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}},
 			want:  []corev1.PodCondition{{Type: corev1.PodReady, Status: "False", Reason: "ContainersNotReady"}},
 		},
-		"the root's generations": {
+		"observed generations are the root's": {
 			leaf: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: "True", ObservedGeneration: 1}},
 			want: []corev1.PodCondition{{Type: corev1.ContainersReady, Status: "True", ObservedGeneration: 3}},
 		},
@@ -125,8 +125,8 @@ func TestRootPodStatusIPs(t *testing.T) {
 		"all":                          {m: everywhere, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
 		"one special address":          {m: everywhere, status: corev1.PodStatus{PodIP: "169.254.169.254", PodIPs: ips("169.254.169.254", "fd00::1")}, want: ips("fd00::1")},
 		"an address in canonical form": {m: everywhere, status: corev1.PodStatus{PodIPs: ips("FD00:0::1", "fd00::1")}, want: ips("fd00::1")},
-		"only inside":                  {m: mirrortest.MemberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
-		"none inside":                  {m: mirrortest.MemberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
+		"one address inside the CIDRs": {m: mirrortest.MemberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
+		"no address inside the CIDRs":  {m: mirrortest.MemberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
 		"not an address":               {m: mirrortest.MemberWithCIDRs("0.0.0.0/0"), status: corev1.PodStatus{PodIPs: ips("x")}},
 		"a kubelet before dual stack":  {m: mirrortest.MemberWithCIDRs("10.8.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1"}, want: ips("10.8.0.1")},
 	}
@@ -182,13 +182,13 @@ func TestObservedGeneration(t *testing.T) {
 		change func(root, leaf *corev1.Pod)
 		want   int64
 	}{
-		"the leaf is up to date":                                      {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
-		"the member's kubelet reports no generation":                  {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
-		"no kubelet has accepted the leaf":                            {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
-		"the leaf is not deleted yet":                                 {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
-		"the member's kubelet has not observed the leaf's generation": {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
-		"a change of the root is not pushed":                          {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
-		"a new label does not change the spec":                        {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
+		"the leaf is up to date":                                             {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
+		"the member's kubelet reports no generation":                         {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
+		"no kubelet has accepted the leaf":                                   {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
+		"the leaf is not deleted yet":                                        {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
+		"the member's kubelet has not observed the leaf's latest generation": {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
+		"a change of the root is not pushed yet":                             {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
+		"a new label does not change the spec":                               {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-// shownPod returns a root Pod with a mirrored status and fields of others.
+// shownPod returns a root Pod with a mirrored status and fields of other owners.
 func shownPod(want corev1.PodStatus) *corev1.Pod {
 	root := mirrortest.RootPod(corev1.PodSpec{})
 	root.Status = *want.DeepCopy()
@@ -244,7 +244,7 @@ func TestPodStatusCurrent(t *testing.T) {
 			s.Conditions[3], s.Conditions[4] = s.Conditions[4], s.Conditions[3]
 		}},
 		"a probe time that another writer set": {is: true, root: func(s *corev1.PodStatus) { s.Conditions[3].LastProbeTime = second(9) }},
-		"a disruption by the host": {is: true, root: func(s *corev1.PodStatus) {
+		"a disruption that the host reported": {is: true, root: func(s *corev1.PodStatus) {
 			s.Conditions = append(s.Conditions, cond(corev1.DisruptionTarget, "True", 1))
 		}},
 		"a disruption that is missing": {want: func(s *corev1.PodStatus) {
@@ -321,7 +321,7 @@ func TestFailedPodStatus(t *testing.T) {
 				ContainerStatuses:     []corev1.ContainerStatus{ended("web", "cri://web", second(5)), ended("late", "", metav1.Time{}), done},
 			},
 		},
-		"not initialized: waiting containers have not run": {
+		"not initialized, so waiting containers have not run": {
 			root: corev1.PodStatus{
 				Phase:                 corev1.PodPending,
 				Conditions:            []corev1.PodCondition{cond(corev1.PodInitialized, "False", 2), cond(corev1.PodReady, "False", 3)},
@@ -339,7 +339,7 @@ func TestFailedPodStatus(t *testing.T) {
 				ContainerStatuses:     []corev1.ContainerStatus{waiting},
 			},
 		},
-		"ended already": {
+		"already finished": {
 			root: corev1.PodStatus{Phase: corev1.PodSucceeded, Reason: "Completed"},
 			want: corev1.PodStatus{Phase: corev1.PodSucceeded, Reason: "Completed"},
 		},
@@ -404,8 +404,8 @@ func TestStatusApply(t *testing.T) {
 	}
 }
 
-// A hostile member reports anything, of any size. The mirrored status is small and plain, and
-// the host's API server accepts it (I8).
+// A hostile member may report anything, of any size. The mirrored status is small and sanitized,
+// and the host's API server accepts it (I8).
 func TestHostilePodStatus(t *testing.T) {
 	root := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
 	anyAddress := mirror.Member{PodCIDRs: sanitize.AllPodCIDRs}
@@ -445,6 +445,6 @@ func TestHostilePodStatus(t *testing.T) {
 		t.Error("resources without a name")
 	}
 	if !Current(&corev1.Pod{Spec: root.Spec, Status: got}, got) {
-		t.Error("the second result differs, so Xylem would write repeatedly")
+		t.Error("the second result differs, so Xylem would write the status repeatedly")
 	}
 }

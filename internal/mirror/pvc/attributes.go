@@ -14,21 +14,21 @@ import (
 // AttributesClass is the required change of a leaf claim's VolumeAttributesClass.
 type AttributesClass int
 
-// The required changes.
+// The possible changes.
 const (
-	// AttributesKept: it already matches the root's, or cannot be changed yet.
+	// AttributesKept means that the class already matches the root's, or cannot be changed yet.
 	AttributesKept AttributesClass = iota
-	// AttributesChange: the leaf claim must name the root's class, or none if the member never
-	// applied one.
+	// AttributesChange means that the leaf claim must name the root's class, or no class if the
+	// root names none and the member never applied one.
 	AttributesChange
-	// AttributesFixed: the root names none, but the member has applied one, which Kubernetes does
-	// not allow to be removed.
+	// AttributesFixed means that the root names no class, but the member has applied one.
+	// Kubernetes does not allow users to remove it.
 	AttributesFixed
 )
 
 // AttributesOf compares the VolumeAttributesClass of a leaf claim with its root's. Only a bound
-// claim's can be changed. It compares the host's names, so that a changed mapping does not affect
-// existing disks.
+// claim's class can be changed. It compares the host's class names, so that a changed mapping does
+// not affect existing disks.
 func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 	want, has := ptr.Deref(root.Spec.VolumeAttributesClassName, ""), HostAttributesClass(leaf, ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""))
 	switch {
@@ -41,8 +41,8 @@ func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 }
 
 // WithAttributesClass returns a copy of a leaf claim that names a VolumeAttributesClass of its
-// member and records the host's name for it. Both are empty for none. It keeps earlier records
-// while the claim's status may name their classes.
+// member and records the host's name for it. Both names are empty for no class. It keeps an earlier
+// record while the claim's status names its class.
 func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	before, notes := attributesNotes(leaf), map[string]string{}
@@ -58,7 +58,7 @@ func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string
 	}
 	delete(leaf.Annotations, v1alpha1.AnnotationAttributesClasses)
 	if len(notes) > 0 {
-		raw, _ := json.Marshal(notes) // strings alone
+		raw, _ := json.Marshal(notes) // a map of strings cannot fail
 		metav1.SetMetaDataAnnotation(&leaf.ObjectMeta, v1alpha1.AnnotationAttributesClasses, string(raw))
 	}
 	return leaf
@@ -80,8 +80,8 @@ func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) stri
 // nameLimit is the maximum length of a class name, which is a DNS subdomain.
 const nameLimit = 253
 
-// attributesNotes returns the records of a leaf claim: the host's class names by the member's. It
-// ignores records that do not parse, because Xylem did not write them.
+// attributesNotes returns the records of a leaf claim, which map the member's class names to the
+// host's. It ignores records that do not parse, because Xylem did not write them.
 func attributesNotes(leaf *corev1.PersistentVolumeClaim) map[string]string {
 	raw, noted := leaf.Annotations[v1alpha1.AnnotationAttributesClasses]
 	if !noted {
@@ -94,7 +94,7 @@ func attributesNotes(leaf *corev1.PersistentVolumeClaim) map[string]string {
 	return notes
 }
 
-// hostAttributesClasses replaces the member's class names in a root's new status by the host's.
+// hostAttributesClasses replaces the member's class names in a root's new status with the host's.
 func hostAttributesClasses(leaf *corev1.PersistentVolumeClaim, status *corev1.PersistentVolumeClaimStatus) {
 	if current := ptr.Deref(leaf.Status.CurrentVolumeAttributesClassName, ""); current != "" {
 		status.CurrentVolumeAttributesClassName = ptr.To(HostAttributesClass(leaf, current))

@@ -30,17 +30,17 @@ func TestAttributesOf(t *testing.T) {
 		phase                      corev1.PersistentVolumeClaimPhase
 		want                       AttributesClass
 	}{
-		"none":                         {},
-		"the mapped class, recorded":   {root: "gold", leaf: "m-gold", noted: "gold"},
-		"the same class, not recorded": {root: "gold", leaf: "gold"},
-		"a class instead of none":      {root: "gold", want: AttributesChange},
-		"another":                      {root: "silver", leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesChange},
+		"none":                             {},
+		"the mapped class, with a record":  {root: "gold", leaf: "m-gold", noted: "gold"},
+		"the same class, without a record": {root: "gold", leaf: "gold"},
+		"a class instead of none":          {root: "gold", want: AttributesChange},
+		"another":                          {root: "silver", leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesChange},
 		"another class that maps to the same member class": {root: "lead", leaf: "m-gold", noted: "gold", want: AttributesChange},
 		"a user of the member chose another class":         {root: "gold", leaf: "m-lead", want: AttributesChange},
-		"another class, not bound yet":                     {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimPending},
-		"another, lost":                                    {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimLost},
-		"reverted before it was applied":                   {leaf: "m-gold", noted: "gold", want: AttributesChange},
-		"removed after it was applied":                     {leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesFixed},
+		"another class, but the claim is not bound yet":    {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimPending},
+		"another class, but the claim is lost":             {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimLost},
+		"a class removed before it was applied":            {leaf: "m-gold", noted: "gold", want: AttributesChange},
+		"a class removed after it was applied":             {leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesFixed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root, leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: named(tc.root)}), classed("", "")
@@ -58,8 +58,8 @@ func TestAttributesOf(t *testing.T) {
 	}
 }
 
-// The host's quotas count all class names of a claim. They are the host's names during a change,
-// a failed change, and afterwards.
+// The host's quotas count all class names of a claim. The status has the host's names during a
+// change, after a failed change, and afterwards.
 func TestStatusHasTheHostsNames(t *testing.T) {
 	leaf := classed("m-gold", "gold")
 	leaf.Status.CurrentVolumeAttributesClassName = named("m-gold")
@@ -78,13 +78,13 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 		leaf            *corev1.PersistentVolumeClaim
 		current, target string
 	}{
-		"at rest":                               {leaf, "gold", ""},
+		"unchanged":                             {leaf, "gold", ""},
 		"changing":                              {changing, "gold", "silver"},
 		"canceled":                              {back, "gold", "silver"},
 		"over":                                  {over, "gold", ""},
 		"a class that a user of the member set": {strange, "m-lead", ""},
 		"records that do not parse":             {broken, "m-gold", ""},
-		"canceled, no class before":             {none, "", ""},
+		"canceled, without a previous class":    {none, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
@@ -110,6 +110,6 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 	hostile := leaf.DeepCopy()
 	hostile.Annotations["xylem.io/attributes-classes"] = `{"m-gold":"` + strings.Repeat("x", 10_000) + `"}`
 	if got := HostAttributesClass(hostile, "m-gold"); len(got) > nameLimit+len("…") {
-		t.Errorf("the status has %d bytes of a member's class names", len(got))
+		t.Errorf("the member's class name takes %d bytes in the status", len(got))
 	}
 }

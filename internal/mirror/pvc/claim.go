@@ -14,9 +14,9 @@ import (
 )
 
 // Translate returns the leaf claim of a root claim, with its origin and the member's class,
-// according to FIELDS.md. It has no binding: no volume name, bind annotations or selected node.
-// It has no VolumeAttributesClass, which WithAttributesClass sets. It has the data source; the
-// caller must know whether it may be used. The error, if any, is a *Refusal.
+// according to FIELDS.md. It has no binding: no volume name, bind annotations or selected node. It
+// has no VolumeAttributesClass; WithAttributesClass sets it. It has the data source; the caller
+// must decide whether the claim may use it. The error, if any, is a *Refusal.
 func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Member) (*corev1.PersistentVolumeClaim, error) {
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	if refused := fields.Shaped(claimShape, &leaf.Spec, Table.Root); len(refused) > 0 {
@@ -46,10 +46,9 @@ func WithVolume(leaf *corev1.PersistentVolumeClaim, volumeName string) *corev1.P
 	return leaf
 }
 
-// Growth returns the storage request that the leaf claim must have, and whether it differs from
-// the current one. It follows the root's request. It shrinks only if Kubernetes lets a user
-// cancel a failed expansion: to more than the current capacity. Only a bound claim can be
-// changed.
+// Growth returns the storage request that the leaf claim must have, and whether it differs from the
+// current one. It follows the root's request. It shrinks only as far as Kubernetes lets a user
+// cancel a failed expansion: to more than the current capacity. Only a bound claim can be changed.
 func Growth(root, leaf *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
 	want := root.Spec.Resources.Requests[corev1.ResourceStorage]
 	has := leaf.Spec.Resources.Requests[corev1.ResourceStorage]

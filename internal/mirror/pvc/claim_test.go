@@ -70,7 +70,7 @@ func TestTranslateClaim(t *testing.T) {
 	}
 }
 
-// A claim with a data source never becomes one without it.
+// Translation never removes a claim's data source.
 func TestTranslateKeepsTheDataSource(t *testing.T) {
 	for name, spec := range map[string]corev1.PersistentVolumeClaimSpec{
 		"a claim":       {DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}},
@@ -113,16 +113,16 @@ func TestGrowth(t *testing.T) {
 		want                 string
 		changes              bool
 	}{
-		"equal":                                    {root: "5Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
-		"the same quantity in another notation":    {root: "5120Mi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
-		"grown":                                    {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi", changes: true},
-		"grown, leaf not bound":                    {root: "8Gi", leaf: "5Gi", phase: corev1.ClaimPending, want: "5Gi"},
-		"grown, leaf lost":                         {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimLost, want: "5Gi"},
-		"reduced, above the current capacity":      {root: "6Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "6Gi", changes: true},
-		"reduced to the current capacity":          {root: "5Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi"},
-		"below the current capacity":               {root: "4Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi"},
-		"reduced, the current capacity is unknown": {root: "6Gi", leaf: "8Gi", phase: corev1.ClaimBound, want: "8Gi"},
-		"no request":                               {root: "0", leaf: "8Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"equal":                                        {root: "5Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
+		"the same quantity in another notation":        {root: "5120Mi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
+		"grown":                                        {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi", changes: true},
+		"grown, but the leaf is not bound":             {root: "8Gi", leaf: "5Gi", phase: corev1.ClaimPending, want: "5Gi"},
+		"grown, but the leaf is lost":                  {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimLost, want: "5Gi"},
+		"reduced, but above the current capacity":      {root: "6Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "6Gi", changes: true},
+		"reduced to the current capacity":              {root: "5Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"reduced below the current capacity":           {root: "4Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"reduced, but the current capacity is unknown": {root: "6Gi", leaf: "8Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"no request":                                   {root: "0", leaf: "8Gi", phase: corev1.ClaimBound, want: "8Gi"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func resizing() corev1.PersistentVolumeClaimStatus {
 	}
 }
 
-// asking returns the spec of a claim that requests this amount.
+// asking returns the spec of a claim that requests the given size.
 func asking(size string) corev1.PersistentVolumeClaimSpec {
 	return corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(size)}}
 }
@@ -204,18 +204,18 @@ func TestClaimStatusCurrent(t *testing.T) {
 			s.Conditions[0], s.Conditions[2] = s.Conditions[2], s.Conditions[0]
 		}},
 		"the same amount in another notation": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.Storage("5120Mi") }},
-		"capacity that only the host's PV controller has set": {is: true, want: func(s *corev1.PersistentVolumeClaimStatus) {
+		"capacity and class that only the host's PV controller has set": {is: true, want: func(s *corev1.PersistentVolumeClaimStatus) {
 			s.Capacity, s.CurrentVolumeAttributesClassName = nil, nil
 		}},
 		"another capacity":    {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.Storage("8Gi") }},
-		"the resize is over":  {want: func(s *corev1.PersistentVolumeClaimStatus) { s.AllocatedResourceStatuses = nil }},
+		"a finished resize":   {want: func(s *corev1.PersistentVolumeClaimStatus) { s.AllocatedResourceStatuses = nil }},
 		"a missing condition": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Conditions = s.Conditions[:1] }},
 		"another message":     {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Conditions[0].Message = "x" }},
-		"another class": {want: func(s *corev1.PersistentVolumeClaimStatus) {
+		"another attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) {
 			s.CurrentVolumeAttributesClassName = mirrortest.Ptr("silver")
 		}},
-		"a change of class": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{} }},
-		"no status to show": {want: func(s *corev1.PersistentVolumeClaimStatus) { *s = corev1.PersistentVolumeClaimStatus{} }},
+		"a change of the attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{} }},
+		"no status to mirror":              {want: func(s *corev1.PersistentVolumeClaimStatus) { *s = corev1.PersistentVolumeClaimStatus{} }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestClaimStatusApply(t *testing.T) {
 	}
 }
 
-// As for Pods, quotas count the larger of a claim's requested and allocated capacity.
+// As for Pods, quotas count the larger of a claim's requested and allocated capacities.
 func TestClaimStatusIsCapped(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	root, leaf := mirrortest.RootClaim(asking("1Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
@@ -282,6 +282,6 @@ func TestClaimStatusIsCapped(t *testing.T) {
 	}
 	root.Status = got
 	if !StatusCurrent(root, got) {
-		t.Error("the second result differs, so Xylem would write repeatedly")
+		t.Error("the second result differs, so Xylem would write the status repeatedly")
 	}
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table classifies every field of a claim's spec.
+// Table has the decision on every field of a claim's spec.
 var Table = fields.Table{
 	Title:  "PersistentVolumeClaim spec (host to member)",
 	Root:   "spec",
 	Holder: reflect.TypeFor[corev1.PersistentVolumeClaimSpec](),
 	Fields: []fields.Field{
-		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays what it is"},
-		{Path: "selector", Decision: fields.Keep, Why: "chooses among the member's volumes; many provisioners reject it"},
-		{Path: "resources", Decision: fields.Keep, Why: "the same amount; later changes are copied"},
-		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume of the host; for a leaf claim that needs a certain volume, WithVolume sets its name"},
+		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays ReadWriteOncePod"},
+		{Path: "selector", Decision: fields.Keep, Why: "selects among the member's volumes; many provisioners reject a selector"},
+		{Path: "resources", Decision: fields.Keep, Why: "the same amount; Xylem also copies later changes"},
+		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume of the host; if the leaf claim needs a certain volume, Xylem sets that volume's name"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name"},
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
-		{Path: "dataSource", Decision: fields.Keep, Why: "the source's leaf has the same name: the claim is created in the member that has it; what no registration lists (`spec.storage.dataSources`) is rejected before"},
-		{Path: "dataSourceRef.apiGroup", Decision: fields.Keep, Why: "as `dataSource`"},
-		{Path: "dataSourceRef.kind", Decision: fields.Keep, Why: "as `dataSource`"},
-		{Path: "dataSourceRef.name", Decision: fields.Keep, Why: "as `dataSource`"},
-		{Path: "dataSourceRef.namespace", Decision: fields.Refuse, Why: "Xylem copies nothing from another namespace"},
+		{Path: "dataSource", Decision: fields.Keep, Why: "the source's leaf has the same name, and Xylem creates the claim in the member that has it; Xylem rejects other kinds unless a registration lists them (`spec.storage.dataSources`)"},
+		{Path: "dataSourceRef.apiGroup", Decision: fields.Keep, Why: "like `dataSource`"},
+		{Path: "dataSourceRef.kind", Decision: fields.Keep, Why: "like `dataSource`"},
+		{Path: "dataSourceRef.name", Decision: fields.Keep, Why: "like `dataSource`"},
+		{Path: "dataSourceRef.namespace", Decision: fields.Refuse, Why: "Xylem does not copy data from another namespace"},
 		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class's parameter, else the registration's prefix, else the same name; later changes are copied"},
 	},
 }
 
 var claimShape = Table.Compile()
 
-// StatusTable classifies every field of a leaf claim's status.
+// StatusTable has the decision on every field of a leaf claim's status.
 var StatusTable = fields.Table{
 	Title:  "PersistentVolumeClaim status (member to host)",
 	Root:   "status",
@@ -39,13 +39,13 @@ var StatusTable = fields.Table{
 	Fields: []fields.Field{
 		{Path: "phase", Decision: fields.Drop, Why: "the host's PV controller owns it"},
 		{Path: "accessModes", Decision: fields.Drop, Why: "the host's PV controller owns it"},
-		{Path: "capacity", Decision: fields.Translate, Why: "storage only: the size of the file system; the host's PV controller sets it once, when it binds"},
-		{Path: "conditions", Decision: fields.Translate, Why: "those of resizing and of volume attributes, which a resizer and a kubelet set; the host owns the others"},
-		{Path: "allocatedResources", Decision: fields.Translate, Why: "storage only: the state of a resize, at most what the root requests, since the host's quotas count it"},
+		{Path: "capacity", Decision: fields.Translate, Why: "storage only: the size of the file system; the host's PV controller sets it once, when it binds the claim"},
+		{Path: "conditions", Decision: fields.Translate, Why: "the conditions of resizing and volume attributes, which a resizer and a kubelet set; the host owns the others"},
+		{Path: "allocatedResources", Decision: fields.Translate, Why: "storage only: the state of a resize, limited to what the root requests, since the host's quotas count it"},
 		{Path: "allocatedResourceStatuses", Decision: fields.Translate, Why: "storage only: the state of a resize"},
-		{Path: "currentVolumeAttributesClassName", Decision: fields.Translate, Why: "the member's resizer applied it; by the host's name of the class, since the host's quotas count it"},
-		{Path: "modifyVolumeStatus", Decision: fields.Translate, Why: "the state of a change of volume attributes; by the host's name of the class"},
-		{Path: "healthStatus", Decision: fields.Drop, Why: "alpha: hosts before 1.37 reject a status that has it"},
+		{Path: "currentVolumeAttributesClassName", Decision: fields.Translate, Why: "the class that the member's resizer applied, with its name in the host, since the host's quotas count it"},
+		{Path: "modifyVolumeStatus", Decision: fields.Translate, Why: "the state of a change of volume attributes, with the class's name in the host"},
+		{Path: "healthStatus", Decision: fields.Drop, Why: "alpha: hosts before 1.37 reject a status with this field"},
 	},
 }
 

@@ -24,8 +24,8 @@ var volumeConditions = []corev1.PersistentVolumeClaimConditionType{
 }
 
 // TranslateStatus returns the part of a root's status that Xylem mirrors from the leaf claim,
-// according to FIELDS.md. It is empty if the leaf or the root is not bound. Until then, the
-// host's PV controller owns these fields.
+// according to FIELDS.md. It is empty until both the leaf and the root are bound, because the
+// host's PV controller owns these fields until then.
 func TranslateStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
 	if leaf.Status.Phase != corev1.ClaimBound || root.Status.Phase != corev1.ClaimBound {
 		return corev1.PersistentVolumeClaimStatus{}
@@ -49,9 +49,9 @@ func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolume
 	return own
 }
 
-// StatusCurrent reports whether the root already shows want, and no other field that Xylem owns. A
+// StatusCurrent reports whether the fields that Xylem owns in the root's status equal want. A
 // capacity or volume attributes class that want lacks belongs to the host's PV controller, which
-// sets them when it binds the claim.
+// sets both when it binds the claim.
 func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) bool {
 	has := ownClaimStatus(root)
 	if len(want.Capacity) == 0 {
@@ -76,7 +76,8 @@ func StatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolum
 	return fields.StatusApply("PersistentVolumeClaim", root, fields.ToMap(&want))
 }
 
-// storageOnly removes resources other than storage from a claim's status: claims have no others.
+// storageOnly removes resources other than storage from a claim's status, because claims have no
+// others.
 func storageOnly(status *corev1.PersistentVolumeClaimStatus) {
 	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {
 		maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return name != corev1.ResourceStorage })

@@ -50,11 +50,11 @@ func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret,
 	return leaf, nil
 }
 
-// ConfigDrift is what a copied ConfigMap or Secret needs to match its root.
+// ConfigDrift is the change that a copied ConfigMap or Secret needs to match its root.
 type ConfigDrift string
 
 const (
-	// ConfigCurrent means that it matches.
+	// ConfigCurrent means that the copy matches.
 	ConfigCurrent ConfigDrift = "Current"
 	// ConfigChanged means that data and immutable must be written.
 	ConfigChanged ConfigDrift = "Changed"
@@ -62,15 +62,15 @@ const (
 	ConfigImmutable ConfigDrift = "Immutable"
 )
 
-// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in the fields that
-// Pods see.
+// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in the fields that are
+// visible to Pods.
 func ConfigMapDrift(want, leaf *corev1.ConfigMap) ConfigDrift {
 	same := equality.Semantic.DeepEqual(want.Data, leaf.Data) && equality.Semantic.DeepEqual(want.BinaryData, leaf.BinaryData)
 	return configDrift(same, want.Immutable, leaf.Immutable)
 }
 
-// SecretDrift compares a leaf Secret with the translation of its root, in the fields that Pods
-// see. The type of a Secret is immutable.
+// SecretDrift compares a leaf Secret with the translation of its root, in the fields that are
+// visible to Pods. The type of a Secret is immutable.
 func SecretDrift(want, leaf *corev1.Secret) ConfigDrift {
 	if want.Type != leaf.Type {
 		return ConfigImmutable

@@ -46,7 +46,7 @@ func TestTranslateConfigMap(t *testing.T) {
 	}
 	got.Data["a"], got.BinaryData["c"][0], *got.Immutable = "changed", 2, false
 	if diff := cmp.Diff(before, root); diff != "" {
-		t.Errorf("the root shares memory with its leaf:\n%s", diff)
+		t.Errorf("the root shares memory with its copy:\n%s", diff)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestTranslateSecret(t *testing.T) {
 		"Opaque":                  {secretType: corev1.SecretTypeOpaque},
 		"an image pull secret":    {secretType: corev1.SecretTypeDockerConfigJson},
 		"a certificate":           {secretType: corev1.SecretTypeTLS},
-		"somebody's own":          {secretType: "example.org/own"},
+		"a custom type":           {secretType: "example.org/own"},
 		"a service account token": {secretType: corev1.SecretTypeServiceAccountToken, refused: true},
 		"a bootstrap token":       {secretType: corev1.SecretTypeBootstrapToken, refused: true},
 	}
@@ -80,7 +80,7 @@ func TestTranslateSecret(t *testing.T) {
 			}
 			got.Data["k"][0] = 2
 			if diff := cmp.Diff(before, root); diff != "" {
-				t.Errorf("the root shares memory with its leaf:\n%s", diff)
+				t.Errorf("the root shares memory with its copy:\n%s", diff)
 			}
 		})
 	}
@@ -91,15 +91,15 @@ func TestConfigDrift(t *testing.T) {
 		want, leaf corev1.ConfigMap
 		drift      ConfigDrift
 	}{
-		"equal":                               {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
-		"immutable and equal":                 {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
-		"nil data and empty data":             {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
-		"other labels, which Pods do not see": {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
-		"other data":                          {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
-		"other binary data":                   {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
-		"immutable from now on":               {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
-		"other data, leaf immutable":          {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
-		"an immutable leaf of a mutable root": {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"equal":                   {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
+		"immutable and equal":     {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
+		"nil data and empty data": {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
+		"other labels, which are not visible to Pods": {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
+		"other data":                            {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
+		"other binary data":                     {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
+		"the root became immutable":             {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
+		"other data, and the copy is immutable": {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"an immutable copy of a mutable root":   {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

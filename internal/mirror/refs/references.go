@@ -17,17 +17,17 @@ const (
 	KindSecret    = "Secret"
 )
 
-// Reference is a ConfigMap or Secret of the Pod's namespace that its leaf needs.
+// Reference names a ConfigMap or Secret in the Pod's namespace that the leaf Pod needs.
 type Reference struct {
 	Kind string
 	Name string
-	// Optional: the Pod can run without it.
+	// Optional reports whether the Pod can run without the object.
 	Optional bool
 }
 
-// Of returns the ConfigMaps and Secrets that the leaf of a root Pod needs, each once, by kind and
-// name. An object that is required anywhere is required. It skips references that translation
-// drops, and kube-root-ca.crt, which every member has.
+// Of returns the ConfigMaps and Secrets that a root Pod's leaf needs, each once, sorted by kind and
+// name. An object is optional only if every reference to it is optional. It skips references that
+// translation drops, and kube-root-ca.crt, which every member has.
 func Of(pod *corev1.Pod) []Reference {
 	r := references{}
 	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {
@@ -38,15 +38,15 @@ func Of(pod *corev1.Pod) []Reference {
 	return r.sorted()
 }
 
-// references maps kind and name to whether the reference is optional.
+// references maps the kind and name of an object to whether it is optional.
 type references map[[2]string]bool
 
 // visitor receives a pointer to the name of each reference.
 type visitor func(kind string, name *string, optional bool)
 
 // visitReferences visits all names by which a Pod refers to ConfigMaps and Secrets. It skips
-// invalid names: they do not delay the Pod, Xylem never looks them up, and the member's kubelet
-// reports them. It also skips kube-root-ca.crt.
+// invalid names, because they do not delay the Pod: Xylem never looks them up, and the member's
+// kubelet reports them. It also skips kube-root-ca.crt.
 func visitReferences(spec *corev1.PodSpec, visit visitor) {
 	known := func(kind string, name *string, optional bool) {
 		if len(validation.IsDNS1123Subdomain(*name)) == 0 && (kind != KindConfigMap || *name != podspec.RootCAConfigMap) {
@@ -54,7 +54,7 @@ func visitReferences(spec *corev1.PodSpec, visit visitor) {
 		}
 	}
 	for i := range spec.ImagePullSecrets {
-		// The kubelet tries to pull images without missing Secrets.
+		// If a Secret is missing, the kubelet tries to pull the images without it.
 		known(KindSecret, &spec.ImagePullSecrets[i].Name, true)
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
@@ -63,7 +63,7 @@ func visitReferences(spec *corev1.PodSpec, visit visitor) {
 		}
 	}
 	for i := range spec.EphemeralContainers {
-		// Ephemeral containers are added later, and delay no Pod.
+		// Ephemeral containers are added later, and do not delay the Pod.
 		visitContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { known(kind, name, true) })
 	}
 	for i := range spec.Volumes {

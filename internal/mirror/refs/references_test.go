@@ -51,11 +51,11 @@ func TestReferences(t *testing.T) {
 				{"Secret", "chap", false}, {"Secret", "ps", false}, {"Secret", "s", true},
 			},
 		},
-		"image pull secrets, without which a Pod runs if the image is public": {
+		"image pull secrets, which a Pod with a public image does not need": {
 			spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{ref("pull"), ref("")}},
 			want: []Reference{{"Secret", "pull", true}},
 		},
-		"required once, optional elsewhere": {
+		"required in one place, optional in another": {
 			spec: corev1.PodSpec{Containers: []corev1.Container{
 				{EnvFrom: []corev1.EnvFromSource{
 					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a"), Optional: mirrortest.Ptr(true)}},
@@ -66,7 +66,7 @@ func TestReferences(t *testing.T) {
 			}},
 			want: []Reference{{"ConfigMap", "a", false}, {"ConfigMap", "b", false}},
 		},
-		"the CA in every namespace": {
+		"the CA bundle that exists in every namespace": {
 			spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
 				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("kube-root-ca.crt")},
 			}}}},

@@ -14,9 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// ClaimCondition returns the body of a server-side apply that reports a problem as a condition
-// of a root claim, or that removes the condition if problem is nil. It returns nil if the
-// claim's condition is current. The condition keeps its transition time.
+// ClaimCondition returns the body of a server-side apply that reports a problem as a condition of a
+// root claim, or that removes the condition if problem is nil. It returns nil if the claim's
+// condition is current. See ClaimStatement for the transition time.
 func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	if problem != nil {
 		return ClaimStatement(root, kind, corev1.ConditionFalse, problem.Reason, problem.Message, now)
@@ -27,7 +27,8 @@ func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVo
 	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{})
 }
 
-// PlacedCondition is ClaimCondition for the Placed condition, which also has its reporter.
+// PlacedCondition is ClaimCondition for the Placed condition. It also records the condition's
+// reporter.
 func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	shown := ClaimCondition(root, v1alpha1.ClaimPlaced, problem, now)
 	switch {
@@ -41,9 +42,9 @@ func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, pro
 	return by.Stamp(claimStatus(root, *claimCondition(root, v1alpha1.ClaimPlaced)))
 }
 
-// ClaimStatement returns the body of a server-side apply of a condition of a root claim, or nil
-// if it is current. The transition time stays while status and kind of wait are the same, so
-// another problem of the same kind does not restart a member's timeout.
+// ClaimStatement returns the body of a server-side apply of a root claim's condition, or nil if the
+// condition is current. The transition time changes only if the status changes or the claim waits
+// for something else, so another problem of the same kind does not restart a member's timeout.
 func ClaimStatement(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
 	has := claimCondition(root, kind)
 	if has != nil && has.Status == status && has.Reason == reason && has.Message == message {
@@ -65,8 +66,8 @@ func claimStatus(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeCl
 	}}})
 }
 
-// waitsFor returns what a condition with that reason waits for: a member that fails the claim,
-// one that is away, or nothing.
+// waitsFor returns what a condition with the given reason waits for: a member that fails the claim,
+// a member that is away, or nothing.
 func waitsFor(reason string) string {
 	switch {
 	case FailsClaim(reason):
@@ -77,7 +78,7 @@ func waitsFor(reason string) string {
 	return ""
 }
 
-// claimCondition returns a claim's condition of the type, or nil.
+// claimCondition returns a claim's condition of the given type, or nil.
 func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
 	for i := range claim.Status.Conditions {
 		if claim.Status.Conditions[i].Type == kind {
@@ -101,8 +102,8 @@ func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// PushedCondition returns the body of a server-side apply of a root Pod's Pushed condition. If
-// it is True, the body has the UID of the running leaf, too.
+// PushedCondition returns the body of a server-side apply of a root Pod's Pushed condition. If the
+// condition is True, the body also has the UID of the running leaf.
 func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, leaf types.UID, now time.Time) *unstructured.Unstructured {
 	pushed := by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
@@ -133,8 +134,8 @@ func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
 }
 
 // PodPlaceable returns the body of a server-side apply that reports a problem as the Placeable
-// condition of a root Pod, or that removes the condition if problem is nil. It returns nil if
-// the Pod's condition is current. The transition time stays while the reason is the same.
+// condition of a root Pod, or that removes the condition if problem is nil. It returns nil if the
+// Pod's condition is current. The transition time is kept while the reason is the same.
 func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	has := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPlaceable)
 	switch {
@@ -156,13 +157,13 @@ func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *uns
 	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{shown}})
 }
 
-// Attached returns a claim's condition Attached, or nil.
+// Attached returns a claim's Attached condition, or nil.
 func Attached(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaimCondition {
 	return claimCondition(claim, v1alpha1.ClaimAttached)
 }
 
-// AttachedValue is Attached for route.Of: the condition as a value, which is empty if there is
-// none.
+// AttachedValue returns a claim's Attached condition as a value for route.Of. The value is empty if
+// the claim lacks the condition.
 func AttachedValue(claim *corev1.PersistentVolumeClaim) [3]string {
 	c := Attached(claim)
 	if c == nil {

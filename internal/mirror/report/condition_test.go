@@ -30,23 +30,23 @@ func TestClaimCondition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root    *corev1.PersistentVolumeClaim
 		problem *mirror.Refusal
-		want    map[string]any // nil: no write needed
+		want    map[string]any // nil if no write is needed
 	}{
-		"no problem":                          {root: claim(other)},
-		"a problem":                           {root: claim(other), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
-		"the same problem":                    {root: claim(shown), problem: &mirror.Refusal{Reason: "R", Message: "m"}},
-		"another problem":                     {root: claim(shown), problem: &mirror.Refusal{Reason: "S", Message: "n"}, want: condition("S", "n", "2026-03-01T12:00:00Z")},
-		"now the member fails":                {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
-		"the member fails for another reason": {root: claim(fails), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
-		"the member is away":                  {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonMemberAway, Message: "n"}, want: condition(v1alpha1.ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
-		"the problem is gone":                 {root: claim(shown, other), want: map[string]any{}},
-		"the condition is True":               {root: claim(corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
+		"no problem":                     {root: claim(other)},
+		"a problem":                      {root: claim(other), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
+		"the same problem":               {root: claim(shown), problem: &mirror.Refusal{Reason: "R", Message: "m"}},
+		"another problem":                {root: claim(shown), problem: &mirror.Refusal{Reason: "S", Message: "n"}, want: condition("S", "n", "2026-03-01T12:00:00Z")},
+		"the member now fails the claim": {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
+		"the member fails the claim for another reason": {root: claim(fails), problem: &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
+		"the member is away":                            {root: claim(shown), problem: &mirror.Refusal{Reason: v1alpha1.ReasonMemberAway, Message: "n"}, want: condition(v1alpha1.ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
+		"the problem is resolved":                       {root: claim(shown, other), want: map[string]any{}},
+		"the condition was True":                        {root: claim(corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}), problem: &mirror.Refusal{Reason: "R", Message: "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got map[string]any
 			if body := ClaimCondition(tc.root, "x", tc.problem, now); body != nil {
 				if body.GetUID() != "u" {
-					t.Errorf("the apply names UID %q", body.GetUID())
+					t.Errorf("the apply has UID %q", body.GetUID())
 				}
 				got, _ = body.Object["status"].(map[string]any)
 			}

@@ -24,11 +24,12 @@ func FailsClaim(reason string) bool {
 	}, reason)
 }
 
-// FailsAtOnce reports whether such a reason does not change by itself, so that it is useless to
-// give the member the class's timeout: the host's own rules reject the claim there.
+// FailsAtOnce reports whether such a reason makes Xylem try another member immediately, without
+// waiting for the class's timeout. The host's own rules reject the claim in the member, so waiting
+// is useless.
 func FailsAtOnce(reason string) bool { return reason == v1alpha1.ReasonNamespaceNotAdmitted }
 
-// FailedIn returns why a member fails a claim, and the time since it does, or nil.
+// FailedIn returns why and since when a member fails a claim, or nil.
 func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Refusal, time.Time) {
 	c := claimCondition(claim, v1alpha1.ClaimPlaced)
 	if c == nil || c.Status != corev1.ConditionFalse || !FailsClaim(c.Reason) || mirror.ReporterOf(claim).ClusterID != clusterID {
@@ -37,20 +38,20 @@ func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Re
 	return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, c.LastTransitionTime.Time
 }
 
-// wordsLimit is the maximum length, in bytes, of a quoted message of a member.
+// wordsLimit is the maximum length, in bytes, of a message that is quoted from a member.
 const wordsLimit = 400
 
 // eventProvisioningFailed is the reason of events in which provisioners and the PV controller
 // report that they could not create a claim's volume.
 const eventProvisioningFailed = "ProvisioningFailed"
 
-// codeExhausted is the gRPC code of a driver that has no capacity.
+// codeExhausted is the gRPC code that a driver without capacity returns.
 const codeExhausted = "ResourceExhausted"
 
-// slow are the gRPC codes after which an earlier call may still be creating the volume, as
-// provisioners interpret them (checkError in external-provisioner's pkg/controller). The same
-// is true without a code: the driver was not called, and an earlier call cannot be excluded.
-// Reassigning such a claim could leave a volume that no later call refers to.
+// slow lists the gRPC codes after which an earlier call may still be creating the volume, as
+// provisioners interpret them (checkError in external-provisioner's pkg/controller). The same is
+// true without a code: the driver was not called this time, but an earlier call may still be
+// running. Reassigning such a claim could leave a volume that no later call refers to.
 var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
 
 // SaysProvisioningFailed reports whether a member's event reports that a claim's volume could not
@@ -59,8 +60,8 @@ func SaysProvisioningFailed(event *corev1.Event) bool {
 	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
 }
 
-// ProvisioningProblem returns the problem that the latest event of a leaf claim reports, or
-// nil. Slow provisioning is no problem.
+// ProvisioningProblem returns the problem that the latest event of a leaf claim reports, or nil.
+// Slow provisioning is not a problem.
 func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m mirror.Member) *mirror.Refusal {
 	last := lastFailure(leaf, events)
 	if last == nil {
@@ -75,8 +76,8 @@ func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot provision the volume", last.Message)
 }
 
-// StillProvisioning reports whether an abandoned call may still be creating a leaf claim's
-// volume, according to the latest failure.
+// StillProvisioning reports whether, according to the latest failure, an abandoned call may still
+// be creating a leaf claim's volume.
 func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) bool {
 	last := lastFailure(leaf, events)
 	return last != nil && isSlow(last.Message)
@@ -118,7 +119,7 @@ func Advice(reason string) string {
 	case v1alpha1.ReasonProvisioningFailed:
 		return "Change the claim or its class, or ask the member's admin to check the driver"
 	case v1alpha1.ReasonPodUnschedulable:
-		return "Change what the Pod requires, or ask the member's admin for nodes that have it"
+		return "Change the Pod's requirements, or ask the member's admin to add suitable nodes"
 	}
 	return ""
 }
@@ -130,7 +131,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 		return notPushed(root, m)
 	}
 	scheduled := podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled)
-	// With a nominated node, the scheduler has found a node since.
+	// If a node is nominated, the scheduler has found one since.
 	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable ||
 		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
 		return nil
@@ -138,8 +139,8 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+strconv.Quote(root.Name), scheduled.Message)
 }
 
-// notPushed returns why Xylem does not push a claim's consumer to the member, if the claim must not
-// wait for that.
+// notPushed returns why Xylem does not push a claim's consumer to the member, or nil if the claim
+// should wait for the push.
 func notPushed(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	pushed := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPushed)
 	if pushed == nil || pushed.Status != corev1.ConditionFalse || mirror.ReporterOf(root) != (mirror.Reporter{ClusterID: m.ClusterID}) {
@@ -148,7 +149,7 @@ func notPushed(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	reason := v1alpha1.ReasonPodRefused
 	switch pushed.Reason {
 	case v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken:
-	case v1alpha1.ReasonNamespaceNotAdmitted: // since the leaf claim was created
+	case v1alpha1.ReasonNamespaceNotAdmitted: // the namespace was admitted when the leaf claim was created
 		reason = pushed.Reason
 	default:
 		return nil
@@ -156,7 +157,7 @@ func notPushed(root *corev1.Pod, m mirror.Member) *mirror.Refusal {
 	return mirror.Refuse(reason, "Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))
 }
 
-// says returns a problem with the member's own message, introduced by the member's name.
+// says returns a problem that quotes the member's own message after the member's name.
 func says(reason string, m mirror.Member, what, words string) *mirror.Refusal {
 	return mirror.Refuse(reason, "member %q %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))
 }

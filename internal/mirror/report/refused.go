@@ -10,9 +10,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// RefusedByMember reports a write that a member's API server rejected, with the server's
-// message. It returns nil for other errors. doing is the verb; what names the object, such as
-// "the Pod".
+// RefusedByMember reports a write that a member's API server rejected, with the server's message.
+// It returns nil for other errors. doing is the verb, and what describes the object, such as "the
+// Pod".
 func RefusedByMember(registration, doing, what string, err error) *mirror.Refusal {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return nil

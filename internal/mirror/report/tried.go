@@ -17,42 +17,42 @@ import (
 
 // Tried is the content of a root claim's annotation AnnotationTried: the members that failed to
 // satisfy the claim. A round ends when Xylem has tried all members. The next one begins after a
-// pause.
+// backoff.
 type Tried struct {
 	// Rounds is the number of rounds that have ended.
 	Rounds int `json:"rounds,omitempty"`
-	// Moved is when the claim was last reassigned to another member, or returned to the scheduler,
-	// in seconds since 1970.
+	// Moved is when the claim was last reassigned to another member or returned to the scheduler,
+	// in seconds since the Unix epoch.
 	Moved int64 `json:"moved,omitempty"`
-	// Until is when the pause after the last round ends, or 0 during a round.
+	// Until is when the backoff after the last round ends, or 0 during a round.
 	Until int64 `json:"until,omitempty"`
-	// Members that failed in this round or, during a pause, in the last one.
+	// Members are the members that failed in this round or, during a backoff, in the last one.
 	Members []TriedMember `json:"members,omitempty"`
 }
 
 // TriedMember is a member that failed to satisfy a claim.
 type TriedMember struct {
-	// Cluster is its cluster ID, and Name its registration's name.
+	// Cluster is the member's cluster ID, and Name its registration's name.
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	// Reason and message of the claim's Placed condition, truncated.
+	// Reason and Words are the reason and message of the claim's Placed condition, truncated.
 	Reason string `json:"reason"`
 	Words  string `json:"words"`
 }
 
 const (
 	// triedWords is the maximum length, in bytes, of a member's message, and triedMembers the
-	// maximum number of members. An object's annotations may have 256 KiB together.
+	// maximum number of members. The annotations of an object may have 256 KiB in total.
 	triedWords   = 200
 	triedMembers = 100
-	// longestPause is the maximum pause between two rounds.
+	// longestPause is the maximum backoff between two rounds.
 	longestPause = 30 * time.Minute
-	// triedBefore separates, in the Placed condition's message, the member's problem from those of
-	// members that were tried before.
+	// triedBefore separates the member's problem from those of previously tried members in the
+	// Placed condition's message.
 	triedBefore = ". Tried before: "
 )
 
-// TriedOf reads a root claim's annotation. An invalid one counts as empty.
+// TriedOf reads a root claim's annotation. An invalid value counts as empty.
 func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 	var t Tried
 	if err := json.Unmarshal([]byte(claim.Annotations[v1alpha1.AnnotationTried]), &t); err != nil {
@@ -65,7 +65,7 @@ func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 func (t Tried) Annotation() (string, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
-		return "", fmt.Errorf("record what was tried: %w", err)
+		return "", fmt.Errorf("record the attempted members: %w", err)
 	}
 	return string(text), nil
 }
@@ -90,8 +90,8 @@ func (t Tried) With(m mirror.Member, problem *mirror.Refusal) Tried {
 	return t
 }
 
-// Begin returns t for the given time, without members once the pause after the last round is
-// over.
+// Begin returns t at the given time. Once the backoff after the last round is over, it has no
+// members.
 func (t Tried) Begin(now time.Time) Tried {
 	if t.Until != 0 && now.Unix() >= t.Until {
 		t.Until, t.Members = 0, nil
@@ -99,7 +99,7 @@ func (t Tried) Begin(now time.Time) Tried {
 	return t
 }
 
-// End returns t after the end of a round. The pause begins with the class's timeout and doubles
+// End returns t after the end of a round. The backoff begins with the class's timeout and doubles
 // with each failed round.
 func (t Tried) End(now time.Time, timeout time.Duration) Tried {
 	t.Rounds = min(t.Rounds, math.MaxInt16) + 1
@@ -125,8 +125,7 @@ func (t Tried) Said(except string) string {
 	return strings.Join(said, "; ")
 }
 
-// AfterOthers extends a member's problem by those of members that were tried before, and by
-// advice.
+// AfterOthers appends the problems of previously tried members, and advice, to a member's problem.
 func (t Tried) AfterOthers(problem *mirror.Refusal, m mirror.Member) *mirror.Refusal {
 	if problem == nil {
 		return nil

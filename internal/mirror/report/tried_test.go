@@ -27,7 +27,7 @@ func TestTriedIsKept(t *testing.T) {
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTried: text}}}
 	if diff := cmp.Diff(tried, TriedOf(claim)); diff != "" {
-		t.Errorf("parsed again: %s", diff)
+		t.Errorf("the parsed annotation differs: %s", diff)
 	}
 	words := sanitize.Plain("member second: "+strings.Repeat("x", 2*triedWords), triedWords)
 	if diff := cmp.Diff(words+"; member first[31m refuses", tried.Said("")); diff != "" {
@@ -65,23 +65,23 @@ func TestTriedRounds(t *testing.T) {
 		timeout time.Duration
 		want    time.Duration
 	}{
-		"the first":                   {0, time.Minute, time.Minute},
-		"the second":                  {1, time.Minute, 2 * time.Minute},
-		"the fifth":                   {4, time.Minute, 16 * time.Minute},
-		"the maximum":                 {5, time.Minute, longestPause},
-		"any number of rounds":        {1 << 40, time.Minute, longestPause},
+		"the first round":             {0, time.Minute, time.Minute},
+		"the second round":            {1, time.Minute, 2 * time.Minute},
+		"the fifth round":             {4, time.Minute, 16 * time.Minute},
+		"the maximum backoff":         {5, time.Minute, longestPause},
+		"a huge number of rounds":     {1 << 40, time.Minute, longestPause},
 		"a timeout above the maximum": {3, 2 * time.Hour, 2 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tried := Tried{Rounds: test.rounds, Members: []TriedMember{{Cluster: "id1"}}}.End(now, test.timeout)
 			if pause := time.Unix(tried.Until, 0).Sub(now); pause != test.want {
-				t.Errorf("the pause is %s, want %s", pause, test.want)
+				t.Errorf("the backoff is %s, want %s", pause, test.want)
 			}
 			if during := tried.Begin(now.Add(test.want - time.Second)); !during.Has("id1") || during.Until == 0 {
-				t.Error("a new round before the pause is over")
+				t.Error("a new round began before the backoff was over")
 			}
 			if after := tried.Begin(now.Add(test.want)); after.Has("id1") || after.Until != 0 || after.Rounds != tried.Rounds {
-				t.Errorf("no new round when the pause is over: %+v", after)
+				t.Errorf("no new round began after the backoff: %+v", after)
 			}
 		})
 	}

@@ -8,18 +8,18 @@ import (
 // AllPodCIDRs are the prefixes that "all" in spec.node.podCIDRs represents.
 var AllPodCIDRs = prefixes("0.0.0.0/0", "::/0")
 
-// MetadataServices are the addresses, except link-local ones, at which clouds serve a machine's
-// credentials: AWS (all that it reserves, including EKS), Google, Oracle, Alibaba, Azure,
-// Scaleway and Akamai. The manager does not connect to them, the NetworkPolicy denies them, and
-// Pods do not show them.
+// MetadataServices are the addresses, except link-local ones, at which clouds serve machine
+// credentials: AWS (all reserved addresses, including those of EKS), Google, Oracle, Alibaba,
+// Azure, Scaleway and Akamai. The manager does not connect to them, the NetworkPolicy denies them,
+// and root Pods do not show them.
 var MetadataServices = prefixes(
 	"fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128", "192.0.0.192/32", "100.100.100.200/32", "fd00:100::100:200/128",
 	"168.63.129.16/32", "fd00:42::42/128", "fd00:a9fe:a9fe::1/128",
 )
 
-// specialRanges contain no reachable Pod or node, even if a member reports one. The host's API
-// server rejects an EndpointSlice with such an address, and some reach services near the client,
-// such as a cloud's metadata service.
+// specialRanges are ranges that cannot contain a reachable Pod or node, although a member may
+// report one. The host's API server rejects EndpointSlices with some of these addresses, and others
+// reach services near the client, such as a cloud's metadata service.
 var specialRanges = append(prefixes(
 	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
 	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fe80::/10", "fec0::/10", "ff00::/8",

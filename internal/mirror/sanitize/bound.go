@@ -12,11 +12,11 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// All sanitizes everything in the value that p points to, which a member wrote: texts become
-// plain, and lists and maps are truncated. It does not change what an honest member reports.
+// All sanitizes the value that p points to, which a member wrote: it makes all text plain, and
+// truncates lists and maps. It does not change what an honest member reports.
 func All[T any](p *T) { AllWithin(p, textLimit) }
 
-// AllWithin is like All, with another limit in bytes of each text.
+// AllWithin is like All, but with the given limit, in bytes, for each text.
 func AllWithin[T any](p *T, limit int) { boundValue(reflect.ValueOf(p).Elem(), limit) }
 
 func boundValue(v reflect.Value, limit int) {
@@ -38,7 +38,7 @@ func boundValue(v reflect.Value, limit int) {
 		boundMap(v)
 	case reflect.Struct:
 		if v.Type().Implements(fields.Marshaler) || reflect.PointerTo(v.Type()).Implements(fields.Marshaler) {
-			return // times and quantities
+			return // skip times and quantities
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
@@ -48,7 +48,7 @@ func boundValue(v reflect.Value, limit int) {
 	}
 }
 
-// boundMap drops keys that no API server accepts, and entries above the limit.
+// boundMap drops keys that API servers reject, and entries above the limit.
 func boundMap(v reflect.Value) {
 	if v.IsNil() || v.Type().Key().Kind() != reflect.String {
 		return
@@ -85,8 +85,8 @@ func Amounts(list corev1.ResourceList) corev1.ResourceList {
 	return list
 }
 
-// FirstOf returns the first element of each key, because API servers reject lists with
-// duplicates.
+// FirstOf returns the first element for each key, because API servers reject lists with duplicate
+// keys.
 func FirstOf[T any, K comparable](list []T, key func(T) K) []T {
 	seen := map[K]bool{}
 	return slices.DeleteFunc(list, func(entry T) bool {

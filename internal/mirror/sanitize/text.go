@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// textLimit is the maximum length, in bytes, of a string that is mirrored from a member. A
-	// kubelet keeps that much of a container's termination message
-	// (kubecontainer.MaxContainerTerminationMessageLength), and API servers do not truncate.
+	// textLimit is the maximum length, in bytes, of a string that is mirrored from a member. It is
+	// the length to which a kubelet truncates a container's termination message
+	// (kubecontainer.MaxContainerTerminationMessageLength). API servers do not truncate.
 	textLimit = 4096
-	// listLimit is the maximum number of entries of a list or map that is mirrored, more than any
-	// kubelet or resizer writes.
+	// listLimit is the maximum number of entries in a mirrored list or map. Kubelets and resizers
+	// write fewer.
 	listLimit = 256
 	// ellipsis replaces truncated text.
 	ellipsis = "…"
 )
 
-// Plain makes a text of another writer safe to show and store: valid UTF-8, at most limit bytes of
+// Plain makes another writer's text safe to show and store: valid UTF-8, at most limit bytes of
 // whole characters, without control characters that a terminal would interpret (except line breaks
 // and tabs) or characters that change the writing direction.
 func Plain(text string, limit int) string {
@@ -44,13 +44,13 @@ func Plain(text string, limit int) string {
 	return text
 }
 
-// Line is Plain in one line, to be quoted within a sentence: each run of white space is one
-// space, and the full stop at the end is removed.
+// Line returns Plain on one line, so that it can be quoted within a sentence. It replaces each run
+// of white space with one space, and removes the final full stop.
 func Line(text string, limit int) string {
 	return Plain(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)
 }
 
-// turns are the characters that change the writing direction.
+// turns lists the characters that change the writing direction.
 var turns = []rune{'\u061c', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c', '\u202d', '\u202e', '\u2066', '\u2067', '\u2068', '\u2069'}
 
 func obeyed(r rune) bool {

@@ -16,15 +16,15 @@ func TestPlain(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"short":                             {"abc", 4, "abc"},
-		"fits":                              {"abcd", 4, "abcd"},
-		"long":                              {"abcdefgh", 6, "abc…"},
-		"truncated within a character":      {"abücdefg", 6, "ab…"},
-		"line breaks and tabs":              {"a\n\tb", 9, "a\n\tb"},
-		"an escape that clears screens":     {"a\x1b[2Jb\r\x00\x7f\u009b", 99, "a[2Jb"},
-		"text with right-to-left overrides": {"a\u202egpj.exe\u2066", 99, "agpj.exe"},
-		"no UTF-8":                          {"a\xff\xfeb", 99, "ab"},
-		"other scripts":                     {"Größe 容量 👍🏽", 99, "Größe 容量 👍🏽"},
+		"short":                        {"abc", 4, "abc"},
+		"fits":                         {"abcd", 4, "abcd"},
+		"long":                         {"abcdefgh", 6, "abc…"},
+		"truncated within a character": {"abücdefg", 6, "ab…"},
+		"line breaks and tabs":         {"a\n\tb", 9, "a\n\tb"},
+		"an escape sequence that clears the screen": {"a\x1b[2Jb\r\x00\x7f\u009b", 99, "a[2Jb"},
+		"text with right-to-left overrides":         {"a\u202egpj.exe\u2066", 99, "agpj.exe"},
+		"invalid UTF-8":                             {"a\xff\xfeb", 99, "ab"},
+		"other scripts":                             {"Größe 容量 👍🏽", 99, "Größe 容量 👍🏽"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Plain(tc.text, tc.limit)); diff != "" {
@@ -39,11 +39,11 @@ func TestLine(t *testing.T) {
 		text string
 		want string
 	}{
-		"empty":         {" \n", ""},
-		"several lines": {"one\n\ttwo  three ", "one two three"},
-		"an escape":     {"one\r\n\x1b[2Jtwo", "one [2Jtwo"},
-		"a sentence":    {"no. Never.\n", "no. Never"},
-		"long":          {"0123456789\n01234", "0123456789 …"},
+		"empty":              {" \n", ""},
+		"several lines":      {"one\n\ttwo  three ", "one two three"},
+		"an escape sequence": {"one\r\n\x1b[2Jtwo", "one [2Jtwo"},
+		"a sentence":         {"no. Never.\n", "no. Never"},
+		"long":               {"0123456789\n01234", "0123456789 …"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Line(tc.text, 14); got != tc.want {
@@ -60,7 +60,7 @@ func FuzzPlain(f *testing.F) {
 		limit = max(limit%textLimit, len(ellipsis))
 		got := Plain(text, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\x00\r\u202e") {
-			t.Errorf("%q at %d became %q", text, limit, got)
+			t.Errorf("%q with limit %d became %q", text, limit, got)
 		}
 		if Plain(got, limit) != got {
 			t.Errorf("sanitizing %q again changes it, so writes would never settle", got)
@@ -75,9 +75,9 @@ func TestAmounts(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if len(many) != 3 {
-		t.Error("the member's list was changed")
+		t.Error("Amounts changed the member's list")
 	}
 	if Amounts(nil) != nil {
-		t.Error("an empty list became non-empty")
+		t.Error("a nil list became non-nil")
 	}
 }

@@ -28,9 +28,9 @@ func Place(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
 	}
 }
 
-// everyKubelet are the labels that every kubelet sets on its node and that do not identify the
-// node. A requirement on any other label refers to the host's nodes, and the virtual node
-// satisfies it. The member's nodes may lack that label.
+// everyKubelet lists the labels that every kubelet sets on its node and that do not identify the
+// node. Requirements on other labels refer to the host's nodes, and the virtual node satisfies
+// them. The member's nodes may lack those labels.
 var everyKubelet = []string{corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
 
 func memberSelector(selector map[string]string) map[string]string {
@@ -60,8 +60,8 @@ func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAff
 	return &member
 }
 
-// requiredTerms translates alternatives. If a term becomes empty, every node of the member
-// satisfies it, and therefore the whole requirement.
+// requiredTerms translates the terms of a required node affinity, which are alternatives. If a term
+// becomes empty, every node of the member satisfies it, and therefore the whole requirement.
 func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
 	if s == nil {
 		return nil
@@ -78,7 +78,8 @@ func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector
 		terms = append(terms, left)
 	}
 	if len(terms) == 0 {
-		// No term matches this member, so the Pod was bound by its nodeName. Admit decides on that.
+		// No term matches this member, so the Pod was bound by its nodeName. Admit decides whether
+		// to accept the Pod.
 		return nil
 	}
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
@@ -134,8 +135,8 @@ func isEmptyTerm(t corev1.NodeSelectorTerm) bool {
 	return len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0
 }
 
-// defaultTolerationSeconds is the toleration that admission adds to Pods without one for nodes
-// that are not ready or unreachable (kube-apiserver's default).
+// defaultTolerationSeconds is the duration of the toleration that admission adds to Pods that lack
+// a toleration for nodes that are not ready or unreachable (kube-apiserver's default).
 const defaultTolerationSeconds = 300
 
 func memberTolerations(tolerations []corev1.Toleration) []corev1.Toleration {

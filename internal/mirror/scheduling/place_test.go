@@ -18,20 +18,20 @@ func TestRequiredTerms(t *testing.T) {
 		return corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{mirrortest.Expr("metadata.name", name)}}
 	}
 	cases := map[string]struct{ root, want *corev1.NodeSelector }{
-		"none":                                   {},
-		"the virtual node by host name":          {root: mirrortest.Required(mirrortest.Term(here))},
-		"the virtual node by field":              {root: mirrortest.Required(byName("kosmos-cluster38"))},
-		"the member by its labels":               {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("xylem.io/cluster", "cluster38"), mirrortest.Expr("xylem.io/cluster-id", "member-id")))},
-		"a label that the admin set":             {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("team", "red")))},
-		"a zone":                                 {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
-		"an architecture":                        {root: mirrortest.Required(mirrortest.Term(amd)), want: mirrortest.Required(mirrortest.Term(amd))},
-		"this member's architecture":             {root: mirrortest.Required(mirrortest.Term(here, amd)), want: mirrortest.Required(mirrortest.Term(amd))},
-		"another member's architecture":          {root: mirrortest.Required(mirrortest.Term(here, amd), mirrortest.Term(elsewhere, arm)), want: mirrortest.Required(mirrortest.Term(amd))},
-		"either architecture, any node":          {root: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(arm)), want: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(arm))},
-		"an architecture or a zone":              {root: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
-		"only another member, bound by nodeName": {root: mirrortest.Required(mirrortest.Term(elsewhere, arm))},
-		"another member by field":                {root: mirrortest.Required(byName("kosmos-other"), mirrortest.Term(arm)), want: mirrortest.Required(mirrortest.Term(arm))},
-		"no node satisfies an empty term":        {root: mirrortest.Required(corev1.NodeSelectorTerm{}, mirrortest.Term(amd)), want: mirrortest.Required(mirrortest.Term(amd))},
+		"none":                               {},
+		"the virtual node by host name":      {root: mirrortest.Required(mirrortest.Term(here))},
+		"the virtual node by field selector": {root: mirrortest.Required(byName("kosmos-cluster38"))},
+		"the member by its labels":           {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("xylem.io/cluster", "cluster38"), mirrortest.Expr("xylem.io/cluster-id", "member-id")))},
+		"a label that the admin set":         {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("team", "red")))},
+		"a zone":                             {root: mirrortest.Required(mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
+		"an architecture":                    {root: mirrortest.Required(mirrortest.Term(amd)), want: mirrortest.Required(mirrortest.Term(amd))},
+		"this member's architecture":         {root: mirrortest.Required(mirrortest.Term(here, amd)), want: mirrortest.Required(mirrortest.Term(amd))},
+		"another member's architecture":      {root: mirrortest.Required(mirrortest.Term(here, amd), mirrortest.Term(elsewhere, arm)), want: mirrortest.Required(mirrortest.Term(amd))},
+		"either architecture on any node":    {root: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(arm)), want: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(arm))},
+		"an architecture or a zone":          {root: mirrortest.Required(mirrortest.Term(amd), mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
+		"only another member, so the Pod was bound by nodeName": {root: mirrortest.Required(mirrortest.Term(elsewhere, arm))},
+		"another member by field selector":                      {root: mirrortest.Required(byName("kosmos-other"), mirrortest.Term(arm)), want: mirrortest.Required(mirrortest.Term(arm))},
+		"an empty term, which no node satisfies":                {root: mirrortest.Required(corev1.NodeSelectorTerm{}, mirrortest.Term(amd)), want: mirrortest.Required(mirrortest.Term(amd))},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestMemberSelector(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := memberSelector(map[string]string{"team": "red"}); got != nil {
-		t.Errorf("no constraint must remain, got %v", got)
+		t.Errorf("want no constraints, got %v", got)
 	}
 }
 

@@ -7,12 +7,13 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// softWeight is the weight of a required term that became a preferred one: the maximum.
+// softWeight is the weight of a required term that became a preferred one. It is the maximum
+// weight.
 const softWeight = 100
 
-// memberSpread translates topology spread constraints. Every node has a host name, so hard
-// constraints on it stay hard. On another topology, a hard constraint would exclude nodes
-// without the label, possibly all.
+// memberSpread translates topology spread constraints. Every node has a host name label, so hard
+// constraints on that topology stay hard. On other topologies, a hard constraint would exclude
+// nodes without the label, possibly all nodes.
 func memberSpread(constraints []corev1.TopologySpreadConstraint, labels map[string]string) []corev1.TopologySpreadConstraint {
 	var kept []corev1.TopologySpreadConstraint
 	for _, c := range constraints {
@@ -29,8 +30,8 @@ func memberSpread(constraints []corev1.TopologySpreadConstraint, labels map[stri
 	return oncePerTopology(kept)
 }
 
-// oncePerTopology removes duplicates of topologyKey and whenUnsatisfiable, which softening can
-// cause and the API rejects.
+// oncePerTopology removes constraints with the same topologyKey and whenUnsatisfiable. Softening
+// can cause such duplicates, and the API rejects them.
 func oncePerTopology(constraints []corev1.TopologySpreadConstraint) []corev1.TopologySpreadConstraint {
 	type pair struct {
 		key  string
@@ -47,8 +48,8 @@ func oncePerTopology(constraints []corev1.TopologySpreadConstraint) []corev1.Top
 	return kept
 }
 
-// memberPodAffinity keeps required terms that every member can evaluate: co-location by host
-// name. It makes other required terms preferred ones.
+// memberPodAffinity keeps required terms that every member can evaluate: co-location by host name.
+// It turns other required terms into preferred ones.
 func memberPodAffinity(a *corev1.PodAffinity, labels map[string]string) *corev1.PodAffinity {
 	if a == nil {
 		return nil
@@ -135,10 +136,10 @@ func memberPodTerm(t corev1.PodAffinityTerm, labels map[string]string) corev1.Po
 	return t
 }
 
-// withLabelKeys merges matchLabelKeys into a label selector, as the API server does when it
-// stores a Pod. The host's API server has done so already (not for every field in every
-// version). If the leaf had the keys too, the member's API server would reject them as
-// duplicates (ValidateMatchLabelKeysAndMismatchLabelKeys).
+// withLabelKeys merges matchLabelKeys into a label selector, as the API server does when it stores
+// a Pod. The host's API server has already merged them (not for every field in every version). If
+// the leaf kept the keys, the member's API server would reject them as duplicates
+// (ValidateMatchLabelKeysAndMismatchLabelKeys).
 func withLabelKeys(selector *metav1.LabelSelector, keys []string, op metav1.LabelSelectorOperator, labels map[string]string) *metav1.LabelSelector {
 	if selector == nil || len(keys) == 0 {
 		return selector

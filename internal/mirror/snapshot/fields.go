@@ -8,29 +8,29 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table classifies every field of a VolumeSnapshot's spec.
+// Table has the decision on every field of a VolumeSnapshot's spec.
 var Table = fields.Table{
 	Title:  "VolumeSnapshot spec (host to member)",
 	Root:   "spec",
 	Holder: reflect.TypeFor[snapshotv1.VolumeSnapshotSpec](),
 	Fields: []fields.Field{
 		{Path: "source.persistentVolumeClaimName", Decision: fields.Keep, Why: "the leaf claim has the name of its root"},
-		{Path: "source.volumeSnapshotContentName", Decision: fields.Drop, Why: "names a content of the host; Xylem takes snapshots of claims only, and reports others in the content's status"},
-		{Path: "volumeSnapshotClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name; its driver is that of the leaf volume"},
+		{Path: "source.volumeSnapshotContentName", Decision: fields.Drop, Why: "names a content of the host; Xylem takes snapshots only of claims, and reports other sources as an error in the content's status"},
+		{Path: "volumeSnapshotClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name; its driver must be the leaf volume's"},
 	},
 }
 
-// StatusTable classifies every field of a leaf content's status.
+// StatusTable has the decision on every field of a leaf content's status.
 var StatusTable = fields.Table{
 	Title:  "VolumeSnapshotContent status (member to host)",
 	Root:   "status",
 	Holder: reflect.TypeFor[snapshotv1.VolumeSnapshotContentStatus](),
 	Fields: []fields.Field{
 		{Path: "snapshotHandle", Decision: fields.Translate, Why: "the member's cluster ID and the name of the leaf content; the driver's own handle is in the annotation `xylem.io/handle`"},
-		{Path: "creationTime", Decision: fields.Keep, Why: "by the clock of the member's storage"},
+		{Path: "creationTime", Decision: fields.Keep, Why: "by the clock of the member's storage system"},
 		{Path: "restoreSize", Decision: fields.Translate, Why: "unless it is negative, which the host would reject"},
 		{Path: "readyToUse", Decision: fields.Translate, Why: "true only while the member has both the snapshot and its content"},
-		{Path: "error", Decision: fields.Translate, Why: "the driver's words as plain text, or why Xylem cannot take or restore the snapshot"},
+		{Path: "error", Decision: fields.Translate, Why: "the driver's message as plain text, or why Xylem cannot take or restore the snapshot"},
 		{Path: "volumeGroupSnapshotHandle", Decision: fields.Drop, Why: "Xylem does not mirror group snapshots"},
 	},
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Translate returns the leaf VolumeSnapshot of a root, with its origin. Its source is the leaf
-// claim with the name of the root's source.
+// claim that has the name of the root's source.
 func Translate(root *snapshotv1.VolumeSnapshot, class string, m mirror.Member) *snapshotv1.VolumeSnapshot {
 	leaf := &snapshotv1.VolumeSnapshot{ObjectMeta: fields.LeafMeta(root.ObjectMeta)}
 	leaf.Spec.Source.PersistentVolumeClaimName = fields.Clone(root.Spec.Source.PersistentVolumeClaimName)
@@ -29,8 +29,8 @@ func Binds(leaf *snapshotv1.VolumeSnapshotContent, snapshot types.UID) bool {
 		leaf.Spec.Source.VolumeHandle != nil
 }
 
-// Secured returns a leaf content with its origin's stamp and policy Retain, or nil if it has
-// both. The first stamp records the member's policy.
+// Secured returns a leaf content with its origin's stamp and policy Retain, or nil if it already
+// has both. The first stamp records the member's policy.
 func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snapshotv1.VolumeSnapshotContent {
 	has, stamped := mirror.OriginIn(origin.HostID, leaf)
 	_, known := leaf.Annotations[v1alpha1.AnnotationDeletionPolicy]
@@ -46,8 +46,8 @@ func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snap
 	return after
 }
 
-// Retained reports whether no event only in the member can destroy the snapshot of a leaf
-// content. It is true for nil.
+// Retained reports whether a leaf content has policy Retain, so that nothing that happens only in
+// the member destroys its snapshot. It returns true for nil.
 func Retained(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	return leaf == nil || leaf.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain
 }
@@ -57,7 +57,8 @@ func Policy(leaf *snapshotv1.VolumeSnapshotContent) snapshotv1.DeletionPolicy {
 	return snapshotv1.DeletionPolicy(leaf.Annotations[v1alpha1.AnnotationDeletionPolicy])
 }
 
-// Place returns a host content that records its member, before Xylem creates anything there.
+// Place returns a host content that records its member. Xylem writes it before it creates anything
+// there.
 func Place(content *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationPlacedIn, m.ClusterID)
@@ -72,7 +73,8 @@ func RecordSnapshot(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.
 	return after
 }
 
-// handleLimit is the maximum length in bytes of the member's handle on a host content.
+// handleLimit is the maximum length, in bytes, of a member's handle or driver name on a host
+// content.
 const handleLimit = 1024
 
 // RecordContent returns a host content that records its leaf content. A handle means that the
@@ -100,7 +102,8 @@ func HandleOf(leaf *snapshotv1.VolumeSnapshotContent) string {
 	return sanitize.Plain(*leaf.Status.SnapshotHandle, handleLimit)
 }
 
-// Leave returns a host content whose member is deregistered, with the member's last name.
+// Leave returns a host content that records the deregistration of its member, with the last name of
+// the registration.
 func Leave(content *snapshotv1.VolumeSnapshotContent, registration string) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationClusterGone, registration)
@@ -108,14 +111,15 @@ func Leave(content *snapshotv1.VolumeSnapshotContent, registration string) *snap
 	return after
 }
 
-// Rejoin returns a host content whose member is registered again.
+// Rejoin returns a host content without the record of its member's deregistration, because the
+// member is registered again.
 func Rejoin(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationClusterGone)
 	return after
 }
 
-// Release returns a host content without the finalizer of its driver.
+// Release returns a host content without its driver's finalizer.
 func Release(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	after.Finalizers = slices.DeleteFunc(after.Finalizers, func(f string) bool { return f == FinalizerContent })

@@ -20,9 +20,10 @@ const (
 	AnnBeingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 	// FinalizerContent protects a content until its driver has acted on the policy.
 	FinalizerContent = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
-	// AnnAllowModeChange on a content lets volumes of another volume mode be created from it.
+	// AnnAllowModeChange on a content allows volumes with another volume mode to be created from
+	// it.
 	AnnAllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
-	// FinalizerSource protects a claim while a snapshot of it is being taken.
+	// FinalizerSource protects a claim while its snapshot is being taken.
 	FinalizerSource = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
 
 	yes = "yes"
@@ -34,8 +35,8 @@ const (
 // VolumeSnapshot.
 func ContentName(snapshot types.UID) string { return contentPrefix + string(snapshot) }
 
-// SnapshotOf returns the UID in the name of a content that a snapshot-controller created, or ""
-// for other names.
+// SnapshotOf returns the VolumeSnapshot's UID from the name of a content that a snapshot-controller
+// created, or "" for other names.
 func SnapshotOf(content string) types.UID {
 	uid, found := strings.CutPrefix(content, contentPrefix)
 	if !found {
@@ -67,12 +68,12 @@ func Announced(content *snapshotv1.VolumeSnapshotContent) bool {
 	return metav1.HasAnnotation(content.ObjectMeta, AnnBeingDeleted)
 }
 
-// Held reports whether a content has the finalizer of its driver.
+// Held reports whether a content has its driver's finalizer.
 func Held(content *snapshotv1.VolumeSnapshotContent) bool {
 	return slices.Contains(content.Finalizers, FinalizerContent)
 }
 
-// Abandoned reports whether an admin abandons the snapshot that a content represents.
+// Abandoned reports whether an admin has abandoned the snapshot that a content represents.
 func Abandoned(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
@@ -82,8 +83,8 @@ func Gone(content *snapshotv1.VolumeSnapshotContent) bool {
 	return content.Annotations[v1alpha1.AnnotationClusterGone] != ""
 }
 
-// MayChangeMode reports whether an admin allows volumes of another volume mode than that of the
-// content's source (external-provisioner, getSnapshotSource).
+// MayChangeMode reports whether an admin allows volumes with a volume mode other than the source's
+// (external-provisioner, getSnapshotSource).
 func MayChangeMode(content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed, err := strconv.ParseBool(content.Annotations[AnnAllowModeChange])
 	return err == nil && allowed
@@ -98,7 +99,7 @@ type Record struct {
 	Handle string
 }
 
-// RecordOf returns the record on a host content.
+// RecordOf returns what a host content records about its leaf.
 func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	return Record{
 		Snapshot: types.UID(content.Annotations[v1alpha1.AnnotationLeafSnapshotUID]),
@@ -107,9 +108,9 @@ func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	}
 }
 
-// Names reports whether a leaf content has the handle that is recorded, if one is. A
-// csi-snapshotter sets it once. It clears it in a content that is being deleted, after it has
-// deleted the snapshot.
+// Names reports whether a leaf content has the recorded handle, or no handle is recorded. A
+// csi-snapshotter sets the handle once. It clears the handle of a content that is being deleted
+// after it has deleted the snapshot.
 func (r Record) Names(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	handle := HandleOf(leaf)
 	return r.Handle == "" || handle == r.Handle || handle == "" && leaf.DeletionTimestamp != nil

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// errorLimit is the maximum length in bytes of an error in a status.
+// errorLimit is the maximum length, in bytes, of an error message in a status.
 const errorLimit = 4096
 
 // Handle returns the handle for the host content's status.
@@ -45,8 +45,8 @@ func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) 
 	return status
 }
 
-// Unanswered returns the status of a host content whose leaf has no content yet: what the
-// member's snapshot-controller reports on the leaf.
+// Unanswered returns the status of a host content whose leaf has no content yet. It contains the
+// error that the member's snapshot-controller reports on the leaf.
 func Unanswered(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContentStatus {
 	status := Waiting(content)
 	if leaf.Status == nil || leaf.Status.Error == nil {
@@ -63,8 +63,8 @@ func plain(said *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError
 	return &snapshotv1.VolumeSnapshotError{Time: said.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Message, ""), errorLimit))}
 }
 
-// Failed returns the status of a host content with a problem. It keeps what is known of the
-// snapshot, and the time at which the same message was first reported.
+// Failed returns the status of a host content with a problem. It keeps what is known about the
+// snapshot, and the time when the same message was first reported.
 func Failed(content *snapshotv1.VolumeSnapshotContent, problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	status := &snapshotv1.VolumeSnapshotContentStatus{}
 	if content.Status != nil {

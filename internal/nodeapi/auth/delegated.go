@@ -22,10 +22,10 @@ const (
 	// API server presents to kubelets.
 	authConfigMap = "extension-apiserver-authentication"
 	authCAKey     = "client-ca-file"
-	// reviewCache is how long a TokenReview or SubjectAccessReview is cached. A revoked right
+	// reviewCache is how long a TokenReview or SubjectAccessReview is cached. A revoked permission
 	// stops working within this time.
 	reviewCache = 10 * time.Second
-	// reviewTimeout bounds one TokenReview.
+	// reviewTimeout bounds a TokenReview.
 	reviewTimeout = 5 * time.Second
 )
 
@@ -35,17 +35,16 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Delegated returns an authenticator and an authorizer that delegate to the host, as a
-// kubelet's do. The returned function watches the CA of client certificates and must run for
-// them to work.
+// Delegated returns an authenticator and an authorizer that delegate to the host, like a kubelet's.
+// The returned function watches the CA for client certificates, and must run for both to work.
 func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorizer, func(context.Context), error) {
 	host, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("create a client of the host for authentication: %w", err)
+		return nil, nil, nil, fmt.Errorf("create a client for authentication against the host: %w", err)
 	}
 	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("node-api", metav1.NamespaceSystem, authConfigMap, authCAKey, host)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("watch the CA of client certificates: %w", err)
+		return nil, nil, nil, fmt.Errorf("watch the CA for client certificates: %w", err)
 	}
 	// Retry a failed review only once, because a user is waiting.
 	backoff := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 2}

@@ -57,8 +57,8 @@ func (a *authority) pem() string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 }
 
-// request returns a request with a client certificate of the user, valid for the given
-// extended key usage.
+// request returns a request with a user's client certificate, which is valid for the given extended
+// key usage.
 func (a *authority) request(t *testing.T, user string, usage x509.ExtKeyUsage) *http.Request {
 	t.Helper()
 	template := &x509.Certificate{
@@ -78,7 +78,7 @@ func (a *authority) request(t *testing.T, user string, usage x509.ExtKeyUsage) *
 	return r
 }
 
-// reviewer is a host's API server that responds to reviews and serves the ConfigMap of the CA.
+// reviewer is a host API server that responds to reviews and serves the ConfigMap with the CA.
 type reviewer struct {
 	configMap corev1.ConfigMap
 	changes   chan corev1.ConfigMap
@@ -103,7 +103,7 @@ func (h *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(review)
 	case r.URL.Query().Get("watch") != "":
 		if r.URL.Query().Get("sendInitialEvents") != "" {
-			w.WriteHeader(http.StatusUnprocessableEntity) // make the client fall back to a list
+			w.WriteHeader(http.StatusUnprocessableEntity) // makes the client fall back to a list
 			answer(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 			return
 		}
@@ -153,17 +153,17 @@ func TestDelegated(t *testing.T) {
 			t.Fatal(what)
 		}
 	}
-	await("a certificate of the published CA is not accepted", func() bool { return known(first) })
+	await("a certificate from the published CA is not accepted", func() bool { return known(first) })
 	if known(second) {
-		t.Error("a certificate of another CA is accepted")
+		t.Error("a certificate from another CA is accepted")
 	}
 	if _, ok, _ := authenticates.AuthenticateRequest(first.request(t, "kube-apiserver", x509.ExtKeyUsageServerAuth)); ok {
-		t.Error("a serving certificate is accepted from a client")
+		t.Error("a serving certificate is accepted as a client certificate")
 	}
 	h.changes <- configMap("2", second.pem())
 	await("the new CA is not accepted", func() bool { return known(second) })
 	if known(first) {
-		t.Error("a CA that was removed is accepted")
+		t.Error("the removed CA is still accepted")
 	}
 
 	for token, want := range map[string]bool{"good": true, "bad": false, "": false} {
@@ -190,7 +190,7 @@ func TestDelegated(t *testing.T) {
 	}
 	asked := (<-h.asked).ResourceAttributes
 	if asked.Verb != "create" || asked.Resource != "nodes" || asked.Subresource != "proxy" || asked.Name != "kosmos-one" {
-		t.Errorf("the host reviewed %v", asked)
+		t.Errorf("got unexpected reviews: %v", asked)
 	}
 	other, _, err := authenticates.AuthenticateRequest(second.request(t, "somebody", x509.ExtKeyUsageClientAuth))
 	if err != nil {

@@ -32,8 +32,8 @@ func (g *Guard) Authenticate(r *http.Request) (user.Info, *failure.Failure) {
 	return response.User, nil
 }
 
-// May reports whether the host allows a user to access a subresource of a node, or of all
-// nodes if the name is empty. It returns false if the host does not respond.
+// May reports whether the host allows a user to access a subresource of a node, or of all nodes if
+// the name is empty. It reports false if the host does not respond.
 func (g *Guard) May(ctx context.Context, who user.Info, verb, subresource, node string) bool {
 	decision, _, err := g.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: node, ResourceRequest: true,

@@ -12,13 +12,13 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
-// Call is a parsed kubelet request: the container it addresses and the operation.
+// Call is a parsed kubelet request: the container that it addresses, and the operation.
 type Call struct {
-	// Subresource of the Pod in the member's API: log, exec, attach or portforward.
+	// Subresource is the Pod's subresource in the member's API: log, exec, attach or portforward.
 	Subresource string
 	Pod         types.NamespacedName
 	Container   string // empty for port-forward
-	// Query of the request to the member's API.
+	// Query is the query of the request to the member's API.
 	Query url.Values
 }
 
@@ -30,17 +30,18 @@ const (
 	PortForward = "portforward"
 )
 
-// routes maps the first segment of a kubelet path to the subresource of Pods.
+// routes maps the first segment of a kubelet path to a Pod subresource.
 var routes = map[string]string{
 	"containerLogs": Log, "exec": Exec, "attach": Attach, "portForward": PortForward,
 }
 
-// Streams reports whether the call is upgraded to a bidirectional stream.
+// Streams reports whether the call must be upgraded to a bidirectional stream.
 func (c Call) Streams() bool { return c.Subresource != "" && c.Subresource != Log }
 
-// Verb is the verb that the caller needs on nodes/proxy in the host, and the Link's account
-// on the subresource in the member. A kubelet derives the verb from the HTTP method, so a
-// user with "get" can exec over WebSocket there. Here every call except logs needs "create".
+// Verb is the verb that the caller needs on nodes/proxy in the host, and that the Link's account
+// needs on the subresource in the member. A kubelet derives the verb from the HTTP method, so its
+// users with "get" can exec over WebSocket. Virtual nodes require "create" for every call except
+// logs.
 func (c Call) Verb() string {
 	if c.Streams() {
 		return "create"
@@ -48,12 +49,12 @@ func (c Call) Verb() string {
 	return "get"
 }
 
-// Parse parses a request of the host's API server. It rejects names that Kubernetes does not
+// Parse parses a request from the host's API server. It rejects names that Kubernetes does not
 // allow, so that no name can change the path in the member's API.
 func Parse(r *http.Request) (Call, *failure.Failure) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if parts[0] == "metrics" || parts[0] == "stats" {
-		return Call{}, failure.NoPath("virtual nodes serve resource metrics only, at /metrics/resource/NODE. Check the path")
+		return Call{}, failure.NoPath("virtual nodes serve only resource metrics, at /metrics/resource/NODE. Check the path")
 	}
 	subresource, known := routes[parts[0]]
 	want := 4
@@ -71,11 +72,11 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 		c.Pod.Namespace: validation.ValidateNamespaceName, c.Pod.Name: validation.NameIsDNSSubdomain,
 	} {
 		if len(check(name, false)) > 0 {
-			return c, failure.BadRequest("the path names no Pod: %q is not a valid name. Check the path", name)
+			return c, failure.BadRequest("the path does not name a Pod: %q is not a valid name. Check the path", name)
 		}
 	}
 	if want == 4 && len(validation.NameIsDNSLabel(c.Container, false)) > 0 {
-		return c, failure.BadRequest("the path names no container: %q is not a valid name. Check the path", c.Container)
+		return c, failure.BadRequest("the path does not name a container: %q is not a valid name. Check the path", c.Container)
 	}
 	if failed := c.allows(r); failed != nil {
 		return c, failed
@@ -94,15 +95,15 @@ func (c Call) allows(r *http.Request) *failure.Failure {
 	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
 		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use kubectl"}
 	case c.Streams() && !httpstream.IsUpgradeRequest(r):
-		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, and the request does not ask for an upgrade. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
+		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, but the request does not ask for an upgrade. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
 	}
 	return nil
 }
 
-// logParameters have the same names in the kubelet's API and the API server's.
+// logParameters have the same names in the kubelet's and the API server's APIs.
 var logParameters = []string{"follow", "previous", "timestamps", "sinceSeconds", "sinceTime", "tailLines", "limitBytes", "stream"}
 
-// streamParameters maps the kubelet's names to the API server's.
+// streamParameters maps the kubelet's parameter names to the API server's.
 var streamParameters = map[string]string{"input": "stdin", "output": "stdout", "error": "stderr", "tty": "tty"}
 
 // translate translates the query of a kubelet path to the member's API. It drops unknown
@@ -135,8 +136,8 @@ func (c Call) translate(from url.Values) url.Values {
 	return to
 }
 
-// forwarded lists the upgrade headers, which are the only headers that Xylem passes to the
-// member. The member does not see the caller's credentials, cookies or addresses.
+// forwarded lists the upgrade headers, which are the only headers that Xylem forwards to the
+// member. The member does not receive the caller's credentials, cookies or addresses.
 var forwarded = []string{
 	"Connection", "Upgrade", "X-Stream-Protocol-Version",
 	"Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions",
@@ -145,8 +146,7 @@ var forwarded = []string{
 // bearerProtocol is the prefix of the WebSocket subprotocol in which browsers send a token.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // a prefix
 
-// Headers returns the headers of the request to the member. Requests for logs are never
-// upgraded.
+// Headers returns the headers for the request to the member. Requests for logs are never upgraded.
 func (c Call) Headers(from http.Header) http.Header {
 	to := http.Header{"Accept": {"application/json, */*"}}
 	if !c.Streams() {

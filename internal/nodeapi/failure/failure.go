@@ -17,7 +17,7 @@ import (
 type Failure struct {
 	Code    int
 	Message string
-	// Exact sends Code unchanged in responses to requests for logs.
+	// Exact keeps Code unchanged in responses to requests for logs.
 	Exact bool
 }
 
@@ -39,7 +39,7 @@ func BadRequest(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Forbidden reports a right that the caller, or Xylem in a member, lacks.
+// Forbidden reports a missing permission of the caller, or of Xylem in a member.
 func Forbidden(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusForbidden, Message: fmt.Sprintf(format, args...)}
 }
@@ -53,7 +53,7 @@ var (
 	// ErrUnauthenticated reports that the caller has no valid credentials.
 	ErrUnauthenticated = &Failure{Code: http.StatusUnauthorized, Message: "Unauthorized"}
 	// ErrUnauthorized does not reveal whether the Pod or node exists.
-	ErrUnauthorized = Forbidden("Forbidden: the request needs nodes/proxy of the Pod's node. Ask an admin of the host cluster")
+	ErrUnauthorized = Forbidden("Forbidden: the request needs permission for nodes/proxy of the Pod's node. Ask an admin of the host cluster")
 )
 
 // messageLimit is the maximum size of a message in bytes.
@@ -81,7 +81,7 @@ func (f *Failure) Status() []byte {
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusFailure, Code: int32(f.Code), Reason: reason, Message: f.Line(), //nolint:gosec // an HTTP status
 	})
-	if err != nil { // cannot happen: it has only strings and numbers
+	if err != nil { // cannot happen: the object contains only strings and numbers
 		return []byte(f.Line())
 	}
 	return content
@@ -94,8 +94,8 @@ func (f *Failure) Line() string {
 
 var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")
 
-// logCode is the status of the response to a request for logs. The API server repeats the
-// text of a 400 or 500 response and replaces the text of most others.
+// logCode is the status of the response to a request for logs. The API server forwards the text of
+// a 400 or 500 response, and replaces the text of most others.
 func (f *Failure) logCode() int {
 	switch {
 	case f.Exact, f.Code == http.StatusUnauthorized, f.Code == http.StatusForbidden:
@@ -129,7 +129,7 @@ func (f *Failure) Write(w http.ResponseWriter, streams bool) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// Answered returns the failure that a member's response reports, with the token masked.
+// Answered returns the failure that a member's response reports, with the token redacted.
 func Answered(registration, token string, code int, body []byte) *Failure {
 	var status metav1.Status
 	message := string(body)

@@ -1,5 +1,5 @@
-// Package lookup finds the leaf Pod of a request and the link to its member. The caller must
-// have the right on the Pod's node, which must be a virtual node. The leaf must carry the
-// stamp of the root and have the UID that root_pod recorded, in a namespace of this host (I4,
-// I8). Root and leaf are read live.
+// Package lookup finds the leaf Pod for a request and the link to its member. The caller must have
+// permission for the Pod's node, which must be a virtual node. The leaf must have the root's stamp
+// and the UID that root_pod recorded, in a namespace that belongs to this host (I4, I8). Root and
+// leaf are read live.
 package lookup

@@ -26,9 +26,9 @@ import (
 // Target is the Pod or node that a call addresses.
 type Target struct {
 	Root *corev1.Pod
-	// Node and Registration are names, which the audit log reports too.
+	// Node and Registration are names. The audit log contains them too.
 	Node, Registration string
-	// Up is the member's link. If it is not nil, the caller of Reach or Link calls Leave.
+	// Up is the member's link. If it is not nil, the caller of Reach or Link must call Leave.
 	Up *Upstream
 }
 
@@ -38,19 +38,18 @@ type Finder struct {
 	HostID string
 	// Host is the host's cache of Nodes. HostLive bypasses it.
 	Host, HostLive client.Reader
-	// State returns the state of a registration's member, or false if this process does not
-	// know it.
+	// State returns the state of a registration's member, or false if this process has none.
 	State func(registration string) (fleet.State, bool)
 	// Leads reports whether this replica is the leader. Leader returns the leader's name.
 	Leads  func() bool
 	Leader func(context.Context) (string, error)
-	// May reports whether the user may access a subresource of a node.
+	// May reports whether the user can access a subresource of a node.
 	May func(ctx context.Context, who user.Info, verb, subresource, node string) bool
 	// Links are the links to the members.
 	Links Links
 }
 
-// Reach finds the leaf of a call. It fails if the caller lacks the right or the leaf does not
+// Reach finds the leaf for a call. It fails if the caller lacks permission or the leaf does not
 // belong to the root.
 func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Target) *failure.Failure {
 	var err error
@@ -72,14 +71,14 @@ func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Targe
 	return f.leaf(ctx, c, t)
 }
 
-// Link finds the link of a virtual node. It does not check the caller's rights.
+// Link finds a virtual node's link. It does not check the caller's permissions.
 func (f *Finder) Link(ctx context.Context, t *Target) *failure.Failure {
 	node, err := index.Find[corev1.Node](ctx, f.Host, index.Named(t.Node))
 	switch {
 	case err != nil:
 		return failure.Unavailable("the manager cannot read node %q: %v. Try again", t.Node, err)
 	case node == nil || !nodes.IsVirtual(node):
-		return failure.NotFound("there is not a virtual node %q. Check the path", t.Node)
+		return failure.NotFound("no virtual node %q exists. Check the path", t.Node)
 	}
 	t.Registration = node.Labels[v1alpha1.LabelCluster]
 	return f.enter(ctx, t)
@@ -94,8 +93,8 @@ func (f *Finder) enter(ctx context.Context, t *Target) *failure.Failure {
 	return nil
 }
 
-// Pushed returns the leaves of a node's Pods by name. It omits leaves whose UID differs from
-// the one that is recorded on the root.
+// Pushed returns the leaves of a node's Pods, by name. It omits leaves whose UID differs from the
+// UID recorded on the root.
 func (f *Finder) Pushed(ctx context.Context, t *Target) (map[types.NamespacedName]usage.Leaf, error) {
 	roots, err := index.PodsOnNode(ctx, f.Host, t.Node)
 	if err != nil {
@@ -125,7 +124,7 @@ func (f *Finder) Pushed(ctx context.Context, t *Target) (map[types.NamespacedNam
 func (f *Finder) onVirtualNode(ctx context.Context, c call.Call, t *Target) *failure.Failure {
 	switch {
 	case t.Root == nil:
-		return failure.NotFound("there is no Pod %q in the host. Check the name", c.Pod)
+		return failure.NotFound("Pod %q does not exist in the host. Check the name", c.Pod)
 	case t.Node == "":
 		return failure.BadRequest("Pod %q is not bound to a node yet: the scheduler waits for its volumes or for a suitable node. Run kubectl describe pod", c.Pod)
 	}
@@ -158,8 +157,8 @@ func (f *Finder) noLink(ctx context.Context, t *Target) *failure.Failure {
 	return failure.Unavailable("member %q is away: %s. Run kubectl describe clusterregistration %[1]s", t.Registration, why)
 }
 
-// leaf returns a failure if the Pod in the member is not the leaf of the root, or the account
-// lacks the right. It reads the member live.
+// leaf returns a failure if the Pod in the member is not the root's leaf, or if Xylem's account
+// lacks permission. It reads the member live.
 func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Failure {
 	var leaf *corev1.Pod
 	var namespace *corev1.Namespace
@@ -173,7 +172,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 		namespace, err = index.Find[corev1.Namespace](ctx, t.Up.Live, index.Named(c.Pod.Namespace))
 		return err
 	})
-	if c.Streams() { // logs check the right after a 403 instead
+	if c.Streams() { // for logs, the permission is checked after a 403 instead
 		group.Go(func() (err error) {
 			allowed, err = t.Up.Streams.May(ctx, c.Verb(), c.Subresource, c.Pod.Namespace)
 			return err
@@ -191,7 +190,7 @@ func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Fail
 	return nil
 }
 
-// judge returns a failure if a Pod in the member is not the leaf of the root.
+// judge returns a failure if a Pod in the member is not the root's leaf.
 func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespace) *failure.Failure {
 	root := t.Root
 	pod := root.Namespace + "/" + root.Name
@@ -211,19 +210,20 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	case namespace == nil, !ours, origin != mirror.OriginFor(hostID, root):
 		return failure.Forbidden("member %q already has a Pod %q: Xylem did not create it for the Pod in the host, and does not access it. Ask the member's admin to delete it, or use another name", t.Registration, pod)
 	case recorded != "" && recorded != string(leaf.UID):
-		return failure.Forbidden("Pod %q was replaced in member %q with a Pod that Xylem did not create (UID %s instead of %s): Xylem does not access it. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
+		return failure.Forbidden("Pod %q was replaced in member %q by a Pod that Xylem did not create (UID %s instead of %s): Xylem does not access it. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
 	}
 	return nil
 }
 
-// grants maps each subresource to the flag of register and the value of the chart
-// xylem-member with which the member's admin grants it.
+// grants maps each subresource to the options with which the member's admin grants access to it: a
+// flag of kubectl xylem register, and a value of the chart xylem-member.
 var grants = map[string]struct{ flag, value string }{
 	call.Log: {"--with-logs", "logs.enabled"}, call.Exec: {"--with-exec", "exec.enabled"},
 	call.Attach: {"--with-exec", "exec.enabled"}, call.PortForward: {"--with-exec", "exec.enabled"},
 }
 
-// MissingPermission reports which right the account lacks in the member and how to grant it.
+// MissingPermission returns a failure that names the permission that the account lacks in the
+// member, and how to grant it.
 func MissingPermission(c call.Call, registration string) *failure.Failure {
 	grant := grants[c.Subresource]
 	return failure.Forbidden("member %q does not let Xylem %s: its account there lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",

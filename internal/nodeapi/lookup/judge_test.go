@@ -20,19 +20,19 @@ var pods = nodeapitest.Pods
 func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(root, leaf *corev1.Pod, namespace *corev1.Namespace)
-		gone   bool // the leaf
+		gone   bool // the leaf is gone
 		code   int
 		says   string
 	}{
 		"the root's leaf": {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, false, 0, ""},
-		"pushed by a version that recorded no UID": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
+		"pushed by a version that did not record the UID": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
 			delete(root.Annotations, v1alpha1.AnnotationLeafUID)
 		}, false, 0, ""},
-		"its namespace is terminating": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
+		"the namespace is terminating": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
 			ns.Status.Phase = corev1.NamespaceTerminating
 		}, false, 0, ""},
-		"not pushed yet": {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created it there"},
-		"gone":           {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone in member"},
+		"not pushed yet":   {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created it there"},
+		"the leaf is gone": {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone in member"},
 		"another leaf with the same stamp (I8)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
 			leaf.UID = "leaf-2"
 		}, false, http.StatusForbidden, "was replaced"},
@@ -42,14 +42,14 @@ func TestJudge(t *testing.T) {
 		"another host's Pod (I4)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
 			leaf.Labels[v1alpha1.LabelHost] = "host-2"
 		}, false, http.StatusForbidden, "did not create"},
-		"an earlier root's leaf": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
+		"the leaf of an earlier root": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
 			root.UID = types.UID("root-2")
 		}, false, http.StatusForbidden, "did not create"},
-		"an unowned namespace": {func(_, _ *corev1.Pod, ns *corev1.Namespace) { ns.Labels = nil }, false, http.StatusForbidden, "does not belong to this host"},
+		"a namespace without a host label": {func(_, _ *corev1.Pod, ns *corev1.Namespace) { ns.Labels = nil }, false, http.StatusForbidden, "does not belong to this host"},
 		"a namespace of another host (I8)": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
 			ns.Labels[v1alpha1.LabelHost] = "host-2"
 		}, false, http.StatusForbidden, "does not belong to this host"},
-		"a system namespace of the member": {func(root, leaf *corev1.Pod, ns *corev1.Namespace) {
+		"a system namespace in the member": {func(root, leaf *corev1.Pod, ns *corev1.Namespace) {
 			root.Namespace, leaf.Namespace, ns.Name = "kube-system", "kube-system", "kube-system"
 			mirror.OriginFor(hostID, root).Stamp(leaf)
 		}, false, http.StatusForbidden, "does not belong to this host"},

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
 
-// Streams is the part of member.Streams that this package and its callers use.
+// Streams contains the methods of member.Streams that this package and its callers use.
 type Streams interface {
 	Location(path ...string) *url.URL
 	Transport() http.RoundTripper
@@ -33,9 +33,9 @@ type Upstream struct {
 	Streams Streams
 	// Cache contains the member's leaves.
 	Cache client.Reader
-	// Meter counts what the leaves consume.
+	// Meter counts the leaves' resource usage.
 	Meter usage.Meter
-	// ended is done when the link ends. requests counts the requests that are still running.
+	// ended is done when the link ends. requests counts the running requests.
 	ended    context.Context //nolint:containedctx // of the link, not of a request
 	requests sync.WaitGroup
 }
@@ -46,14 +46,13 @@ func (u *Upstream) Ended() context.Context { return u.ended }
 // Leave ends the request that Links.Enter began.
 func (u *Upstream) Leave() { u.requests.Done() }
 
-// Links holds the links of this process by the name of the virtual node. The zero value is
-// empty.
+// Links holds this process's links by the virtual node's name. The zero value is empty.
 type Links struct {
 	mu sync.Mutex
 	by map[string]*Upstream
 }
 
-// Serve adds a member until the context ends, and returns when its last request has ended.
+// Serve adds a member until the context ends, and returns when the member's last request has ended.
 func (l *Links) Serve(ctx context.Context, up *Upstream) {
 	l.mu.Lock()
 	if l.by == nil {
@@ -71,8 +70,8 @@ func (l *Links) Serve(ctx context.Context, up *Upstream) {
 	up.requests.Wait()
 }
 
-// Enter returns the link of a virtual node for one request, or nil if it has none. The caller
-// must call Leave.
+// Enter returns a virtual node's link for one request, or nil if it has none. The caller must call
+// Leave.
 func (l *Links) Enter(node string) *Upstream {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 	"k8s.io/client-go/util/certificate"
 )
 
-// Requested is a certificate of the signer kubernetes.io/kubelet-serving, which client-go
-// requests and rotates. Until an admin approves the first request, it serves another
+// Requested is a certificate from the signer kubernetes.io/kubelet-serving, which client-go
+// requests and rotates. Until an admin approves the first request, Requested serves another
 // certificate.
 type Requested struct {
 	manager certificate.Manager
 	until   *SelfSigned
 }
 
-// nodeUser and nodeGroup name a kubelet. The signer accepts no other subject.
+// nodeUser and nodeGroup form a kubelet's subject. The signer accepts no other subject.
 const (
 	nodeUser  = "system:node:xylem"
 	nodeGroup = "system:nodes"

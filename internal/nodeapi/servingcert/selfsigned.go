@@ -27,7 +27,7 @@ const (
 // SelfSigned is a self-signed certificate that is kept in memory and replaced before it
 // expires. API servers accept it unless --kubelet-certificate-authority is set.
 type SelfSigned struct {
-	// Name is the subject. Addresses are the IP addresses that the certificate is valid for.
+	// Name is the subject. Addresses are the IP addresses for which the certificate is valid.
 	Name      string
 	Addresses []net.IP
 	Clock     clock.PassiveClock

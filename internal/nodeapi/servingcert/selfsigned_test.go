@@ -21,17 +21,17 @@ func TestSelfSigned(t *testing.T) {
 			t.Error(err)
 		}
 		if now := clock.Now(); now.Before(c.Leaf.NotBefore) || !now.Before(c.Leaf.NotAfter) {
-			t.Error("it is not valid now")
+			t.Error("the certificate is not valid now")
 		}
 		return c.Leaf.SerialNumber.String()
 	}
 	first := get()
 	clock.SetTime(clock.Now().Add(certificateLife / 2))
 	if get() != first {
-		t.Error("it was replaced early")
+		t.Error("the certificate was replaced too early")
 	}
 	clock.SetTime(clock.Now().Add(certificateLife / 4))
 	if get() == first {
-		t.Error("it was not replaced in time")
+		t.Error("the certificate was not replaced in time")
 	}
 }

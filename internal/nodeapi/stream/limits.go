@@ -8,7 +8,7 @@ import (
 
 // Limits bounds the number of open sessions.
 type Limits struct {
-	// Sessions is the limit for all members together, MemberSessions for each member.
+	// Sessions is the limit for all members together, and MemberSessions the limit for each member.
 	Sessions, MemberSessions int
 }
 
@@ -21,16 +21,16 @@ type Sessions struct {
 	member map[string]int
 }
 
-// Take opens a session of a member and returns a function that releases it. It fails if a
-// limit is reached.
+// Take opens a session for a member and returns a function that releases it. It fails if a limit is
+// reached.
 func (s *Sessions) Take(registration string) (func(), *failure.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.member[registration] >= s.Limits.MemberSessions:
-		return nil, failure.TooMany("member %q has %d sessions of logs, exec, attach and port-forward, which is the limit. End one, or raise the manager's flag --node-api-member-sessions", registration, s.Limits.MemberSessions)
+		return nil, failure.TooMany("member %q has %d sessions for logs, exec, attach and port-forward, which is the limit. End one, or raise the manager's flag --node-api-member-sessions", registration, s.Limits.MemberSessions)
 	case s.total >= s.Limits.Sessions:
-		return nil, failure.TooMany("all members together have %d sessions of logs, exec, attach and port-forward, which is the limit. End one, or raise the manager's flag --node-api-sessions", s.Limits.Sessions)
+		return nil, failure.TooMany("all members together have %d sessions for logs, exec, attach and port-forward, which is the limit. End one, or raise the manager's flag --node-api-sessions", s.Limits.Sessions)
 	}
 	if s.member == nil {
 		s.member = map[string]int{}

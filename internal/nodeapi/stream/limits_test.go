@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The sessions of one member cannot use up the total (I7).
+// One member's sessions cannot use up the total (I7).
 func TestSessions(t *testing.T) {
 	s := Sessions{Limits: Limits{Sessions: 3, MemberSessions: 2}}
 	take := func(member string, code int) func() {

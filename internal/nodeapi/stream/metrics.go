@@ -7,7 +7,7 @@ import (
 
 var openSessions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "xylem_node_api_sessions",
-	Help: "Sessions of logs, exec, attach and port-forward that are open to a member's Pods.",
+	Help: "Open sessions for logs, exec, attach and port-forward to a member's Pods.",
 }, []string{"cluster", "subresource"})
 
 func init() {

@@ -48,13 +48,13 @@ func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Targe
 	w.failed = says
 	handler := proxy.NewUpgradeAwareHandler(location, &logs{session: one, c: c, t: t, says: says}, false, c.Streams(), &responder{c, t})
 	handler.UseLocationHost = true
-	handler.FlushInterval = -1 // flush immediately
+	handler.FlushInterval = -1 // flushes immediately
 	handler.UpgradeTransport = t.Up.Streams.Upgrades(one.around)
 	handler.ServeHTTP(w, request)
 }
 
-// logs is the transport of requests for logs. It returns only the body of the member's
-// response, so no header of the member reaches the client.
+// logs is the transport of requests for logs. It returns only the body of the member's response, so
+// none of its headers reach the client.
 type logs struct {
 	session *Session
 	c       call.Call

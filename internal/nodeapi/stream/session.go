@@ -27,11 +27,11 @@ var (
 	errTooLong   = errors.New("the header of the member's response is too long")
 )
 
-// answerLimit is the maximum number of bytes, TLS included, that a member may send before the
+// answerLimit is the maximum number of bytes, including TLS, that a member may send before the
 // upgrade.
 const answerLimit = 512 << 10
 
-// Session is one proxied request. A time limit applies until it is established, and an idle
+// Session is one proxied request. A setup timeout applies until it is established, and an idle
 // timeout afterwards.
 type Session struct {
 	ctx    context.Context //nolint:containedctx // of this very request
@@ -49,12 +49,12 @@ type Session struct {
 	watchdog clock.Timer
 	stops    []func() bool
 	code     int
-	why      string       // of a refusal
+	why      string       // why the request was refused
 	bytes    atomic.Int64 // received from the member
 }
 
-// Begin begins a session. The context of the returned request ends with the session. below is
-// the client's connection, or nil if it is not known.
+// Begin begins a session. The returned request's context ends with the session. below is the
+// client's connection, or nil if it is unknown.
 func Begin(r *http.Request, idle time.Duration, c clock.WithDelayedExecution, below net.Conn) (*Session, *http.Request) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	return &Session{
@@ -84,12 +84,12 @@ func (s *Session) establish() {
 	defer s.mu.Unlock()
 	s.active = s.clock.Now()
 	s.watchdog = s.clock.AfterFunc(s.idle, s.look)
-	if s.below != nil { // a blocked write to a client that does not read ignores the context
+	if s.below != nil { // a write that blocks because the client does not read ignores the context
 		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = s.below.Close() }))
 	}
 }
 
-// look ends the session if no data has passed for the idle timeout.
+// look ends the session if no data was transferred within the idle timeout.
 func (s *Session) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *Session) look() {
 	s.watchdog = s.clock.AfterFunc(s.idle-quiet, s.look)
 }
 
-// touch records that data has passed in either direction.
+// touch records that data was transferred in either direction.
 func (s *Session) touch() {
 	s.mu.Lock()
 	s.active = s.clock.Now()
@@ -136,8 +136,8 @@ func (s *Session) Outcome() string {
 	return "ended"
 }
 
-// around closes the connection to the member when the session ends, and limits the bytes
-// before the upgrade.
+// around wraps dial: it closes the connection to the member when the session ends, and limits the
+// bytes before the upgrade.
 func (s *Session) around(dial member.Dial) member.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -151,7 +151,7 @@ func (s *Session) around(dial member.Dial) member.Dial {
 	}
 }
 
-// memberConn is the connection to the member of an upgraded session.
+// memberConn is an upgraded session's connection to the member.
 type memberConn struct {
 	net.Conn
 	session *Session
@@ -189,7 +189,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.session.touch()
 	b.session.bytes.Add(int64(n))
 	if err != nil && !errors.Is(err, io.EOF) && b.session.ctx.Err() != nil {
-		err = context.Canceled // the audit log has the cause, and the proxy does not log this error
+		err = context.Canceled // the proxy does not log this error; the audit log has the cause
 	}
 	return n, err //nolint:wrapcheck // io.Reader errors must not be wrapped
 }
@@ -224,13 +224,13 @@ func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, fmt.Errorf("hijack the connection: %w", err)
 	}
 	w.session.establish()
-	// The buffer holds data that the client sent before the upgrade. It belongs to the
+	// The buffer contains data that the client sent before the upgrade. The data belongs to the
 	// stream.
 	return &clientConn{Conn: conn, reader: buffered.Reader, writer: w}, buffered, nil
 }
 
-// clientConn is the client's connection after the hijack. It buffers a response that does not
-// upgrade and replaces it with a Failure.
+// clientConn is the client's connection after the hijack. It buffers a response without an upgrade
+// and replaces it with a Failure.
 type clientConn struct {
 	net.Conn
 	reader *bufio.Reader
@@ -241,7 +241,7 @@ type clientConn struct {
 	once             sync.Once
 }
 
-// switching is the beginning of a response that upgrades.
+// switching is the beginning of a response with an upgrade.
 var switching = []byte("HTTP/1.1 101")
 
 // Read implements net.Conn.
@@ -272,7 +272,7 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
-// tell sends the client the reason why the member did not upgrade.
+// tell sends the client the reason why the member did not upgrade the connection.
 func (c *clientConn) tell() {
 	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "Xylem cannot read the member's response. Try again"}
 	if response, err := http.ReadResponse(bufio.NewReader(&c.answer), nil); err == nil {

@@ -10,7 +10,7 @@ import (
 const (
 	// none is the first value of a counter. metrics-server treats 0 as a missing value.
 	none = 1e-6
-	// skew is how far the clock of a member may be ahead.
+	// skew is how far a member's clock may be ahead.
 	skew = time.Minute
 	// mostCores and mostBytes cap the usage of a container.
 	mostCores, mostBytes = 1e5, 1 << 60
@@ -22,13 +22,13 @@ type Leaf struct {
 	Pod     types.NamespacedName
 	UID     types.UID
 	Created time.Time
-	// Containers of the root.
+	// Containers contains the names of the root's containers.
 	Containers map[string]bool
 }
 
 // Counter is the usage of a container or a node.
 type Counter struct {
-	// Since is the time of the first sample, Taken the time of the last one.
+	// Since is the time of the first sample, and Taken the time of the last sample.
 	Since, Taken time.Time
 	// CPU is in seconds since Since. Memory is in bytes.
 	CPU, Memory float64
@@ -45,9 +45,9 @@ func (c *Counter) add(taken time.Time, cpu, memory float64) {
 	}
 }
 
-// Reading is the state of a Meter at one time.
+// Reading is the state of a Meter at one point in time.
 type Reading struct {
-	// Node is the sum of the Pods. Its times are zero if there are no Pods.
+	// Node is the sum of the Pods' counters. Its times are zero if there are no Pods.
 	Node Counter
 	Pods []PodReading
 }
@@ -65,8 +65,8 @@ type Meter struct {
 	node   Counter
 }
 
-// Add adds samples, which were read at now, to the counters of the leaves. It deletes the
-// counters of leaves without a sample.
+// Add adds samples, which were read at now, to the leaves' counters. It deletes the counters of
+// leaves without a sample.
 func (m *Meter) Add(now time.Time, leaves map[types.NamespacedName]Leaf, samples []Sample) Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 	// answerLimit is the maximum size of the metrics API's response in bytes. 50,000 Pods
 	// take about 25 MiB.
 	answerLimit = 32 << 20
-	// containersLimit is the maximum number of containers of a Pod in the response.
+	// containersLimit is the maximum number of containers per Pod in the response.
 	containersLimit = 1024
 	// complaintLimit is the maximum size of an error response in bytes.
 	complaintLimit = 64 << 10
@@ -37,7 +37,7 @@ type API interface {
 }
 
 // Sample is one Pod in the response of the metrics API. Do not trust its strings, because the
-// member sets them.
+// member controls them.
 type Sample struct {
 	Pod        types.NamespacedName
 	Taken      time.Time
@@ -50,8 +50,8 @@ type Container struct {
 	CPU, Memory float64
 }
 
-// Read reads the samples of a host's Pods from a member's metrics API and calls visit for
-// each.
+// Read reads the samples of the host's Pods from a member's metrics API, and calls visit for each
+// sample.
 func Read(ctx context.Context, api API, hostID, registration string, visit func(Sample)) *failure.Failure {
 	location := api.Location("apis", "metrics.k8s.io", "v1beta1", "pods")
 	location.RawQuery = url.Values{"labelSelector": {v1alpha1.LabelHost + "=" + hostID}}.Encode()
@@ -89,8 +89,7 @@ func refused(api API, registration string, code int, content []byte) *failure.Fa
 	return failed
 }
 
-// decode decodes a PodMetricsList as a stream. It holds the samples of only one Pod in
-// memory.
+// decode decodes a PodMetricsList as a stream. It keeps only one Pod's samples in memory.
 func decode(from io.Reader, visit func(Sample)) error {
 	d := json.NewDecoder(from)
 	return object(d, func(key string) error {
@@ -107,7 +106,7 @@ func decode(from io.Reader, visit func(Sample)) error {
 	})
 }
 
-// one decodes the sample of one Pod.
+// one decodes one Pod's sample.
 func one(d *json.Decoder) (s Sample, err error) {
 	return s, object(d, func(key string) error {
 		switch key {
@@ -139,7 +138,7 @@ func one(d *json.Decoder) (s Sample, err error) {
 	})
 }
 
-// object reads a JSON object. field reads the value of each key.
+// object reads a JSON object. It calls field to read each key's value.
 func object(d *json.Decoder, field func(key string) error) error {
 	return within(d, '{', func() error {
 		key, err := d.Token()
@@ -151,7 +150,7 @@ func object(d *json.Decoder, field func(key string) error) error {
 	})
 }
 
-// list reads a JSON array or null. element reads each element.
+// list reads a JSON array or null. It calls element to read each element.
 func list(d *json.Decoder, element func() error) error { return within(d, '[', element) }
 
 func within(d *json.Decoder, begin json.Delim, each func() error) error {

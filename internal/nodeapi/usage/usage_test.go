@@ -36,7 +36,7 @@ func sample(taken int, containers ...Container) Sample {
 
 func app(cpu, memory float64) Container { return Container{"app", cpu, memory} }
 
-// point is what metrics-server stores for a container or node
+// point contains the values that metrics-server stores for a container or node
 // (sigs.k8s.io/metrics-server/pkg/storage), in its units.
 type point struct {
 	cpu, memory uint64
@@ -44,7 +44,7 @@ type point struct {
 	started     time.Time
 }
 
-// points decodes a text as metrics-server does. The node's point has the empty name.
+// points decodes metrics as metrics-server does. The node's point has an empty name.
 func points(t *testing.T, text []byte) map[string]point {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -77,7 +77,7 @@ func points(t *testing.T, text []byte) map[string]point {
 			case "container_start_time_seconds":
 				p.started = time.Unix(0, int64(v*1e9))
 			default:
-				t.Errorf("metric %s, which a kubelet does not have", name)
+				t.Errorf("metric %s is not one of a kubelet's", name)
 			}
 			all[key] = p
 		}
@@ -102,13 +102,14 @@ func TestMeter(t *testing.T) {
 	type step struct {
 		leaves  map[types.NamespacedName]Leaf
 		samples []Sample
-		// rates by container, as metrics-server computes them. The node has the empty name.
+		// rates are the expected rates by container, as metrics-server computes them. The node has
+		// an empty name.
 		rates map[string]float64
 	}
 	const key = "shop/web/app"
 	one := leaves("one", "app", "side")
 	for name, steps := range map[string][]step{
-		"metrics-server computes the rate of the member": {
+		"metrics-server computes the member's rate": {
 			{one, []Sample{sample(15, app(0.25, 100))}, nil},
 			{one, []Sample{sample(30, app(0.25, 100))}, map[string]float64{"": 0.25, key: 0.25}},
 			{one, []Sample{sample(50, app(1.5, 100))}, map[string]float64{"": 1.5, key: 1.5}},
@@ -117,7 +118,7 @@ func TestMeter(t *testing.T) {
 			{one, []Sample{sample(15, app(0, 100))}, nil},
 			{one, []Sample{sample(30, app(0, 100))}, map[string]float64{"": 0, key: 0}},
 		},
-		"the same sample again": {
+		"a repeated sample": {
 			{one, []Sample{sample(15, app(1, 100))}, nil},
 			{one, []Sample{sample(15, app(1, 100))}, nil},
 			{one, []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1, key: 1}},
@@ -132,7 +133,7 @@ func TestMeter(t *testing.T) {
 			{leaves("two", "app"), []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1}},
 			{leaves("two", "app"), []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
 		},
-		"an unknown container, and a duplicate": {
+		"an unknown container and a duplicate": {
 			{one, []Sample{sample(15, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, nil},
 			{one, []Sample{sample(30, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, map[string]float64{"": 1, key: 1}},
 		},
@@ -145,7 +146,7 @@ func TestMeter(t *testing.T) {
 			{one, []Sample{sample(30, app(-1, 100))}, map[string]float64{"": 0, key: 0}},
 			{one, []Sample{sample(45, app(math.Inf(1), 100))}, map[string]float64{"": mostCores, key: mostCores}},
 		},
-		"an unknown Pod, a sample older than the leaf, and one from the future (I8)": {
+		"an unknown Pod, a sample older than the leaf, and a sample from the future (I8)": {
 			{one, []Sample{{Pod: types.NamespacedName{Namespace: "kube-system", Name: "dns"}, Taken: at(15), Containers: []Container{app(1, 1)}}, sample(-1, app(1, 100)), sample(1e6, app(1, 100))}, nil},
 		},
 	} {
@@ -178,7 +179,7 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// member is a server with a metrics API.
+// member is a member with a metrics API.
 type member struct{ *httptest.Server }
 
 func (m member) Location(path ...string) *url.URL {
@@ -206,12 +207,12 @@ func TestRead(t *testing.T) {
 		"unknown fields":              {200, `{"items":[],"more":{"a":[1,{"b":null}],"c":"d"},"x":1}`, nil, 0, ""},
 		"a different order of fields": {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []Sample{sample(15, app(0.25, 1024))}, 0, ""},
 		"no metrics API":              {404, `404 page not found`, nil, 404, "install metrics-server there"},
-		"the right is missing":        {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
+		"permission is missing":       {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
 		"the metrics API is down":     {503, `{"kind":"Status","message":"the server is currently unable to handle the request secret-token"}`, nil, 503, "unable to handle the request ********"},
 		"a redirect":                  {302, ``, nil, 502, "unexpected status"},
 		"not JSON":                    {200, `<html>`, nil, 502, "cannot be read"},
 		"a list":                      {200, `[]`, nil, 502, "cannot be read"},
-		"cut off":                     {200, list(`[` + web)[:120], nil, 502, "cannot be read"},
+		"truncated JSON":              {200, list(`[` + web)[:120], nil, 502, "cannot be read"},
 		"an invalid quantity":         {200, list(`[{"containers":[{"usage":{"cpu":"much"}}]}]`), nil, 502, "cannot be read"},
 		"too many containers":         {200, list(`[{"containers":[` + many + `{}]}]`), nil, 502, "too many containers"},
 	} {

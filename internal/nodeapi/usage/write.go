@@ -11,8 +11,8 @@ import (
 )
 
 // families returns the metric families of a kubelet
-// (k8s.io/kubernetes/pkg/kubelet/metrics/collectors). They describe a virtual node and are
-// not metrics of the manager itself.
+// (k8s.io/kubernetes/pkg/kubelet/metrics/collectors). They describe a virtual node, not the manager
+// itself.
 func families() (nodeCPU, nodeMemory, cpu, memory, started *dto.MetricFamily) {
 	family := func(name, help string, kind dto.MetricType) *dto.MetricFamily {
 		return &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}

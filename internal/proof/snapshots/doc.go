@@ -1,16 +1,16 @@
-// Package snapshots reads both clusters live before a write to a leaf snapshot, as package proof does
-// for volumes. Its evidence covers the deletion of leaf VolumeSnapshots, and of their contents.
+// Package snapshots reads both clusters live before a write to a leaf snapshot, as package proof
+// does for volumes. Its Evidence covers the deletion of leaf VolumeSnapshots and their contents.
 //
 // # Proofs
 //
 //	SnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists its name
 //	ContentEnded     the host content is being deleted, announced, with policy Delete: lists it
-//	ContentUnchanged nobody has written to the host content: lists its name
+//	ContentUnchanged the host content has not changed since it was observed: lists its name
 //	NotRepresented   the host has no content for a VolumeSnapshot: lists its name
-//	LeafContent      the content of a leaf VolumeSnapshot is as wanted, or absent: lists its name
+//	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists its name
 //
 // SnapshotLeafGone (before a host content is released: its leaves, the fence's Lease) and
-// SnapshotPlacedHere (before a leaf VolumeSnapshot is created) are not part of an evidence.
+// SnapshotPlacedHere (before a leaf VolumeSnapshot is created) are not part of an Evidence.
 //
 // # Evidence
 //

@@ -13,8 +13,8 @@ import (
 )
 
 // DestroyingSnapshot is evidence that a snapshot must be destroyed with its root (I2): its host
-// content is being deleted with policy Delete, and its VolumeSnapshot has ended. For the leaf
-// VolumeSnapshot: its content is the recorded one, or does not exist.
+// content is being deleted with policy Delete, and its VolumeSnapshot has ended. To delete the leaf
+// VolumeSnapshot, its content must be the recorded one, or retained, or not exist.
 type DestroyingSnapshot struct {
 	Host ContentEnded
 	Root SnapshotEnded
@@ -22,8 +22,9 @@ type DestroyingSnapshot struct {
 }
 
 // KeepingSnapshot is evidence that deleting a leaf VolumeSnapshot keeps its data: its root has
-// ended, and its content is retained, or does not exist. It also proves that no root needs it: its
-// host content is unchanged since it was observed (Host), or does not exist (None).
+// ended, and its content is retained, or does not exist. It also proves that no root needs the
+// VolumeSnapshot: its host content has not changed since it was observed (Host), or does not exist
+// (None).
 type KeepingSnapshot struct {
 	Host   ContentUnchanged
 	Root   SnapshotEnded
@@ -35,7 +36,7 @@ type KeepingSnapshot struct {
 // Covers implements Evidence.
 func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object client.Object) error {
 	if e.Host.w == nil || e.Root.w == nil || e.Root.w.UID != e.Host.content.Spec.VolumeSnapshotRef.UID || mirror.RootUID(object) != e.Root.w.UID {
-		return witness.Unproven("it is not known that the snapshot of %T %s has ended", object, client.ObjectKeyFromObject(object))
+		return witness.Unproven("there is no proof that the snapshot of %T %s has ended", object, client.ObjectKeyFromObject(object))
 	}
 	record := mirrorsnapshot.RecordOf(e.Host.content)
 	switch object := object.(type) {
@@ -54,8 +55,9 @@ func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object cl
 	return witness.Unproven("the evidence is not for a %T", object)
 }
 
-// destroysContent reports whether an action may destroy a leaf content. It must be the recorded
-// content of the recorded snapshot, and have had policy Delete in the member.
+// destroysContent reports whether an action may destroy a leaf content. The content must be the
+// recorded content of the recorded snapshot, and have been created with policy Delete in the
+// member.
 func destroysContent(record mirrorsnapshot.Record, action proof.Action, content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed := action == proof.SetContentDelete || action == proof.DeleteContent && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
 	return allowed && record.Content != "" && record.Names(content) && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
@@ -83,8 +85,8 @@ func (e KeepingSnapshot) Covers(_ witness.Key, action proof.Action, object clien
 	return witness.Spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.Witness())
 }
 
-// KeptSnapshot proves, by live reads, that deleting a leaf VolumeSnapshot keeps its data. host is
-// its content in the host, or nil.
+// KeptSnapshot proves by live reads that deleting a leaf VolumeSnapshot keeps its data. host is its
+// content in the host, or nil.
 func (p Prover) KeptSnapshot(ctx context.Context, host *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) (e KeepingSnapshot, proven bool, err error) {
 	origin, _ := mirror.OriginIn(p.HostID, leaf)
 	if host != nil {

@@ -21,11 +21,11 @@ type Prover struct{ proof.Prover }
 // deleted, which cannot be undone.
 type SnapshotEnded struct {
 	w *witness.Witness
-	// gone: it no longer exists, so no claim can be restored from it.
+	// gone means that it no longer exists, so no claim can be restored from it.
 	gone bool
 }
 
-// SnapshotEnded proves it by a live read of the VolumeSnapshot's name.
+// SnapshotEnded proves by a live read that the VolumeSnapshot is gone or being deleted.
 func (p Prover) SnapshotEnded(ctx context.Context, root types.NamespacedName, uid types.UID) (SnapshotEnded, bool, error) {
 	began := p.Clock.Now()
 	now, err := index.LiveSnapshot(ctx, p.HostLive, root)
@@ -39,21 +39,21 @@ func (p Prover) SnapshotEnded(ctx context.Context, root types.NamespacedName, ui
 	return SnapshotEnded{witness.New(p.Clock, began, uid, ""), gone}, true, nil
 }
 
-// ContentEnded is the proof that a content of the host must be destroyed with its snapshot.
+// ContentEnded is the proof that a host content must be destroyed with its snapshot.
 type ContentEnded struct{ hostContent }
 
-// ContentUnchanged is the proof that a content of the host has not changed.
+// ContentUnchanged is the proof that a host content has not changed.
 type ContentUnchanged struct{ hostContent }
 
-// hostContent is a content of the host as a live read showed it.
+// hostContent is a host content from a live read.
 type hostContent struct {
 	w       *witness.Witness
 	content *snapshotv1.VolumeSnapshotContent
 }
 
-// ContentEnded proves, by a live read of the content, that it is being deleted with policy
-// Delete, that the snapshot-controller announces the deletion of its VolumeSnapshot, and that it
-// is not abandoned.
+// ContentEnded proves by a live read that a host content is being deleted with policy Delete, that
+// the snapshot-controller announced the deletion of its VolumeSnapshot, and that the content is not
+// abandoned.
 func (p Prover) ContentEnded(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (ContentEnded, bool, error) {
 	c, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool {
 		return now.DeletionTimestamp != nil && now.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete &&
@@ -62,7 +62,7 @@ func (p Prover) ContentEnded(ctx context.Context, seen *snapshotv1.VolumeSnapsho
 	return ContentEnded{c}, ok, err
 }
 
-// ContentUnchanged proves it by a live read of the content.
+// ContentUnchanged proves by a live read that a host content has not changed.
 func (p Prover) ContentUnchanged(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (ContentUnchanged, bool, error) {
 	c, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool { return now.ResourceVersion == seen.ResourceVersion })
 	return ContentUnchanged{c}, ok, err
@@ -80,8 +80,8 @@ func (p Prover) hostContent(ctx context.Context, seen *snapshotv1.VolumeSnapshot
 	return hostContent{witness.New(p.Clock, began, now.UID, now.ResourceVersion), now}, true, nil
 }
 
-// SnapshotPlacedHere proves, by a live read, that a content of the host is placed in this member,
-// that it records no leaf, and that it has not ended.
+// SnapshotPlacedHere proves by a live read that a host content is placed in this member, does not
+// record a leaf, and is not being deleted.
 func (p Prover) SnapshotPlacedHere(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (bool, error) {
 	_, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.PlacedIn(now) == p.ClusterID && mirrorsnapshot.RecordOf(now).Snapshot == "" && now.DeletionTimestamp == nil
@@ -89,10 +89,11 @@ func (p Prover) SnapshotPlacedHere(ctx context.Context, seen *snapshotv1.VolumeS
 	return ok, err
 }
 
-// NotRepresented is the proof that the host has no content for the VolumeSnapshot with a UID.
+// NotRepresented is the proof that the host has no content for a VolumeSnapshot.
 type NotRepresented struct{ w *witness.Witness }
 
-// NotRepresented proves it by a live read of the name that the snapshot-controller gives it.
+// NotRepresented proves by a live read that the host has no content with the name that the
+// snapshot-controller uses for the VolumeSnapshot.
 func (p Prover) NotRepresented(ctx context.Context, root types.UID) (NotRepresented, bool, error) {
 	began := p.Clock.Now()
 	now, err := index.LiveContent(ctx, p.HostLive, mirrorsnapshot.ContentName(root))
@@ -102,15 +103,15 @@ func (p Prover) NotRepresented(ctx context.Context, root types.UID) (NotRepresen
 	return NotRepresented{witness.New(p.Clock, began, root, "")}, true, nil
 }
 
-// LeafContent is the proof of the state, in the member, of the content with a leaf content's name.
+// LeafContent is the proof for the state of a leaf content in the member.
 type LeafContent struct {
 	w       *witness.Witness
 	name    string
-	content *snapshotv1.VolumeSnapshotContent // nil: none
+	content *snapshotv1.VolumeSnapshotContent // nil if it does not exist
 }
 
-// LeafContent proves, by a live read of the leaf content of a leaf VolumeSnapshot, that wanted
-// accepts it. wanted gets nil if it does not exist.
+// LeafContent proves by a live read that wanted accepts a leaf VolumeSnapshot's content. wanted
+// gets nil if the content does not exist.
 func (p Prover) LeafContent(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, wanted func(*snapshotv1.VolumeSnapshotContent) bool) (LeafContent, bool, error) {
 	began, name := p.Clock.Now(), mirrorsnapshot.ContentName(leaf.UID)
 	content, err := index.LiveContent(ctx, p.Live, name)
@@ -123,13 +124,13 @@ func (p Prover) LeafContent(ctx context.Context, leaf *snapshotv1.VolumeSnapshot
 	return LeafContent{witness.New(p.Clock, began, content.UID, content.ResourceVersion), name, content}, true, nil
 }
 
-// of reports whether the proof is for the content of a leaf VolumeSnapshot.
+// of reports whether the proof is for a leaf VolumeSnapshot's content.
 func (l LeafContent) of(leaf *snapshotv1.VolumeSnapshot) bool {
 	return l.w != nil && l.name == mirrorsnapshot.ContentName(leaf.UID)
 }
 
-// SnapshotLeafGone proves, by live reads, that neither the leaf VolumeSnapshot nor the leaf content
-// of a host content exists, in a member that was not restored.
+// SnapshotLeafGone proves by live reads that neither the leaf VolumeSnapshot nor the leaf content
+// of a host content exists, and that the member was not restored.
 func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (bool, error) {
 	record, root := mirrorsnapshot.RecordOf(host), mirrorsnapshot.RootOf(host)
 	leaf, err := index.LiveSnapshot(ctx, p.Live, root)

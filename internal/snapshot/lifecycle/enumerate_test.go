@@ -120,7 +120,7 @@ func contents() []*snapshotv1.VolumeSnapshotContent {
 	return all
 }
 
-// wrong returns why a plan is wrong, or "".
+// wrong explains why a plan is wrong. It returns "" if the plan is correct.
 func wrong(s *snapshot.Observed, p Plan) string {
 	record := s.Record()
 	asked := s.Host != nil && s.Host.DeletionTimestamp != nil && s.Host.Spec.DeletionPolicy == deletes && mirrorsnapshot.Announced(s.Host) && !mirrorsnapshot.Abandoned(s.Host) && s.RootEnded()
@@ -128,25 +128,25 @@ func wrong(s *snapshot.Observed, p Plan) string {
 	if s.OtherContent != nil {
 		switch p.Step {
 		case SetDelete, DeleteContent, DeleteLeaf, DeleteKept, DropHost, DropKept:
-			return "a snapshot ends although another one has its name (I2)"
+			return "a snapshot ends although a different one has its name (I2)"
 		default:
 		}
 		if p.Step == None && p.Report == nil && s.Host.DeletionTimestamp != nil && p.Owner == RootSnapshot && p.Phase != Ending {
-			return "a snapshot waits for its name without a reason (I6)"
+			return "a snapshot waits for its name without reporting a reason (I6)"
 		}
 	}
 	switch p.Step {
 	case SetDelete, DeleteContent:
 		if !asked || !own || record.Content != s.Content.UID {
-			return "a leaf content is destroyed without a request or a record (I2)"
+			return "a leaf content is destroyed without a deletion request or a record (I2)"
 		}
 	case DeleteLeaf:
 		if !asked || !own || s.Content != nil && record.Content != s.Content.UID {
-			return "a leaf is deleted although that may destroy its snapshot (I2)"
+			return "a leaf is deleted although this may destroy a snapshot that must be kept (I2)"
 		}
 	case DeleteKept, DeleteOrphaned:
 		if !mirrorsnapshot.Retained(s.Content) || !s.RootEnded() {
-			return "a leaf is deleted although that destroys its snapshot, or its root exists (I2)"
+			return "a leaf is deleted although this destroys its snapshot, or its root exists (I2)"
 		}
 		if p.Step == DeleteOrphaned && s.Host != nil {
 			return "a leaf that the host represents is treated as an orphan (I2)"
@@ -169,45 +169,45 @@ func wrong(s *snapshot.Observed, p Plan) string {
 		}
 	case CreateLeaf:
 		if record.Snapshot != "" || s.Leaf != nil || s.Content != nil || s.RootEnded() || mirrorsnapshot.PlacedIn(s.Host) != member.ClusterID {
-			return "Xylem takes a second snapshot, or takes one that is not placed in this member (I3)"
+			return "Xylem takes a second snapshot, or a snapshot that is not placed in this member (I3)"
 		}
 	case Place:
 		if s.Leaf != nil || s.Content != nil || s.RootEnded() || s.Host.DeletionTimestamp != nil {
-			return "a snapshot with a leaf, or an ended one, is placed (I3)"
+			return "a snapshot is placed although it has a leaf or has ended (I3)"
 		}
 	case Secure:
 		if s.SecuredContent() == nil {
-			return "an up-to-date leaf content is written (I5)"
+			return "a leaf content is written although it is up to date (I5)"
 		}
 		if asked && s.Content != nil && s.Stamped() && own {
 			return "a leaf content that is being destroyed is retained (I5)"
 		}
 	case RecordContent:
 		if s.Content == nil || s.Recorded() {
-			return "a host content is written although it is correct (I5)"
+			return "a host content is written although it already records the leaf content (I5)"
 		}
 		if !s.Stamped() {
-			return "an unstamped leaf content is recorded (I2)"
+			return "a leaf content is recorded before it is stamped (I2)"
 		}
 	case RecordLeaf:
 		if s.Leaf == nil || record.Snapshot != "" {
-			return "a host content is written although it is correct (I5)"
+			return "a host content is written although it already records the leaf (I5)"
 		}
 	default:
 	}
 	switch {
 	case p.Owner == "" && p.Phase != Foreign:
-		return "no controller owns the state (I6)"
+		return "no controller owns the phase (I6)"
 	case p.Owner == HostSnapshot && s.Host == nil:
 		return "host_snapshot owns a snapshot that it does not observe (I6)"
 	case p.Step != None && !s.Linked && p.Owner != HostSnapshot:
-		return "a step is planned without the member (I6)"
+		return "a member's step is planned without observing the member (I6)"
 	}
 	return ""
 }
 
-// For every combination of objects, the plan has an owner and destroys nothing without a reason.
-// host_snapshot, which does not observe the member, finds the same rows for its own steps.
+// For every combination of objects, the plan has an owner and does not destroy data without a
+// reason. host_snapshot, which does not observe the member, finds the same rows for its own steps.
 func TestEveryCombination(t *testing.T) {
 	steps, seen, failures := map[Step]int{}, 0, 0
 	for _, host := range hosts() {
@@ -219,8 +219,8 @@ func TestEveryCombination(t *testing.T) {
 						if host == nil && leaf == nil && content == nil {
 							return
 						}
-						// Conditions that do not go together are skipped, or would only repeat another
-						// combination.
+						// Combinations that are impossible, or that only repeat another one, are
+						// skipped.
 						taken := host != nil && mirrorsnapshot.PlacedIn(host) != ""
 						recorded := host != nil && mirrorsnapshot.RecordOf(host).Content != ""
 						if is() {
@@ -243,15 +243,15 @@ func TestEveryCombination(t *testing.T) {
 						}
 						if is() {
 							if !recorded || content == nil || s.NameTaken || s.Earlier || s.Unmet != nil {
-								return // the rest is possible only before the content exists
+								return // these conditions are observed only before the content exists
 							}
 							s.Content, s.OtherContent = nil, s.Content
 						}
 						if host != nil && !taken && (leaf != nil || s.Content != nil) {
-							return // such leaves belong to another content
+							return // such leaves belong to another host content
 						}
 						if recorded && mirrorsnapshot.RecordOf(host).Snapshot == "" {
-							return // Xylem records the leaf first
+							return // Xylem records the leaf before its content
 						}
 						seen++
 						p := Next(s)
@@ -274,7 +274,8 @@ func TestEveryCombination(t *testing.T) {
 	t.Logf("%d observations, %d wrong; steps: %v", seen, failures, steps)
 }
 
-// disagree reports whether both host_snapshot and the member's controllers would act, or neither.
+// disagree explains how the plans of host_snapshot and the member's controllers contradict each
+// other. It returns "" if they agree.
 func disagree(s *snapshot.Observed, p Plan) string {
 	if s.Host == nil {
 		return ""

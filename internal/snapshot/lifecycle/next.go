@@ -18,7 +18,7 @@ type (
 	Needs = states.Needs
 )
 
-// None is no step.
+// None means that no step is needed.
 const None = states.None
 
 // Phases.
@@ -56,7 +56,7 @@ type (
 	row     = states.Row[snapshot.Observed]
 )
 
-// table is the life of a snapshot.
+// table describes the lifecycle of a snapshot.
 var table = states.Table[snapshot.Observed]{
 	Parts: []states.Part[snapshot.Observed]{{Sections: sections}},
 	Steps: steps, Otherwise: Foreign,

@@ -21,9 +21,9 @@ const (
 	Abandon        Step = "Abandon"
 )
 
-// steps describes each step, and its needs.
+// steps describes each step and its needs.
 var steps = []states.Action{
-	states.Act(Place, "records on the host content that the member may have the snapshot, and that it is being created", states.Nothing()),
+	states.Act(Place, "records on the host content that the member may have the snapshot, and that the snapshot is being created", states.Nothing()),
 	states.Act(Rejoin, "removes from the host content that its member was deregistered", states.Nothing()),
 	states.Act(CreateLeaf, "creates the leaf", states.Proofs("SnapshotPlacedHere")),
 	states.Act(RecordLeaf, "records the leaf's UID on the host content", states.Nothing()),
@@ -31,11 +31,11 @@ var steps = []states.Action{
 	states.Act(RecordContent, "records the leaf content's UID, driver and handle on the host content; policy Retain in the member wins", states.Nothing()),
 	states.Act(SetDelete, "sets the leaf content to Delete", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded")),
 	states.Act(DeleteLeaf, "deletes the leaf and its snapshot", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded", "LeafContent")),
-	states.Act(DeleteContent, "deletes the leaf content, which its leaf has left behind", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded")),
+	states.Act(DeleteContent, "deletes the leaf content, which remained after its leaf was deleted", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded")),
 	states.Act(DeleteKept, "deletes the leaf, whose snapshot is kept", states.Evidence("KeepingSnapshot", "ContentUnchanged", "SnapshotEnded", "LeafContent")),
 	states.Act(DeleteOrphaned, "deletes the leaf, whose snapshot is kept as an orphan", states.Evidence("KeepingSnapshot", "SnapshotEnded", "LeafContent", "NotRepresented", "MemberCurrent")),
-	states.Act(DropHost, "removes the finalizer from the host content: no objects are left in the member", states.Proofs("SnapshotLeafGone")),
-	states.Act(DropKept, "removes the finalizer from the host content: the snapshot is kept in the member", states.Proofs("ContentUnchanged", "SnapshotEnded")),
-	states.Act(Release, "removes the finalizer from a host content that no member has anything of", states.Proofs("ContentUnchanged")),
-	states.Act(Abandon, "records what an admin abandons, and removes the finalizer from the host content", states.Nothing()),
+	states.Act(DropHost, "removes the finalizer from the host content, because no objects are left in the member", states.Proofs("SnapshotLeafGone")),
+	states.Act(DropKept, "removes the finalizer from the host content, because the snapshot is kept in the member", states.Proofs("ContentUnchanged", "SnapshotEnded")),
+	states.Act(Release, "removes the finalizer from the host content, because no member has objects for it", states.Proofs("ContentUnchanged")),
+	states.Act(Abandon, "records which snapshot an admin abandoned, and removes the finalizer from the host content", states.Nothing()),
 }

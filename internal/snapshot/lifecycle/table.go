@@ -11,53 +11,53 @@ const sources = "SnapshotSourceInvalid, SnapshotSourceNotReady"
 // classes lists the reasons why the member cannot take a snapshot.
 const classes = "NamespaceNotAdmitted, SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNotReady"
 
-// sections is the life of a snapshot.
+// sections contains the rows of the table.
 var sections = []section{
 	{Title: "No host content represents it", When: []fact{not(hosted)}, Rows: []row{
 		{Phase: Unrepresented, When: []fact{not(rootGone)}, Owner: RootSnapshot, Until: "the host's snapshot-controller creates the content, or the root is gone"},
 		{Phase: Orphaned, When: []fact{hasContent, not(contentDeleting), not(secured), either(hasLeaf, not(stamped))}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Orphaned, When: []fact{hasLeaf, not(leafDeleting), retained}, Step: DeleteOrphaned, Owner: RootSnapshot},
-		{Phase: Orphaned, When: []fact{hasLeaf}, Owner: RootSnapshot, Until: "the leaf, or its content, is gone"},
-		{Phase: Orphaned, When: []fact{hasContent}, Owner: LeafSnapshot, Until: "the member's admin deletes it, with policy Delete to destroy the snapshot"},
-		{Phase: Foreign, Until: "it has anything to do with this host"},
+		{Phase: Orphaned, When: []fact{hasLeaf}, Owner: RootSnapshot, Until: "the leaf or its content is gone"},
+		{Phase: Orphaned, When: []fact{hasContent}, Owner: LeafSnapshot, Until: "the member's admin deletes the leaf content, with policy Delete if the snapshot must be destroyed"},
+		{Phase: Foreign, Until: "it concerns this host"},
 	}},
-	{Title: "It is another driver's", When: []fact{not(own)}, Rows: []row{
+	{Title: "It has another driver", When: []fact{not(own)}, Rows: []row{
 		{Phase: Foreign, Until: "its driver is csi.xylem.io"},
 	}},
-	{Title: "No member has anything of it, and it has ended", When: []fact{not(placed), either(ending, rootGone)}, Rows: []row{
+	{Title: "It is not placed in a member, and has ended", When: []fact{not(placed), either(ending, rootGone)}, Rows: []row{
 		{Phase: Ending, When: []fact{ending, rootEnded, held}, Step: Release, Owner: HostSnapshot},
-		{Phase: Ending, When: []fact{ending, rootEnded}, Owner: HostSnapshot, Until: "others remove their finalizers"},
-		{Phase: Ending, When: []fact{ending}, Owner: HostSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportEnding, Until: "the root is deleted, too"},
+		{Phase: Ending, When: []fact{ending, rootEnded}, Owner: HostSnapshot, Until: "other controllers remove their finalizers"},
+		{Phase: Ending, When: []fact{ending}, Owner: HostSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportEnding, Until: "the root is also deleted"},
 		{Phase: Refused, Owner: HostSnapshot, Reasons: sources, Report: (*snapshot.Observed).ReportInvalid, Until: "the host content is deleted"},
 	}},
-	{Title: "An admin abandons it, or its member was deregistered", When: []fact{released}, Rows: []row{
+	{Title: "An admin abandoned it, or its member was deregistered", When: []fact{released}, Rows: []row{
 		{Phase: Released, When: []fact{ending, rootEnded, held}, Step: Abandon, Owner: HostSnapshot},
 		{Phase: Released, Owner: HostSnapshot, Reasons: v1alpha1.ReasonSnapshotAbandoned, Report: (*snapshot.Observed).ReportReleased, Until: "it is deleted, or its member is registered again"},
 	}},
-	{Title: "Xylem can't take it", When: []fact{not(placed), invalid}, Rows: []row{
+	{Title: "Xylem can't take the snapshot", When: []fact{not(placed), invalid}, Rows: []row{
 		{Phase: Refused, Owner: HostSnapshot, Reasons: sources, Report: (*snapshot.Observed).ReportInvalid, Until: "the source can be used, or the root is deleted"},
 	}},
-	{Title: "No controller of its member observes it", When: []fact{not(linked)}, Rows: []row{
-		{Phase: Away, When: []fact{away, ready, not(ending)}, Owner: HostSnapshot, Until: "the member is back"},
-		{Phase: Away, When: []fact{away}, Owner: HostSnapshot, Reasons: v1alpha1.ReasonMemberAway, Report: (*snapshot.Observed).ReportAway, Until: "the member is back"},
+	{Title: "No controller for its member observes it", When: []fact{not(linked)}, Rows: []row{
+		{Phase: Away, When: []fact{away, ready, not(ending)}, Owner: HostSnapshot, Until: "the member is connected again"},
+		{Phase: Away, When: []fact{away}, Owner: HostSnapshot, Reasons: v1alpha1.ReasonMemberAway, Report: (*snapshot.Observed).ReportAway, Until: "the member is connected again"},
 		{Phase: Taking, Owner: RootSnapshot, Until: "the member's controllers observe it"},
 	}},
 	{Title: "Its member does not serve snapshots to Xylem", When: []fact{unavailable}, Rows: []row{
-		{Phase: Unavailable, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotsUnsupported, Report: (*snapshot.Observed).ReportUnavailable, Until: "the member serves snapshots, and lets Xylem read them"},
+		{Phase: Unavailable, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotsUnsupported, Report: (*snapshot.Observed).ReportUnavailable, Until: "the member serves snapshots and allows Xylem to read them"},
 	}},
-	{Title: "Its member was deregistered, and is registered again", When: []fact{left}, Rows: []row{
+	{Title: "Its member was deregistered and is registered again", When: []fact{left}, Rows: []row{
 		{Phase: Released, Step: Rejoin, Owner: RootSnapshot},
 	}},
-	{Title: "The member has no objects of it yet", When: []fact{not(placed)}, Rows: []row{
+	{Title: "The member has no objects for it yet", When: []fact{not(placed)}, Rows: []row{
 		{Phase: Ending, When: []fact{rootEnded}, Owner: RootSnapshot, Until: "the host's snapshot-controller deletes the host content"},
-		{Phase: Refused, When: []fact{unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the member has what it lacks"},
+		{Phase: Refused, When: []fact{unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the reported problem in the member is solved"},
 		{Phase: Placing, When: []fact{earlier}, Owner: RootSnapshot, Until: "the earlier leaf is gone"},
 		{Phase: Refused, When: []fact{taken}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportTaken, Until: "the other object is gone"},
 		{Phase: Placing, Step: Place, Owner: RootSnapshot},
 	}},
 	{Title: "The root exists", When: []fact{not(rootEnded), not(ending)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "the root is deleted"},
-		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the member has what it lacks"},
+		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the reported problem in the member is solved"},
 		{Phase: Placing, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), earlier}, Owner: RootSnapshot, Until: "the earlier leaf is gone"},
 		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), taken}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportTaken, Until: "the other object is gone"},
 		{Phase: Placing, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded)}, Step: CreateLeaf, Owner: RootSnapshot},
@@ -68,10 +68,10 @@ var sections = []section{
 		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLeafLost, Until: "the root is deleted"},
 		{Phase: Terminating, When: []fact{either(leafDeleting, contentDeleting)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportTerminating, Until: "the root is deleted"},
 		{Phase: Ready, When: []fact{hasContent, contentSaysReady}, Owner: LeafSnapshot, Until: "the root is deleted"},
-		{Phase: Taking, Owner: LeafSnapshot, Until: "the member's driver has taken it"},
+		{Phase: Taking, Owner: LeafSnapshot, Until: "the member's driver has taken the snapshot"},
 	}},
 	{Title: "It must be destroyed", When: []fact{ending, rootEnded, destroyed}, Rows: []row{
-		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "the member has no other snapshot under the name"},
+		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no different snapshot has the name in the member"},
 		{Phase: Destroying, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(stamped)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},
@@ -81,21 +81,21 @@ var sections = []section{
 		{Phase: Destroying, When: []fact{hasContent, not(contentDeleting)}, Step: DeleteContent, Owner: RootSnapshot},
 		{Phase: Destroying, When: []fact{hasContent}, Owner: RootSnapshot, Until: "the member's driver has deleted the snapshot"},
 		{Phase: Destroying, When: []fact{held}, Step: DropHost, Owner: RootSnapshot},
-		{Phase: Destroying, Owner: RootSnapshot, Until: "others remove their finalizers"},
+		{Phase: Destroying, Owner: RootSnapshot, Until: "other controllers remove their finalizers"},
 	}},
-	{Title: "It has ended, and must be kept", When: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, Rows: []row{
-		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "the member has no other snapshot under the name"},
+	{Title: "It has ended and must be kept", When: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, Rows: []row{
+		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no different snapshot has the name in the member"},
 		{Phase: Keeping, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
 		{Phase: Keeping, When: []fact{hasContent, not(secured)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Keeping, When: []fact{hasContent, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},
 		{Phase: Keeping, When: []fact{hasLeaf, not(leafDeleting)}, Step: DeleteKept, Owner: RootSnapshot},
 		{Phase: Keeping, When: []fact{hasLeaf}, Owner: RootSnapshot, Until: "the leaf is gone"},
 		{Phase: Keeping, When: []fact{ending, held}, Step: DropKept, Owner: RootSnapshot},
-		{Phase: Keeping, When: []fact{ending}, Owner: RootSnapshot, Until: "others remove their finalizers"},
+		{Phase: Keeping, When: []fact{ending}, Owner: RootSnapshot, Until: "other controllers remove their finalizers"},
 		{Phase: Retained, Owner: RootSnapshot, Until: "an admin deletes the host content"},
 	}},
 	{Title: "Its end is not announced yet", Rows: []row{
-		{Phase: Ending, When: []fact{not(rootEnded), not(ready)}, Owner: RootSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportEnding, Until: "the root is deleted, too"},
+		{Phase: Ending, When: []fact{not(rootEnded), not(ready)}, Owner: RootSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportEnding, Until: "the root is also deleted"},
 		{Phase: Ending, Owner: RootSnapshot, Until: "the host's snapshot-controller announces that the root is deleted"},
 	}},
 }

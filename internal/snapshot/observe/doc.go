@@ -1,5 +1,4 @@
 // Package observe reads observations of snapshots from the caches of the host and of one member,
-// and maps events to requests for root_snapshot and leaf_snapshot. A request is the name of the
-// host's content. That name contains the UID of the VolumeSnapshot, which the leaves' stamps have
-// too.
+// and maps events to requests for root_snapshot and leaf_snapshot. A request is the name of a host
+// content. The name contains the VolumeSnapshot's UID, which is also in the leaves' stamps.
 package observe

@@ -20,8 +20,8 @@ import (
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
 
-// InHost observes the host's part of the snapshot with the named content, and returns the ID of
-// its cluster. It returns nil if there is no such content of Xylem's driver.
+// InHost observes the host's objects for the snapshot with the named content, and returns the ID of
+// its cluster. It returns nil if the host has no content with that name and Xylem's driver.
 func InHost(ctx context.Context, host client.Reader, name string) (s *snapshot.Observed, clusterID string, err error) {
 	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, host, index.Named(name))
 	if err != nil || content == nil || !mirrorsnapshot.Own(content) {
@@ -51,7 +51,7 @@ func rootOf(ctx context.Context, host client.Reader, key types.NamespacedName, u
 	return root, err
 }
 
-// sourceOf returns the claim of a VolumeSnapshot in the host, and the claim's volume.
+// sourceOf returns a VolumeSnapshot's claim in the host, and the claim's volume.
 func sourceOf(ctx context.Context, host client.Reader, root *snapshotv1.VolumeSnapshot) (source snapshot.Source, err error) {
 	if source.Claim, err = index.Find[corev1.PersistentVolumeClaim](ctx, host, snapshot.ClaimOf(root)); err != nil || source.Claim == nil {
 		return source, err
@@ -109,7 +109,7 @@ func (o Observer) unrepresented(ctx context.Context, uid types.UID) (*snapshot.O
 	return s, err
 }
 
-// leafOf returns the leaf VolumeSnapshot whose stamp has this root UID, or nil.
+// leafOf returns the leaf VolumeSnapshot that is stamped with this root UID, or nil.
 func (o Observer) leafOf(ctx context.Context, uid types.UID) (*snapshotv1.VolumeSnapshot, mirror.Origin, error) {
 	leaves, err := index.LeafSnapshotsOf(ctx, o.LeafSnapshots(), uid)
 	for i := range leaves {
@@ -151,8 +151,8 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	return o.observeUnmet(ctx, s)
 }
 
-// contentOf returns the leaf content of a snapshot: the one bound to its leaf VolumeSnapshot
-// (existing or recorded), else one with its stamp.
+// contentOf returns a snapshot's leaf content: the one bound to its leaf VolumeSnapshot (existing
+// or recorded), or else one with its stamp.
 func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapshotv1.VolumeSnapshotContent, error) {
 	leaf := s.Record().Snapshot
 	if leaf == "" && s.Leaf != nil {
@@ -175,7 +175,8 @@ func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapsho
 	return nil, err
 }
 
-// observeUnmet finds the class and the leaf claim, or the reason why one is missing.
+// observeUnmet finds the class and the leaf claim, or the reason why the member cannot take the
+// snapshot yet.
 func (o Observer) observeUnmet(ctx context.Context, s *snapshot.Observed) error {
 	namespace, err := index.Namespace(ctx, o.Host, s.Root.Namespace)
 	if err != nil {
@@ -204,7 +205,7 @@ func (o Observer) observeUnmet(ctx context.Context, s *snapshot.Observed) error 
 	return o.observeClass(ctx, s, leaf)
 }
 
-// leafVolume returns the leaf PV of a source, which must be bound to the leaf claim.
+// leafVolume returns a source's leaf PV, which must be bound to the leaf claim.
 func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source snapshot.Source) (*corev1.PersistentVolume, error) {
 	_, name, uid, _ := hostpv.LeafOf(source.Volume)
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
@@ -221,7 +222,7 @@ func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source s
 	return leaf, nil
 }
 
-// observeClass finds the member's class, which must have the driver of the leaf volume.
+// observeClass finds the member's class, which must have the leaf volume's driver.
 func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *corev1.PersistentVolume) error {
 	name := ptr.Deref(s.Host.Spec.VolumeSnapshotClassName, "")
 	hostClass, err := index.Find[snapshotv1.VolumeSnapshotClass](ctx, o.Host, index.Named(name))
@@ -238,7 +239,7 @@ func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *
 	case class == nil:
 		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotClassNotFound, "no VolumeSnapshotClass %q in member %q (mapped from %q by %s). Create it there or change the mapping", mapped, o.Registration, name, rule)
 	case class.Driver != driver:
-		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotClassMismatch, "VolumeSnapshotClass %q in member %q (mapped from %q by %s) is of driver %q, and the claim's volume is of driver %q. Use a class that maps to one of that driver",
+		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotClassMismatch, "VolumeSnapshotClass %q in member %q (mapped from %q by %s) has driver %q, but the claim's volume has driver %q. Use a class that maps to one with the volume's driver",
 			mapped, o.Registration, name, rule, class.Driver, driver)
 	}
 	s.Class = mapped

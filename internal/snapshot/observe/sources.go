@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Sources returns the event sources of a controller of a member's snapshots.
+// Sources returns the event sources for a controller of a member's snapshots.
 func (o Observer) Sources() []source.Source {
 	return []source.Source{
 		o.RootSource(&snapshotv1.VolumeSnapshotContent{}, sameName),
@@ -45,7 +45,7 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
 }
 
-// ofSnapshot enqueues the content of a host VolumeSnapshot, unless it is placed in another
+// ofSnapshot enqueues a host VolumeSnapshot's content, unless the content is placed in another
 // member.
 func (o Observer) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Host, index.Named(mirrorsnapshot.ContentName(obj.GetUID())))
@@ -83,7 +83,7 @@ func (o Observer) ofName(ctx context.Context, key types.NamespacedName) []reconc
 }
 
 // ofLeafContent enqueues the root of a leaf content. It finds the root by the content's stamp, or
-// by that of the leaf VolumeSnapshot, which has the root's name.
+// by the stamp of the leaf VolumeSnapshot, which has the root's name.
 func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconcile.Request {
 	content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
 	if !ok {
@@ -109,7 +109,7 @@ func (o Observer) ofLeafClaim(ctx context.Context, obj client.Object) []reconcil
 	return o.ofClaim(ctx, client.ObjectKeyFromObject(obj))
 }
 
-// ofVolume enqueues the snapshots of a host PV's claim.
+// ofVolume enqueues the snapshots of the claim to which a host PV is bound.
 func (o Observer) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
@@ -133,16 +133,16 @@ func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []rec
 	return found
 }
 
-// unplaced enqueues the host contents that have no leaf yet, because a changed class may allow
-// them.
+// unplaced enqueues the host contents that have no leaf yet, because a changed class may allow the
+// member to take their snapshots.
 func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Request {
 	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.RecordOf(content).Snapshot == ""
 	})
 }
 
-// inNamespace enqueues the unplaced contents of a namespace, because its labels may determine
-// whether the member admits it.
+// inNamespace enqueues a namespace's contents that have no leaf yet, because the namespace's labels
+// may determine whether the member admits it.
 func (o Observer) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
 		return mirrorsnapshot.RootOf(content).Namespace == namespace.GetName() && mirrorsnapshot.RecordOf(content).Snapshot == ""
@@ -157,7 +157,7 @@ func (o Observer) all(ctx context.Context, which func(*snapshotv1.VolumeSnapshot
 			found = append(found, sameName(ctx, content)...)
 		}
 	}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the snapshots of the member")
+		ctrl.LoggerFrom(ctx).Error(err, "look up the member's snapshots")
 	}
 	return found
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// claims are the sections of mirror mode for claims without a volume in the member.
+// claims has the sections of mirror mode for claims without a volume in the member.
 var claims = []section{
 	{Title: "The leaf claim is being deleted", When: []fact{alone, claimDeleting}, Rows: []row{
 		{Phase: Withdrawing, Owner: RootPVC, Until: "the leaf claim is gone"},
 	}},
-	{Title: "The claim requests, by name, a volume that an earlier claim of its name had", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
+	{Title: "The claim requests, by name, the volume of an earlier claim with the same name", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
 		Rows: append(adopting(), row{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"})},
 	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
 		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for it"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or promise creates it again"},
-		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv creates the host PV again"},
+		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or promise re-creates it"},
+		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
 		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnknown, Until: "the volume that the claim names is observed"},
 		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSecond, Until: "the leaf claim or the claim is gone"},
 	}},
@@ -28,13 +28,13 @@ var claims = []section{
 		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportMirrorTerminating, Until: "the claim is gone"},
 	}},
 	{Title: "The claim names no volume, is not placed, and has a leaf claim here", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
-		{Phase: Unplaced, When: []fact{selected, not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
+		{Phase: Unplaced, When: []fact{selected, not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Ending, When: []fact{selected, rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
 		{Phase: Placing, When: []fact{selected, hostUnconfirmed}, Step: Place, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{not(selected), claimUnbound}, Step: Withdraw, Owner: RootPVC},
 	}, unrecorded())},
 	{Title: "The claim names no volume, and the scheduler selected this member", When: []fact{alone, not(named), selected}, Rows: []row{
-		{Phase: Unplaced, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
+		{Phase: Unplaced, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
 		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
 		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
@@ -42,13 +42,13 @@ var claims = []section{
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
 		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
-		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes: host_claim reports why"},
+		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},
 		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
-		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "source selects the member that has it: host_claim reports why not"},
+		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "source selects the member that has the data source; host_claim reports why it does not"},
 		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: (*volume.Observed).ReportRefused},
-		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
+		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim is deleted"},
-		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has it"},
+		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has that data source"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
@@ -62,34 +62,33 @@ var claims = []section{
 	}},
 }
 
-// refusals and failures are the reasons for which a member rejects a claim or fails to provision
-// it.
+// refusals and failures are the reasons why a member rejects a claim or fails to provision it.
 const (
-	refusals = "NamespaceConflict and the like"
-	failures = "ProvisioningFailed and the like"
-	// sources are the reasons for which a member cannot create a claim from its data source.
+	refusals = "NamespaceConflict and similar reasons"
+	failures = "ProvisioningFailed and similar reasons"
+	// sources are the reasons why a member cannot create a claim from its data source.
 	sources = "SourceNotReady, SourceMismatch"
-	// awaySources are the reasons for which the data source cannot be used here.
+	// awaySources are the reasons why the data source cannot be used here.
 	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
-	// askedAgain is what ends the wait for other members, whose events do not enqueue the claim
-	// here.
-	askedAgain = "the claim is placed, or each of the other members has answered that it has none; root_pvc checks every 10 s"
+	// askedAgain describes what ends the wait for other members. Their events do not enqueue the
+	// claim here.
+	askedAgain = "the claim is placed, or live reads show that no other member has a leaf claim; root_pvc checks every 10 s"
 )
 
-// adopting returns the rows for a claim that requests a volume which it does not have yet.
+// adopting returns the rows for a claim that requests a volume and does not have it yet.
 func adopting() []row {
 	return []row{
-		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class is one of Xylem's"},
+		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
-		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "one member has such a volume"},
+		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "only one member has such a volume"},
 		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows it, or the claim changes"},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
 	}
 }
 
-// unrecorded returns the rows for a leaf claim whose root is not placed. Xylem records the
-// placement first. So either the host was restored from an older state, or somebody in the
-// member created the leaf claim with this host's stamp, to get the root there (I8).
+// unrecorded returns the rows for a leaf claim whose root is not placed. Xylem always records the
+// placement first. So either the host was restored from an older state, or a user of the member
+// created the leaf claim with this host's stamp, so that Xylem places the root there (I8).
 func unrecorded(when ...fact) []row {
 	with := func(facts ...fact) []fact { return slices.Concat(when, facts) }
 	return []row{

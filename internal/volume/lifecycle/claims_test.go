@@ -148,8 +148,8 @@ func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 	}
 }
 
-// notFromSource returns why a leaf claim must not be created from the claim's data source,
-// because the volume would be empty or a copy of something else.
+// notFromSource returns why the leaf claim's volume would be empty, or a copy of another source, or
+// "" if it would be a copy of the claim's data source.
 func notFromSource(s *volume.Observed) string {
 	source, has := datasource.Of(s.Root)
 	if !has || s.Root.Spec.VolumeName != "" && s.Promise == nil {
@@ -159,16 +159,16 @@ func notFromSource(s *volume.Observed) string {
 	from := s.Placement.From
 	switch record, recorded := datasource.RecordOf(s.Root); {
 	case refusal != nil || !datasource.Same(s.Root, leaf):
-		return "a leaf claim is created without the data source: its disk is empty"
+		return "a leaf claim is created without the data source, so its disk is empty"
 	case !source.Placed():
 		return ""
 	case !recorded || from.At.Refusal != nil || record.ClusterID != member.ClusterID:
-		return "a leaf claim is created where its data source is not"
+		return "a leaf claim is created in a member that lacks its data source"
 	case from.Origin.UID != record.UID,
 		source.IsClaim() && (from.Claim == nil || from.Claim.Status.Phase != corev1.ClaimBound),
 		source.IsSnapshot() && (from.Snapshot == nil || from.Content == nil || from.Unread != nil),
 		source.IsSnapshot() && (*from.Content.Status.SnapshotHandle != "s-1" || *from.Snapshot.Status.BoundVolumeSnapshotContentName != from.Content.Name):
-		return "a leaf claim is created from another one's data"
+		return "a leaf claim is created from the data of another source"
 	}
 	return ""
 }
@@ -186,7 +186,7 @@ func namespaceOf(host string) *corev1.Namespace {
 }
 
 // leafClaimOf sets the leaf claim, the volume that was provisioned for it, and the restores that
-// explain it.
+// may explain it.
 func leafClaimOf(c *choices, s *volume.Observed) {
 	name, there := choose(c, "", "pv-1"), choose(c, false, true, true)
 	leafDeleting, provisioned := choose(c, false, false, true), choose(c, false, false, true)
@@ -201,7 +201,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	s.Placement.Counterparts = choose(c, proof.Counterparts{}, proof.Counterparts{In: []string{"cluster39"}}, proof.Counterparts{Unasked: []string{"cluster39"}}, proof.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
 }
 
-// boundTo sets the volume that the claim is bound to or requests.
+// boundTo sets the volume to which the claim is bound or which it requests.
 func boundTo(c *choices, s *volume.Observed) {
 	pods, label := choose(c, nil, []corev1.Pod{{}}), choose(c, "", member.ClusterID, "id39")
 	rivals, away := choose(c, nil, []string{"cluster39"}), choose(c, false, true)
@@ -237,66 +237,66 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		}
 	case Place:
 		if s.PlacedIn() != "" {
-			return "a claim is placed that is placed already (I3)"
+			return "a claim that is already placed is placed again (I3)"
 		}
 		if deleting(root) && s.Claim == nil && s.Placement.Asked == nil {
-			return "a claim is placed that is being deleted"
+			return "a claim that is being deleted is placed"
 		}
 		if s.MayBeForgotten() && s.Placement.Counterparts.Any() {
-			return "a claim is placed that another member has, or may have (I3)"
+			return "a claim that another member has, or may have, is placed here (I3)"
 		}
 	case CreateClaim:
 		switch {
 		case !here:
 			return "a leaf claim is created before the placement is recorded (I3)"
 		case s.Claim != nil:
-			return "a leaf claim is created in addition to another one (I3)"
+			return "a second leaf claim is created (I3)"
 		case deleting(root):
 			return "a leaf claim is created for a claim that is being deleted"
 		case root.Spec.VolumeName != "" && s.Promise == nil:
 			return "a leaf claim is created for a claim that has a volume (I3)"
 		case root.Spec.VolumeName == "" && !s.Selected():
-			return "a leaf claim is created that was not requested here"
+			return "a leaf claim is created in a member that was not selected"
 		case notFromSource(s) != "":
 			return notFromSource(s)
 		case s.Placement.Inside.Namespace == nil || s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID:
-			return "a leaf claim is created in a namespace that is not ours (I4)"
+			return "a leaf claim is created in a foreign namespace (I4)"
 		}
 	case Withdraw:
 		if s.Claim == nil || s.Claim.Spec.VolumeName != "" || deleting(s.Claim) {
-			return "a leaf claim is withdrawn that does not exist, or has a volume (I2)"
+			return "a leaf claim is withdrawn although it does not exist, or has a volume (I2)"
 		}
 	case Unplace:
-		// Ignore the remains of an abandoned promise: LeafClaimGone checks them.
+		// Ignore leftover objects of an abandoned promise, because LeafClaimGone checks them.
 		if !here || s.Claim != nil && (s.Promise == nil || s.KeepsPromise()) {
 			return "a placement is removed although it belongs to another member, or its leaf still exists (I3)"
 		}
 	case Unselect:
 		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
-			return "a selection is removed that is not this member's, or without a word"
+			return "a selection is removed although it is another member's, or without a report"
 		}
 		if s.Pinned() {
-			return "a selection is removed although the controller source makes it again (I5)"
+			return "a selection is removed although the controller source would restore it (I5)"
 		}
 	case Label:
 		if !here || s.LabelledFor() != "" {
-			return "a promise is labeled that is placed in another member (I3)"
+			return "a promise is labeled although it is placed in another member (I3)"
 		}
 	case Unlabel:
 		if s.LabelledFor() != member.ClusterID || s.Claim != nil {
-			return "the labels of a promise are removed although another member has it, or some of its objects are left (I3)"
+			return "a promise's labels are removed although another member has it, or some of its objects are left (I3)"
 		}
 	default:
 		return "not a step for a claim without a volume"
 	}
 	if p.Owner != RootPVC {
-		return "a claim is acted on by another controller"
+		return "a controller other than root_pvc acts on a claim"
 	}
 	return silent(s, p)
 }
 
-// silent returns why a claim is Pending without a report (I6), or "". Such a claim waits for this
-// member, and not for an event that happens by itself.
+// silent returns what no controller reports although the claim waits for this member (I6), or "".
+// It ignores waits for events that happen by themselves.
 func silent(s *volume.Observed, p Plan) string {
 	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
 		return ""
@@ -306,18 +306,18 @@ func silent(s *volume.Observed, p Plan) string {
 	case s.SourceAway() && s.Promise == nil && s.PlacedIn() == "":
 		return "" // host_claim reports it
 	case wanted && s.Claim != nil && s.Unlike() && s.Claim.Spec.VolumeName != "" && s.PlacedIn() == member.ClusterID && (s.Promise == nil || s.LabelledFor() == member.ClusterID):
-		return "a copy of something else is not reported (I6)"
+		return "a volume that is a copy of another source is not reported (I6)"
 	case wanted && s.PlacedIn() == "id39":
 		return "a claim waits for another member, and no controller reports it (I6)"
 	case wanted && s.Claim == nil && foreign && (s.Promise == nil || s.PlacedIn() == member.ClusterID && s.LabelledFor() == member.ClusterID):
 		return "a claim waits for a foreign namespace, and no controller reports it (I6)"
 	case s.Root.Spec.VolumeName == "pv-9" && s.Claim != nil && s.Claim.Spec.VolumeName != "":
-		return "a second volume of a claim is not reported (I3)"
+		return "a claim's second volume is not reported (I3)"
 	}
 	return ""
 }
 
-// For every combination of objects, the plan for a claim without a volume creates no second
+// For every combination of objects, the plan for a claim without a volume never creates a second
 // volume, and reports to the user why the claim waits.
 func TestEveryClaim(t *testing.T) {
 	_, total := claimObserved(0)

@@ -1,27 +1,27 @@
-// Package lifecycle describes the life of a claim and its volume in one table. Next maps an
+// Package lifecycle describes the lifecycle of a claim and its volume in one table. Next maps an
 // observation to the phase, the next step, the controller that takes it, the proofs that the step
 // needs, and the message to the user. root_pvc, root_pv, leaf_pv, host_volume and promise share the
 // table. Each of them observes the object of its request, calls Next, and takes the step if it owns
 // it. They make no other decisions about claims and volumes.
 //
-// The table has three parts: claims of mirror mode without a volume (claims.go), promise mode
-// until there is a disk (promises.go), and volumes in both modes (volumes.go). The first row that
-// matches applies. Each row has one owner. So two controllers never act on one volume at the same
-// time, and one never waits for another that does not act. internal/VOLUMES.md is generated from the
-// table.
+// The table has three parts: mirror mode for claims without a volume (claims.go), promise mode
+// until a disk exists (promises.go), and volumes in both modes (volumes.go). The first row that
+// matches applies. Each row has one owner, so two controllers never act on one volume at the same
+// time, and a controller never waits for another one that does not act. internal/VOLUMES.md is
+// generated from the table.
 //
-// Next is pure. Its observations come from caches, which lag. The rows determine when a step begins;
-// a step that destroys data then reads both clusters live (package proof). test/model runs the
-// controllers through every state of a claim.
+// Next is pure. Its observations come from caches, which may be stale. The rows determine when a
+// step begins. A step that destroys data then reads both clusters live (package proof). test/model
+// runs the controllers through every state of a claim.
 //
 // Two controllers that decide on claims have no rows:
 //   - recovery reassigns all claims of a Pod, and of the Pods that share them, together. It compares
-//     members and Pods, and an observation of one claim in one member lacks these.
+//     members and Pods, which an observation of one claim in one member lacks.
 //   - host_claim reports on claims that no member has, so no member is observed.
 //
 // Neither conflicts with the owner of a row. recovery writes only while root_pvc waits, to claims
 // that are selected for its member. host_claim never removes the selection of a connected member.
-// Every write of a claim's destination has its resourceVersion, so that one of two concurrent writes
-// fails. A test in each of the two packages checks the first two statements, and
-// internal/claimwriters_test.go the third.
+// Every write of a claim's destination includes the claim's resourceVersion, so that one of two
+// concurrent writes fails. A test in each of the two packages checks the statements about recovery
+// and host_claim. internal/claimwriters_test.go checks the one about writes.
 package lifecycle

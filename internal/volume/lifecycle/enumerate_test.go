@@ -19,9 +19,9 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-var all = flag.Bool("all", false, "TestEveryCombination: all of them, not a sample")
+var all = flag.Bool("all", false, "test all combinations in TestEveryCombination, instead of a sample")
 
-// sample is the number of combinations to test, unless all are.
+// sample is the number of combinations to test, unless -all is set.
 const sample = 500_000
 
 const (
@@ -41,7 +41,7 @@ var (
 
 var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
-// key of the root claim and its leaf claim.
+// key is the namespace and name of the root claim and of its leaf claim.
 var key = types.NamespacedName{Namespace: "shop", Name: "data"}
 
 func originOf(uid types.UID) mirror.Origin {
@@ -55,7 +55,7 @@ func at(deleting bool) *metav1.Time {
 	return nil
 }
 
-// roots returns all root claims; nil means that it does not exist.
+// roots returns all variants of the root claim. nil means that the claim does not exist.
 func roots() []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{nil}
 	for _, volume := range []string{"", hostPV.Name, "another"} {
@@ -73,7 +73,7 @@ func roots() []*corev1.PersistentVolumeClaim {
 	return all
 }
 
-// hosts returns all host PVs.
+// hosts returns all variants of the host PV.
 func hosts() []*corev1.PersistentVolume {
 	all := []*corev1.PersistentVolume{nil}
 	for _, ref := range []*corev1.ObjectReference{nil, refOf("root"), refOf(gone), refOf("")} {
@@ -101,7 +101,7 @@ func hosts() []*corev1.PersistentVolume {
 	return all
 }
 
-// leafClaims returns all leaf claims, of the root and of a deleted root.
+// leafClaims returns all variants of the leaf claim, for the root and for a deleted root.
 func leafClaims() []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{nil}
 	for _, uid := range []types.UID{"root", gone} {
@@ -119,7 +119,7 @@ func leafClaims() []*corev1.PersistentVolumeClaim {
 	return all
 }
 
-// leaves returns all leaf PVs.
+// leaves returns all variants of the leaf PV.
 func leaves() []*corev1.PersistentVolume {
 	all := []*corev1.PersistentVolume{nil}
 	for _, stamp := range []types.UID{"", consent, "root", gone, "host-pv", "earlier-pv"} {
@@ -152,8 +152,8 @@ func leaves() []*corev1.PersistentVolume {
 	return all
 }
 
-// combination is a set of objects, related as the observer relates them. The host PV represents
-// this leaf PV or, if earlier, another one that had its name.
+// combination returns the observation of a set of objects, related as the observer relates them.
+// The host PV represents this leaf PV or, if earlier is set, another one that had its name.
 func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *volume.Observed {
 	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
 	if leaf != nil {
@@ -197,8 +197,8 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	return s
 }
 
-// withSource returns an observation in which the root has a data source. With 1, the leaf claim
-// has it too; with 2, the leaf claim has none.
+// withSource returns an observation in which the root has a data source. If which is 1, the leaf
+// claim also has it. If which is 2, the leaf claim lacks it.
 func withSource(s *volume.Observed, which int) *volume.Observed {
 	if which == 0 || s.Root == nil {
 		return s
@@ -243,7 +243,7 @@ func wrong(s *volume.Observed, p Plan) string {
 	switch p.Step {
 	case SetDelete:
 		if !destroyed || s.Root != nil {
-			return "a leaf PV is set to Delete although its destruction was not requested (I2)"
+			return "a leaf PV's policy is set to Delete although its destruction was not requested (I2)"
 		}
 	case DeleteClaim:
 		if !hostpv.Ended(s.Host) || s.Root != nil || !destroyed && !retained {
@@ -262,7 +262,7 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case Repoint:
 		if !s.Stamped || s.Leaf.Status.Phase == corev1.VolumeBound {
-			return "a volume is taken from a claim that uses it, or that may not be ours (I4)"
+			return "a volume is taken from a claim that uses it, or may not belong to this host (I4)"
 		}
 	case Take:
 		switch _, stamp := mirror.OriginIn(member.HostID, s.Leaf); {
@@ -273,7 +273,7 @@ func wrong(s *volume.Observed, p Plan) string {
 		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
 			return "a leaf PV is adopted although it is in use in the member, or being deleted (I4)"
 		case s.TakenLeaf() == nil || s.TakenLeaf().Spec.PersistentVolumeReclaimPolicy != retains:
-			return "a leaf PV is taken without being retained, or again (I2, I5)"
+			return "a leaf PV is taken without policy Retain, or repeatedly (I2, I5)"
 		}
 	case Fulfil:
 		if !retained {
@@ -281,15 +281,15 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case DestroyUnmirrored:
 		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.Root != nil {
-			return "a volume is destroyed that may have been mirrored (I2)"
+			return "a volume that may have been mirrored is destroyed (I2)"
 		}
 	case DeleteLost:
 		if s.Leaf != nil || s.Host != nil || s.Root != nil {
-			return "a leaf claim is taken as lost that has a volume"
+			return "a leaf claim that has a volume is treated as lost"
 		}
 	case Withdraw:
 		if s.Claim.Spec.VolumeName != "" {
-			return "a leaf claim is withdrawn that has a volume (I2)"
+			return "a leaf claim that has a volume is withdrawn (I2)"
 		}
 	case DropHost:
 		if s.Leaf != nil || s.Claimed() || !destroyed {
@@ -301,18 +301,18 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case CreateClaim:
 		if s.Claim != nil || !s.Bound() || s.Leaf == nil {
-			return "a leaf claim is created that does not find its volume (I3)"
+			return "a leaf claim is created although its volume does not exist (I3)"
 		}
 	case Secure, SetRetain, Stamp:
 		if !s.Stamped && !s.Held() && s.Holder == nil {
-			return "a leaf PV is written that guarded rejects as foreign (I4)"
+			return "a write to a leaf PV is planned that package guarded would reject as foreign (I4)"
 		}
 		if s.KeptLeaf() == nil && s.StampedLeaf() == nil && s.RetainedLeaf() == nil {
-			return "a leaf PV is written although it is correct (I5)"
+			return "a leaf PV is written although it is up to date (I5)"
 		}
 	case UpdateHost:
 		if s.CurrentHost() == nil {
-			return "a host PV is written although it is correct (I5)"
+			return "a host PV is written although it is up to date (I5)"
 		}
 	default: // neither destroys nor creates anything
 	}
@@ -338,12 +338,12 @@ func waits(s *volume.Observed) bool {
 	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && hostpv.PointsAt(s.Leaf, s.Claim):
 		return true
 	}
-	// The member's PV controller binds the two.
+	// The member's PV controller is about to bind claim and PV.
 	return s.Claimed() && s.Leaf != nil && (s.Leaf.Spec.ClaimRef == nil || s.Held())
 }
 
 // For every combination of objects, the plan for a volume destroys nothing without a reason, and
-// reports to the user why it waits.
+// reports to the user why the volume waits.
 func TestEveryCombination(t *testing.T) {
 	roots, hosts, claims, leaves := roots(), hosts(), leafClaims(), leaves()
 	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * 2 * 3
@@ -369,7 +369,7 @@ func TestEveryCombination(t *testing.T) {
 				host, earlier := hosts[next(len(hosts))], next(2) == 1
 				leaf := leaves[next(len(leaves))]
 				if earlier && (host == nil || leaf == nil) {
-					continue // as without
+					continue // same as without an earlier host PV
 				}
 				sourced := next(3)
 				s := combination(roots[next(len(roots))], host, earlier, claims[next(len(claims))], leaf, next(2) == 1)
@@ -389,7 +389,7 @@ func TestEveryCombination(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	t.Logf("%d of some %d observations, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
+	t.Logf("%d of about %d observations, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
 }
 
 func describe(s *volume.Observed) string {

@@ -44,7 +44,7 @@ var (
 	bound = when("bound", "not bound", func(s *volume.Observed) bool { return s.Bound() })
 
 	destroyed = when("to be destroyed", "to be kept", func(s *volume.Observed) bool { return s.Destroys() })
-	retained  = when("host PV or member retains", "neither host PV nor member retains", func(s *volume.Observed) bool {
+	retained  = when("host PV or member retains it", "neither host PV nor member retains it", func(s *volume.Observed) bool {
 		return s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || s.Policy() != corev1.PersistentVolumeReclaimDelete
 	})
 	unsupported = when("host PV's policy is Recycle", "host PV's policy is not Recycle", func(s *volume.Observed) bool {
@@ -52,26 +52,26 @@ var (
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
 	})
 	outdated  = when("host PV not up to date", "", func(s *volume.Observed) bool { return s.Outdated() })
-	unguarded = when("no finalizer, or not Retain where the member retains", "", func(s *volume.Observed) bool { return s.Unguarded() })
+	unguarded = when("no finalizer, or not Retain although the member retains it", "", func(s *volume.Observed) bool { return s.Unguarded() })
 )
 
-// Facts of admins' host PVs.
+// Facts of host PVs that admins created.
 var (
 	importable = when("an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return problem.Importable(s) })
 	imports    = when("root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() })
-	untaken    = when("an admin's host PV represents it, and it has no stamp of that, nor of a claim", "", func(s *volume.Observed) bool { return s.Untaken() })
-	keptUnused = when("both policies are Delete, and no claim here had the volume, which the member had before", "", func(s *volume.Observed) bool { return s.KeptUnused() })
-	takeable   = when("the member's admin consents, and no claim there has it", "", func(s *volume.Observed) bool { return problem.ReportUntaken(s) == nil })
+	untaken    = when("an admin's host PV represents it, and it has neither that PV's nor a claim's stamp", "", func(s *volume.Observed) bool { return s.Untaken() })
+	keptUnused = when("both policies are Delete, and the volume was adopted but never used by a claim of the host", "", func(s *volume.Observed) bool { return s.KeptUnused() })
+	takeable   = when("the member's admin consents, and no claim of the member has it", "", func(s *volume.Observed) bool { return problem.ReportUntaken(s) == nil })
 )
 
 // Facts of promises.
 var (
-	movable      = when("Bound, and no disk that must outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) })
+	movable      = when("Bound, and without a disk that must outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) })
 	placeless    = when("a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) })
 	unwanted     = when("its claim has another volume", "", func(s *volume.Observed) bool { return s.Superseded() })
 	unfulfilled  = when("a promise without a disk", "", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) })
-	promised     = when("root claim has a promise, or will have one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
-	promisedHere = when("this member has its promise", "this member has no promise of it", func(s *volume.Observed) bool { return s.PromisedHere() })
+	promised     = when("root claim has a promise, or will get one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
+	promisedHere = when("this member has its promise", "this member does not have its promise", func(s *volume.Observed) bool { return s.PromisedHere() })
 	scratch      = when("a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() })
 	releasing    = when("marked as released", "not marked as released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })
 	marked       = when("marked as unused", "", func(s *volume.Observed) bool { return hostpv.MarkedUnused(s.Host) })
@@ -84,11 +84,11 @@ var (
 
 // Facts of the leaf PV.
 var (
-	ours       = when("leaf PV stamped, or named by a leaf claim of ours", "", func(s *volume.Observed) bool { return s.Ours() })
+	ours       = when("leaf PV stamped, or named by one of Xylem's leaf claims", "", func(s *volume.Observed) bool { return s.Ours() })
 	hasLeaf    = when("leaf PV", "no leaf PV", func(s *volume.Observed) bool { return s.Leaf != nil })
 	recreated  = when("another leaf PV has its name", "no other leaf PV has its name", func(s *volume.Observed) bool { return s.Recreated != nil })
 	stamped    = when("leaf PV stamped", "leaf PV not stamped", func(s *volume.Observed) bool { return s.Stamped })
-	leafDelete = when("leaf PV at Delete", "leaf PV not at Delete", func(s *volume.Observed) bool {
+	leafDelete = when("leaf PV's policy is Delete", "leaf PV's policy is not Delete", func(s *volume.Observed) bool {
 		return s.Leaf != nil && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	})
 	leafRetain  = when("leaf PV retained or gone", "leaf PV not retained", func(s *volume.Observed) bool { return proof.Retained(s.Leaf) })
@@ -99,9 +99,9 @@ var (
 	})
 	unsecured  = when("leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil })
 	unkept     = when("leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil })
-	mayBeKnown = when("the member retains it or handed it over, or it may have been mirrored", "the member neither retains it nor handed it over, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() })
+	mayBeKnown = when("the member retains it or consented to its adoption, or it may have been mirrored", "the member neither retains it nor consented to its adoption, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() })
 	adoptable  = when("a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() })
-	mayDelete  = when("it is destroyed with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() })
+	mayDelete  = when("it must be destroyed, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() })
 )
 
 // Facts of the leaf claim.
@@ -115,14 +115,14 @@ var (
 	held          = when("leaf claim has it", "leaf claim does not have it", func(s *volume.Observed) bool { return s.Held() })
 	heldByAnother = when("another root's leaf claim has it", "", func(s *volume.Observed) bool { return s.Holder != nil })
 	holderRoot    = when("that root claim exists", "that root claim is gone", func(s *volume.Observed) bool { return s.HolderRoot != nil })
-	outlived      = when("the leaf claim of a root that is gone has it", "", func(s *volume.Observed) bool {
+	outlived      = when("a deleted root's leaf claim has it", "", func(s *volume.Observed) bool {
 		claim := s.Stale()
 		return s.Left == nil && claim != nil && !deleting(claim) && (s.Holder != nil || s.HostRoot() == "")
 	})
 	leftOutlived = when("leaf PV outlives that leaf claim", "", func(s *volume.Observed) bool { return proof.Outlives(s.Leaf, s.Left) })
-	left         = when("another leaf claim names it, whose root is gone", "", func(s *volume.Observed) bool { return s.Left != nil })
+	left         = when("another leaf claim, whose root is gone, names it", "", func(s *volume.Observed) bool { return s.Left != nil })
 	leftDeleting = when("that leaf claim terminating", "that leaf claim not terminating", func(s *volume.Observed) bool { return deleting(s.Left) })
-	lent         = when("leaf PV names another claim", "", func(s *volume.Observed) bool {
+	lent         = when("the leaf PV's claimRef names another claim", "", func(s *volume.Observed) bool {
 		ref := s.Leaf.Spec.ClaimRef
 		return ref != nil && ref.UID != "" && ref.UID != s.Claim.UID
 	})
@@ -140,15 +140,15 @@ var (
 	own          = when("root claim will be bound to it", "root claim will not be bound to it", func(s *volume.Observed) bool { return s.Own() })
 	placed       = when("placed", "not placed", func(s *volume.Observed) bool { return s.PlacedIn() != "" })
 	placedHere   = when("placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID })
-	mistaken     = when("the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return problem.Mistaken(s) != nil })
-	elsewhere    = when("root claim is placed elsewhere, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" })
+	mistaken     = when("the root claim's host PV represents another leaf PV with the same name", "", func(s *volume.Observed) bool { return problem.Mistaken(s) != nil })
+	elsewhere    = when("root claim is placed in another member, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" })
 	placedAway   = when("placed in another member", "", func(s *volume.Observed) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID })
 	grown        = when("root claim requests more", "", func(s *volume.Observed) bool {
 		_, grown := pvc.Growth(s.Root, s.Claim)
 		return grown
 	})
 	modified        = when("root claim names another VolumeAttributesClass", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesChange })
-	attributesFixed = when("root claim names no VolumeAttributesClass, and the member applied one", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesFixed })
+	attributesFixed = when("root claim names no VolumeAttributesClass, but the member has applied one", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesFixed })
 )
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
@@ -158,15 +158,15 @@ var (
 	alone           = when("a claim without a volume in this member", "", (*volume.Observed).Alone)
 	named           = when("it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" })
 	selected        = when("this member is selected", "this member is not selected", (*volume.Observed).Selected)
-	agreed          = when("the scheduler agrees, if recovery selected it", "recovery selected this member, and the scheduler does not agree yet", (*volume.Observed).Agreed)
-	ownClass        = when("class of Xylem", "class not of Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) })
-	mirrors         = when("class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds immediately", (*volume.Observed).Mirrors)
-	boundAway       = when("bound to a volume elsewhere", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
+	agreed          = when("the scheduler agrees, if recovery selected this member", "recovery selected this member, but the scheduler does not agree yet", (*volume.Observed).Agreed)
+	ownClass        = when("class belongs to Xylem", "class does not belong to Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) })
+	mirrors         = when("class is in mirror mode and waits for a consumer", "class is not in mirror mode, or binds immediately", (*volume.Observed).Mirrors)
+	boundAway       = when("bound to another member's volume", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
 	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
 	mirrorDeleting  = when("its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })
 	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
 	confirmed       = when("an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
-	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim of it, or cannot be asked", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
+	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
 	classRefused    = when("the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() })
 	refused         = when("the member refuses it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil })
 	namespaced      = when("the member has its namespace", "the member lacks its namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits })
@@ -178,7 +178,7 @@ var (
 
 	asks        = when("the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Observed) bool { return s.Placement == nil || s.Placement.Asked != nil })
 	rivals      = when("other members have such a volume too", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 })
-	unadoptable = when("the claim may not have it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil })
+	unadoptable = when("the claim may not adopt it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil })
 )
 
 // Facts of the data source of a claim that has no volume in the member.
@@ -187,29 +187,29 @@ var (
 	sourceAway    = when("its data source is not in this member, or not ready", "", (*volume.Observed).SourceAway)
 	sourceRefused = when("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return problem.ReportSource(s) != nil })
 	sourceLost    = when("its data source is gone from the member", "", (*volume.Observed).SourceLost)
-	unlike        = when("leaf claim not created from the claim's data source", "", (*volume.Observed).Unlike)
+	unlike        = when("leaf claim was not created from the claim's data source", "", (*volume.Observed).Unlike)
 	apart         = when("its Pod has a claim whose data source is not here", "", (*volume.Observed).Apart)
-	unrecordedYet = when("where its data source is, is not recorded", "", (*volume.Observed).SourceUnrecorded)
+	unrecordedYet = when("the location of its data source is not recorded", "", (*volume.Observed).SourceUnrecorded)
 )
 
 // Facts of a claim that is, or will be, bound to a promise without a disk.
 var (
 	unobserved        = when("it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved)
-	ofPromises        = when("class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) })
-	unpromisable      = when("nothing can be promised to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil })
+	ofPromises        = when("class belongs to Xylem and is in promise mode", "class does not belong to Xylem, or is not in promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) })
+	unpromisable      = when("Xylem cannot promise a volume to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil })
 	diskless          = when("bound to a promise without a disk", "not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil })
 	promiseLost       = when("its promise is gone", "", func(s *volume.Observed) bool { return s.PromiseLost })
 	ownPromise        = when("it names its own promise", "", (*volume.Observed).OwnPromise)
-	labelledHere      = when("promise labelled for this member", "promise not labelled for this member", func(s *volume.Observed) bool { return s.LabelledFor() == s.Member.ClusterID })
-	labelledElsewhere = when("promise labelled for another member", "", func(s *volume.Observed) bool {
+	labelledHere      = when("promise labeled for this member", "promise not labeled for this member", func(s *volume.Observed) bool { return s.LabelledFor() == s.Member.ClusterID })
+	labelledElsewhere = when("promise labeled for another member", "", func(s *volume.Observed) bool {
 		return s.LabelledFor() != "" && s.LabelledFor() != s.Member.ClusterID
 	})
 	podHere         = when("a Pod here uses it", "no Pod here uses it", func(s *volume.Observed) bool { return len(s.Placement.Pods) > 0 })
 	givenUp         = when("promise annotated "+v1alpha1.AnnotationAbandon, "", func(s *volume.Observed) bool { return hostpv.Abandoned(s.Promise) })
 	promiseDeleting = when("promise terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Promise) })
-	kept            = when("leaf claim of a promise that is not abandoned", "", (*volume.Observed).KeepsPromise)
+	kept            = when("leaf claim for a promise that is not abandoned", "", (*volume.Observed).KeepsPromise)
 )
 
-// terminatingPV reports whether somebody has deleted a PV. While it is Bound, Kubernetes keeps
-// it. The PV controller binds no other claim to it.
+// terminatingPV reports whether a PV is being deleted. Kubernetes keeps the PV while it is Bound,
+// but the PV controller does not bind another claim to it.
 func terminatingPV(pv *corev1.PersistentVolume) bool { return pv != nil && pv.DeletionTimestamp != nil }

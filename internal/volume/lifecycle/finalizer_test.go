@@ -17,10 +17,10 @@ func TestFinalizerOfImport(t *testing.T) {
 		ref   *corev1.ObjectReference
 		step  Step
 	}{
-		"no claim is bound to it": {corev1.VolumeAvailable, nil, DropFinalizer},
-		"reserved for a claim":    {corev1.VolumeAvailable, refOf(""), DropFinalizer},
-		"its claim is gone":       {corev1.VolumeReleased, refOf("root"), DropFinalizer},
-		"a claim is bound to it":  {corev1.VolumeBound, refOf("root"), None},
+		"no claim is bound to the PV":    {corev1.VolumeAvailable, nil, DropFinalizer},
+		"the PV is reserved for a claim": {corev1.VolumeAvailable, refOf(""), DropFinalizer},
+		"the claim is gone":              {corev1.VolumeReleased, refOf("root"), DropFinalizer},
+		"a claim is bound to the PV":     {corev1.VolumeBound, refOf("root"), None},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

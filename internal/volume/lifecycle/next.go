@@ -14,11 +14,11 @@ type (
 	Owner = states.Owner
 	// Plan is the phase of a volume and the next step.
 	Plan = states.Plan
-	// Needs is what must be proven before a step.
+	// Needs lists what must be proven before a step.
 	Needs = states.Needs
 )
 
-// None is no step.
+// None means that no step is needed.
 const None = states.None
 
 // Phases.
@@ -30,7 +30,7 @@ const (
 	Unconfirmed    Phase = "Unconfirmed"
 	Unpromised     Phase = "Unpromised"
 	Terminating    Phase = "Terminating"
-	Foreign        Phase = "Foreign" // not ours
+	Foreign        Phase = "Foreign" // not related to this host
 	Abandoned      Phase = "Abandoned"
 	Promised       Phase = "Promised"
 	Idle           Phase = "Idle"
@@ -43,7 +43,7 @@ const (
 	Free           Phase = "Free"
 	Orphaned       Phase = "Orphaned"
 	Adopting       Phase = "Adopting"
-	Importing      Phase = "Importing" // an existing volume of the member
+	Importing      Phase = "Importing" // adopts an existing volume of the member
 	Withdrawing    Phase = "Withdrawing"
 	Mismatched     Phase = "Mismatched"
 	InUse          Phase = "InUse" // used by another claim in the member
@@ -64,17 +64,18 @@ const (
 	Promise    Owner = "promise"
 )
 
-// section is a part of the table, and row is one of its rows.
+// section is a section of the table, and row is one of its rows.
 type (
 	section = states.Section[volume.Observed]
 	row     = states.Row[volume.Observed]
 )
 
-// table is the life of a claim and its volume. The parts and their sections are searched in order.
+// table is the lifecycle of a claim and its volume. Next searches the parts and their sections in
+// order.
 var table = states.Table[volume.Observed]{
 	Parts: []states.Part[volume.Observed]{
-		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: a claim that has no volume in this member, as root_pvc observes it.", Sections: claims, Implied: alone.Text()},
-		{Title: "Promise mode, until there is a disk", Sections: promises, Implied: alone.Text()},
+		{Title: "Mirror mode: a claim without a volume", Intro: "All rows: a claim without a volume in this member, as root_pvc observes it.", Sections: claims, Implied: alone.Text()},
+		{Title: "Promise mode, until a disk exists", Sections: promises, Implied: alone.Text()},
 		{Title: "A volume, in both modes", Sections: volumes, Implied: alone.Text()},
 	},
 	Steps: steps, Otherwise: Foreign,
@@ -83,7 +84,7 @@ var table = states.Table[volume.Observed]{
 // Next returns the plan for a volume. It is pure.
 func Next(s *volume.Observed) Plan { return table.Next(s) }
 
-// NeedsOf returns the needs of a step.
+// NeedsOf returns what must be proven before a step.
 func NeedsOf(step Step) Needs { return table.NeedsOf(step) }
 
 // StepsOf returns the steps of a controller.

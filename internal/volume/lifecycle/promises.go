@@ -10,24 +10,24 @@ import (
 
 // promises has the sections of promise mode that apply until the promise is fulfilled.
 var promises = []section{
-	{Title: "A claim that has no PersistentVolume, as the controller promise observes it", When: []fact{unobserved}, Rows: []row{
+	{Title: "A claim without a PersistentVolume, as the controller promise observes it", When: []fact{unobserved}, Rows: []row{
 		{Phase: Unpromised, When: []fact{rootDeleting}, Owner: Promise, Until: "the claim is gone"},
-		{Phase: Unpromised, When: []fact{not(ofPromises)}, Owner: Promise, Until: "the class is one of Xylem's, of promise mode"},
-		{Phase: Unpromised, When: []fact{unpromisable}, Owner: Promise, Until: "the claim is re-created: host_claim reports why"},
-		{Phase: Unpromised, When: []fact{unrecordedYet}, Owner: Promise, Until: "source records where its data source is: host_claim reports why not"},
+		{Phase: Unpromised, When: []fact{not(ofPromises)}, Owner: Promise, Until: "the class belongs to Xylem and is in promise mode"},
+		{Phase: Unpromised, When: []fact{unpromisable}, Owner: Promise, Until: "the claim is re-created; host_claim reports why this is necessary"},
+		{Phase: Unpromised, When: []fact{unrecordedYet}, Owner: Promise, Until: "source records the location of the data source; host_claim reports why it does not"},
 		{Phase: Unpromised, Step: CreatePromise, Owner: Promise},
 	}},
-	{Title: "An admin abandons the promise, and host_volume has not yet taken it from its member", When: []fact{alone, diskless, givenUp}, Rows: []row{
+	{Title: "An admin has abandoned the promise, and host_volume has not released it from its member yet", When: []fact{alone, diskless, givenUp}, Rows: []row{
 		{Phase: Terminating, When: []fact{promiseDeleting, either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportPromiseTerminating, Until: "the claim is gone"},
-		{Phase: Abandoned, Owner: HostVolume, Until: "host_volume has taken it"},
+		{Phase: Abandoned, Owner: HostVolume, Until: "host_volume has released it"},
 	}},
-	{Title: "The claim of a promise without a disk, placed in another member", When: []fact{alone, diskless, placedAway}, Rows: []row{
+	{Title: "The claim of a promise without a disk is placed in another member", When: []fact{alone, diskless, placedAway}, Rows: []row{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unplacing, When: []fact{not(hasClaim), labelledHere}, Step: Unlabel, Owner: RootPVC},
 		{Phase: Promised, When: []fact{either(podHere, hasClaim)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
 		{Phase: Promised, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	}},
-	{Title: "The claim of a promise without a disk, not placed", When: []fact{alone, diskless, not(placed)}, Rows: slices.Concat([]row{
+	{Title: "The claim of a promise without a disk is not placed", When: []fact{alone, diskless, not(placed)}, Rows: slices.Concat([]row{
 		{Phase: Promised, When: []fact{podHere, not(hasClaim), not(rootDeleting), sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready here, or the Pod is deleted"},
 		{Phase: Unconfirmed, When: []fact{podHere, not(rootDeleting), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{podHere, not(rootDeleting)}, Step: Place, Owner: RootPVC},
@@ -37,25 +37,25 @@ var promises = []section{
 		{Phase: Promised, When: []fact{labelledElsewhere}, Owner: RootPVC, Until: "the other member releases the promise"},
 		{Phase: Promised, When: []fact{not(labelledHere)}, Owner: RootPVC, Until: "a Pod of the claim is bound to this member's node"},
 	})},
-	{Title: "The claim of a promise without a disk, assigned to this member", When: []fact{alone, diskless}, Rows: []row{
+	{Title: "The claim of a promise without a disk is assigned to this member", When: []fact{alone, diskless}, Rows: []row{
 		{Phase: Promised, When: []fact{labelledElsewhere}, Owner: RootPVC, Until: "the other member releases the promise"},
 		{Phase: Placing, When: []fact{not(labelledHere), podHere, not(rootDeleting)}, Step: Label, Owner: RootPVC},
 		{Phase: Placing, When: []fact{not(labelledHere), kept}, Step: Label, Owner: RootPVC},
 		{Phase: Unplacing, When: []fact{not(labelledHere)}, Step: Unplace, Owner: RootPVC},
 	}},
-	{Title: "A Pod waits for the disk of a promise, which this member must provision", When: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, Rows: []row{
+	{Title: "A Pod waits for a promise's disk, which this member must provision", When: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, Rows: []row{
 		{Phase: Placing, When: []fact{sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
-		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff, " + refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
+		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff, " + refusals, Report: (*volume.Observed).ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim is deleted"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
-	{Title: "The claim of a promise without a disk, which this member has", When: []fact{alone, diskless}, Rows: []row{
+	{Title: "This member has the promise without a disk, and its claim", When: []fact{alone, diskless}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim)}, Step: Unlabel, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
-		{Phase: Lost, When: []fact{not(claimUnbound), vanished}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportVanished, Until: "the leaf claim is gone, or its volume is back"},
-		{Phase: Provisioned, When: []fact{not(claimUnbound), not(provisionedDeleting)}, Owner: RootPVC, Until: "leaf_pv fulfils the promise"},
+		{Phase: Lost, When: []fact{not(claimUnbound), vanished}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportVanished, Until: "the leaf claim is gone, or its volume exists again"},
+		{Phase: Provisioned, When: []fact{not(claimUnbound), not(provisionedDeleting)}, Owner: RootPVC, Until: "leaf_pv fulfills the promise"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, not(podHere)}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Provisioning, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the disk, or no Pod uses the claim"},
@@ -64,9 +64,9 @@ var promises = []section{
 		{Phase: Ending, When: []fact{ended, either(not(hostDeleting), finalizer)}, Step: DropPromise, Owner: HostVolume},
 		{Phase: Ending, When: []fact{hostDeleting, finalizer, free}, Step: DropFinalizer, Owner: HostVolume},
 		{Phase: Ending, When: []fact{unwanted}, Step: DropPromise, Owner: HostVolume},
-		{Phase: Promised, Owner: RootPVC, Until: "a Pod that uses it has a node"},
+		{Phase: Promised, Owner: RootPVC, Until: "a Pod that uses it is bound to a node"},
 	}},
-	{Title: "A volume, or a promise, that an admin abandons", When: []fact{abandoned}, Rows: []row{
+	{Title: "A volume or a promise that an admin has abandoned", When: []fact{abandoned}, Rows: []row{
 		{Phase: Abandoned, When: []fact{movable}, Step: FreePromise, Owner: HostVolume, Reasons: v1alpha1.ReasonAbandoned},
 		{Phase: Abandoned, When: []fact{either(ended, unclaimed), not(hostDeleting)}, Step: DeleteHost, Owner: HostVolume},
 		{Phase: Abandoned, When: []fact{finalizer}, Step: AbandonHost, Owner: HostVolume, Reasons: v1alpha1.ReasonAbandoned},
@@ -86,7 +86,7 @@ var promises = []section{
 		{Phase: Releasing, When: []fact{consumed, destroyed}, Step: SetDeleteUnused, Owner: RootPV},
 		{Phase: Idle, When: []fact{hasLeaf}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 	}},
-	{Title: "A promise that is marked as unused, and that a Pod uses again", When: []fact{scratch, not(abandoned)}, Rows: []row{
+	{Title: "A promise that is marked as unused, but that a Pod uses again", When: []fact{scratch, not(abandoned)}, Rows: []row{
 		{Phase: Idle, When: []fact{finalizer, used, marked}, Step: Unmark, Owner: RootPV},
 	}},
 }

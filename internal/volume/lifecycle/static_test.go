@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// asking is a host PV with which an admin requests the leaf PV.
+// asking returns a host PV with which an admin requests the leaf PV.
 func asking(name string) corev1.PersistentVolume {
 	pv := *hostPV.DeepCopy()
 	pv.ObjectMeta = metav1.ObjectMeta{Name: name, UID: types.UID(name)}
@@ -37,7 +37,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	}
 	if p.Step != Import {
 		if s.BoundToImport() && !problem.Importable(s) && (p.Owner != RootPVC || p.Report == nil) {
-			return "a claim is bound to a host PV that gets no volume, and no controller reports it (I6)"
+			return "a claim is bound to a host PV that does not get a volume, and no controller reports it (I6)"
 		}
 		return ""
 	}
@@ -55,7 +55,7 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 }
 
 // For every combination of objects, the plan for a volume that admins' host PVs request does not
-// take it from another user.
+// take the volume from another user.
 func TestEveryImport(t *testing.T) {
 	first, second, ending := asking("asks"), asking("asks-too"), asking("asks")
 	ending.DeletionTimestamp = &deleted
@@ -109,7 +109,7 @@ func rootOfImport(volume string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// boundObservation is root_pvc's observation of a claim that is bound to an admin's host PV.
+// boundObservation returns root_pvc's observation of a claim that is bound to an admin's host PV.
 func boundObservation(s *volume.Observed, root, claim *corev1.PersistentVolumeClaim, leaf, host *corev1.PersistentVolume) *volume.Observed {
 	bound := &volume.Observed{Member: s.Member, Name: s.Name, UID: s.UID, Leaf: leaf, Stamp: s.Stamp, Stamped: s.Stamped, Imports: s.Imports, Taken: host, Root: root}
 	if claim != nil {
@@ -157,28 +157,28 @@ func TestImports(t *testing.T) {
 		"Released and retained": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, refOf("another")
 		}), host(nil), ""},
-		"a smaller capacity":         {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("5Gi") }), ""},
-		"the class by the same name": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "gp3" }), ""},
+		"a smaller capacity":           {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("5Gi") }), ""},
+		"the class with the same name": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = "gp3" }), ""},
 		"the volume's UID": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: "leaf-1"}
 		}), ""},
 		"no volume":               {nil, host(nil), v1alpha1.ReasonAdoptionRefused},
 		"no consent":              {leaf(func(pv *corev1.PersistentVolume) { pv.Labels = nil }), host(nil), v1alpha1.ReasonConsentMissing},
 		"consent to another host": {leaf(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"bound there": {leaf(func(pv *corev1.PersistentVolume) {
+		"bound in the member": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, refOf("another")
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"reserved there": {leaf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = refOf("") }), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"reserved in the member": {leaf(func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = refOf("") }), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"Released, and about to be deleted": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, deletes
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"Failed":        {leaf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"being deleted": {leaf(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted }), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"an earlier record with another value": {leaf(func(pv *corev1.PersistentVolume) {
+		"an earlier record of another policy": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Annotations = map[string]string{v1alpha1.AnnotationReclaimPolicy: "Delete"}
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"a larger capacity": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("11Gi") }), v1alpha1.ReasonAdoptionRefused},
-		"an access mode that it lacks": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
+		"an access mode that the volume lacks": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
 			pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.ReadWriteMany)
 		}), v1alpha1.ReasonAdoptionRefused},
 		"Block":         {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.VolumeMode = &block }), v1alpha1.ReasonAdoptionRefused},
@@ -196,18 +196,18 @@ func TestImports(t *testing.T) {
 				reason = refusal.Reason
 			}
 			if reason != test.reason || (p.By(LeafPV) == Import) != (test.reason == "") {
-				t.Errorf("refused for %q, with step %q; want %q", reason, p.Step, test.reason)
+				t.Errorf("refused because of %q, with step %q; want %q", reason, p.Step, test.reason)
 			}
 			if test.reason == "" {
 				s.Earlier = []corev1.PersistentVolume{*recordedFor("earlier")}
 				if p := Next(s); p.By(LeafPV) == Import {
-					t.Error("recorded beside a host PV of an earlier volume of that name")
+					t.Error("recorded although a host PV represents an earlier volume with that name")
 				}
 				s.Earlier = nil
 			}
 			s.Root = rootOfImport("asks")
 			if p := Next(s); test.reason != "" && (p.Owner != RootPVC || p.Report == nil || p.Report.Reason != test.reason) {
-				t.Errorf("the plan for the claim that is bound to it is %+v", p)
+				t.Errorf("the plan for the claim that is bound to the host PV is %+v", p)
 			}
 		})
 	}

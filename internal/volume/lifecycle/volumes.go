@@ -13,21 +13,21 @@ var volumes = []section{
 	{Title: "Two host PVs represent it", When: []fact{twin}, Rows: []row{
 		{Phase: Holding, When: []fact{stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Retained, When: []fact{hostDeleting, finalizer}, Step: DropFinalizer, Owner: RootPV},
-		{Phase: Mismatched, When: []fact{bound, not(held)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two is gone"},
-		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two is gone"},
+		{Phase: Mismatched, When: []fact{bound, not(held)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two host PVs is gone"},
+		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two host PVs is gone"},
 	}},
 	{Title: "An admin's host PV requests it, and is not recorded", When: []fact{not(mirrored)}, Rows: []row{
 		{Phase: Importing, When: []fact{importable}, Step: Import, Owner: LeafPV},
 		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUnimportable, Until: "the volume may be used, or the claim is deleted"},
 	}},
-	{Title: "A host PV that an admin created represents it, and no claim has it yet", When: []fact{untaken}, Rows: []row{
+	{Title: "An admin's host PV represents it, and no claim has used it yet", When: []fact{untaken}, Rows: []row{
 		{Phase: Importing, When: []fact{not(hostDeleting), not(abandoned), takeable}, Step: Take, Owner: LeafPV},
 		{Phase: Importing, When: []fact{hostDeleting, finalizer, either(free, ended)}, Step: DropFinalizer, Owner: RootPV},
 		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the claim is deleted"},
 		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the host PV is deleted"},
 	}},
 
-	{Title: "Its claim is gone: what must outlive it is retained", When: []fact{not(hasRoot)}, Rows: []row{
+	{Title: "Its claim is gone: retain the volume if it must outlive the claim", When: []fact{not(hasRoot)}, Rows: []row{
 		{Phase: Holding, When: []fact{not(mirrored), replaced, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Holding, When: []fact{not(stamped), held, mayBeKnown, unsecured}, Step: Stamp, Owner: LeafPV},
 		{Phase: Holding, When: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed, heldByAnother)}, Step: SetRetain, Owner: LeafPV},
@@ -57,7 +57,7 @@ var volumes = []section{
 		{Phase: Destroying, When: []fact{destroyed}, Owner: RootPV, Until: "the leaf PV is gone"},
 		{Phase: Retained, Owner: RootPV, Until: "the host PV changes"},
 	}},
-	{Title: "Its claim is gone, and a new claim with its name requests it", When: []fact{not(hasRoot), hasClaim, not(claimDeleting), asked}, Rows: slices.Concat([]row{
+	{Title: "Its claim is gone, and a new claim with the same name requests it", When: []fact{not(hasRoot), hasClaim, not(claimDeleting), asked}, Rows: slices.Concat([]row{
 		{Phase: Adopting, When: []fact{not(asks)}, Owner: RootPVC, Until: "that host PV is gone"},
 	}, adopting(), []row{
 		{Phase: Adopting, Step: AdoptClaim, Owner: RootPVC},
@@ -73,18 +73,18 @@ var volumes = []section{
 	}},
 	{Title: "Its claim is gone, and nothing is left to do", When: []fact{not(hasRoot)}, Rows: []row{
 		{Phase: Mirrored, When: []fact{outdated, not(abandoned)}, Step: UpdateHost, Owner: LeafPV},
-		{Phase: Orphaned, When: []fact{not(mirrored), stamped}, Owner: LeafPV, Reasons: v1alpha1.ReasonOrphanedVolume, Until: "the member's admin deletes it, or a claim may have it"},
+		{Phase: Orphaned, When: []fact{not(mirrored), stamped}, Owner: LeafPV, Reasons: v1alpha1.ReasonOrphanedVolume, Until: "the member's admin deletes it, or a claim may adopt it"},
 		{Phase: Free, When: []fact{mirrored}, Owner: RootPV, Until: "a claim is bound to it, or it is released"},
-		{Phase: Foreign, Until: "it has anything to do with this host"},
+		{Phase: Foreign, Until: "it is related to this host"},
 	}},
 
 	{Title: "Its host PV has ended, and its claim has another volume", When: []fact{ended, not(own), not(abandoned), finalizer}, Rows: []row{
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropFinalizer, Owner: RootPV},
 	}},
-	{Title: "Its claim has another volume, or will have one", When: []fact{ours, not(own)}, Rows: []row{
+	{Title: "Its claim has another volume, or will get one", When: []fact{ours, not(own)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken, unkept}, Step: Secure, Owner: LeafPV},
-		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim is deleted, or an admin repairs it"},
+		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim is deleted, or an admin resolves the mismatch"},
 		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim is deleted, or is placed here"},
 		{Phase: Provisioned, When: []fact{not(placed)}, Owner: RootPVC, Until: "root_pvc places the claim here"},
 	}},
@@ -92,9 +92,9 @@ var volumes = []section{
 		{Phase: Ending, Owner: RootPV, Until: "the cache shows that the claim is gone"},
 	}},
 	{Title: "It is not a copy of its claim's data source, and its claim has no volume yet", When: []fact{ours, not(mirrored), held, unlike}, Rows: []row{
-		{Phase: Mismatched, Owner: RootPVC, Until: "the claim is deleted: root_pvc reports it"},
+		{Phase: Mismatched, Owner: RootPVC, Until: "the claim is deleted; root_pvc reports the mismatch"},
 	}},
-	{Title: "Its claim will have it: it is retained and mirrored", When: []fact{ours}, Rows: []row{
+	{Title: "Its claim will get it: retain and mirror it", When: []fact{ours}, Rows: []row{
 		{Phase: Reusing, When: []fact{not(releasing), not(held), stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Provisioned, When: []fact{not(mirrored), not(claimed), leafRetain, not(terminating), promised, promisedHere}, Step: Fulfil, Owner: LeafPV},
 		{Phase: Reusing, When: []fact{bound, claimed, not(claimDeleting), not(held), stamped, not(terminating), not(leafBound)}, Step: Repoint, Owner: LeafPV},
@@ -105,7 +105,7 @@ var volumes = []section{
 	}},
 	{Title: "Its claim is not bound to it yet", When: []fact{not(bound)}, Rows: []row{
 		{Phase: Mirrored, When: []fact{outdated, not(abandoned), provisioned}, Step: UpdateHost, Owner: LeafPV},
-		{Phase: Provisioning, When: []fact{not(mirrored)}, Owner: RootPVC, Until: "leaf claim and leaf PV are bound to each other"},
+		{Phase: Provisioning, When: []fact{not(mirrored)}, Owner: RootPVC, Until: "leaf claim and leaf PV are bound"},
 		{Phase: Mirrored, Owner: RootPVC, Until: "the host binds the claim"},
 	}},
 	{Title: "Its claim is bound to it, and its disk is released with the last Pod, which is gone", When: []fact{scratch, not(abandoned), finalizer, not(used), consumed, hasLeaf, destroyed}, Rows: []row{
@@ -121,16 +121,16 @@ var volumes = []section{
 		{Phase: Bound, When: []fact{not(placedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here"},
 		{Phase: Releasing, When: []fact{releasing}, Owner: RootPV, Until: "the disk is gone"},
 		{Phase: Lost, When: []fact{not(hasLeaf), recreated}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportReplaced, Until: "the claim is deleted"},
-		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV is back, or the claim is deleted"},
+		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV exists again, or the claim is deleted"},
 		{Phase: Bound, When: []fact{terminating}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportTerminating, Until: "the claim is deleted"},
 		{Phase: InUse, When: []fact{heldByAnother, holderRoot}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportHolder, Until: "the other root claim is gone"},
-		{Phase: Reusing, When: []fact{not(hasClaim), refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "what refuses it changes"},
+		{Phase: Reusing, When: []fact{not(hasClaim), refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Reusing, When: []fact{not(hasClaim), not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Reusing, When: []fact{not(hasClaim)}, Step: CreateClaim, Owner: RootPVC},
 		{Phase: Reusing, When: []fact{claimUnbound, pointed}, Owner: RootPVC, Until: "the member binds the leaf claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Mismatched, When: []fact{not(claimed)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportMismatch, Until: "the claim is deleted, or an admin repairs it"},
-		{Phase: Mismatched, When: []fact{lent, not(leafBound), not(stamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnstamped, Until: "an admin repairs it"},
+		{Phase: Mismatched, When: []fact{not(claimed)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportMismatch, Until: "the claim is deleted, or an admin resolves the mismatch"},
+		{Phase: Mismatched, When: []fact{lent, not(leafBound), not(stamped)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnstamped, Until: "the member's admin restores the stamp"},
 		{Phase: InUse, When: []fact{lent, leafBound}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportInUse, Until: "the other claim is deleted"},
 		{Phase: Lost, When: []fact{claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportClaimLost, Until: "the leaf claim or the claim is deleted"},
 		{Phase: Reusing, When: []fact{slow}, Step: Touch, Owner: RootPVC},

@@ -23,10 +23,10 @@ import (
 // Observer reads observations from the caches of the host and of one member.
 type Observer struct {
 	proof.Prover
-	// Rules of the member's registration. OfLeaf and OfClaim need them.
+	// Rules are the placement rules of the member's registration. OfLeaf and OfVolume need them.
 	Rules placement.Rules
-	// HostSnapshots reports whether the host serves snapshots. LeafSnapshots reads those of the
-	// member. If it is nil, SnapshotProblem is why.
+	// HostSnapshots reports whether the host serves snapshots. LeafSnapshots reads the member's
+	// snapshots. If it is nil, SnapshotProblem is the reason.
 	HostSnapshots   bool
 	LeafSnapshots   client.Reader
 	SnapshotProblem *mirror.Refusal
@@ -62,7 +62,7 @@ func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, er
 	return s, o.observeUsers(ctx, s)
 }
 
-// OfLeaf returns the observation of a PV of the member, or nil if it does not exist.
+// OfLeaf returns the observation of a member's PV, or nil if the PV does not exist.
 func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, error) {
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
 	if err != nil || leaf == nil {
@@ -87,7 +87,7 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, er
 
 // OfVolume returns the observation of the volume on which the decision about a claim depends: the
 // leaf claim's volume if its root was deleted, or else this member's volume to which the root is
-// bound. It returns nil without either.
+// bound. It returns nil if there is no such volume.
 func (o Observer) OfVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	switch {
 	case claim != nil && (root == nil || origin.UID != root.UID):
@@ -116,7 +116,7 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 		return nil, err
 	}
 	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
-		s.Host, s.Earlier = &s.Earlier[0], nil // it represents the deleted volume
+		s.Host, s.Earlier = &s.Earlier[0], nil // this host PV represents the deleted volume
 		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
 		if err := o.observeHosts(ctx, s); err != nil {
 			return nil, err
@@ -167,7 +167,7 @@ func (o Observer) observeUsers(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// has records the member's PV under the volume's name.
+// has records the member's PV that has the volume's name, as the leaf PV or as a re-created one.
 func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	switch {
 	case leaf == nil:
@@ -200,9 +200,9 @@ func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// relate reads the claims of both clusters that concern the volume. If no host PV represents it, it
-// also reads PVs that may become its mirror or that have its names. known is the observed leaf
-// claim if its root was deleted, or else nil.
+// relate reads the claims of both clusters that concern the volume. If no host PV represents the
+// volume, it also reads PVs that may become its mirror or that have its names. known is the
+// observed leaf claim if its root was deleted, or else nil.
 func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
@@ -220,8 +220,8 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 }
 
 // observeClaims reads the leaf claim of the host PV's root, and the leaf claim to which the leaf PV
-// is bound. The known leaf claim is neither of them if only its volumeName refers to the volume. No
-// other controller finds it in that case.
+// is bound. If only the volumeName of the known leaf claim refers to the volume, that claim is
+// neither of them, and no other controller finds it.
 func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if uid := s.HostRoot(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
@@ -230,7 +230,7 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 		if err != nil {
 			return err
 		}
-		s.Claim = nil // it may have been read before
+		s.Claim = nil // the caller may have set it
 		if claim != nil && origin.UID == uid {
 			s.Claim = claim
 		}
@@ -274,9 +274,9 @@ func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.Persi
 	return claim, nil
 }
 
-// holder returns Xylem's leaf claim that names the volume and to which the leaf PV is bound.
-// Otherwise, if no host PV identifies the volume's root, it returns the leaf claim of the root
-// for which the leaf PV was created.
+// holder returns the leaf claim of this host that names the volume and to which the leaf PV is
+// bound. Otherwise, if no host PV identifies the volume's root, it returns the leaf claim of the
+// root for which the leaf PV was created.
 func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	leaf := s.Leaf
 	if leaf == nil {
@@ -294,7 +294,7 @@ func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.Persi
 	return o.naming(ctx, s, s.Stamp.Root)
 }
 
-// naming returns the leaf claim of a key, if it names the volume.
+// naming returns the leaf claim with the given key, if it names the volume.
 func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
 	if claim == nil || claim.Spec.VolumeName != s.Name {
@@ -321,8 +321,8 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 }
 
 // observeUnmirrored reads the PVs that may represent the volume, and the PVs that have its names.
-// Each read shows the current state of the cache. So a PV that appears between two reads represents
-// the volume, and does not have its name by accident.
+// Each read returns the current state of the cache. So a PV that appears between two reads is
+// recognized as the volume's mirror, not as a foreign PV with its name.
 func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
 		if pv != nil && s.UID != "" && s.Represents(pv) {

@@ -60,7 +60,8 @@ func copyNamed[T any, P interface {
 	return false
 }
 
-// observer returns an Observer of a leaf PV that is ready to be mirrored, and of host PVs.
+// observer returns an Observer of a leaf PV that is ready to be mirrored, and of the given host
+// PVs.
 func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, hosts ...*corev1.PersistentVolume) Observer {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: leaf.Name},
@@ -97,10 +98,10 @@ func heldLeaf() *corev1.PersistentVolume {
 	return leaf
 }
 
-// A host PV that this process has just created may appear in the cache between two lookups. It is
-// the leaf's own mirror, and Xylem creates no second one with another name.
+// A host PV that this process has just created may appear in the cache between two lookups. That
+// host PV is the leaf's own mirror, and Xylem does not create a second one with another name.
 func TestOneHostVolumeForALeaf(t *testing.T) {
-	for name, collides := range map[string]bool{"its plain name": false, "the other name": true} {
+	for name, collides := range map[string]bool{"the leaf PV's name": false, "the suffixed name": true} {
 		t.Run(name, func(t *testing.T) {
 			host := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
 			host.Name = hostpv.Name("pv-1", member.ClusterID, collides)
@@ -126,7 +127,7 @@ func TestForeignVolumeTakesTheName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Host != nil || !s.NameTaken || s.SuffixTaken {
-		t.Errorf("host %v, name taken %v, the other name taken %v", s.Host, s.NameTaken, s.SuffixTaken)
+		t.Errorf("host %v, name taken %v, suffixed name taken %v", s.Host, s.NameTaken, s.SuffixTaken)
 	}
 	if step := lifecycle.Next(s).Step; step != lifecycle.CreateHost {
 		t.Errorf("step %q is next", step)

@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Imports returns the admins' unrecorded host PVs for a leaf PV of this member, by name.
+// Imports returns the admins' unrecorded host PVs for a leaf PV of this member, sorted by name.
 func (o Observer) Imports(ctx context.Context, leaf string) ([]corev1.PersistentVolume, error) {
 	found, err := index.ImportsOf(ctx, o.Host, o.ClusterID, leaf)
 	slices.SortFunc(found, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	return found, err
 }
 
-// OfMissing observes a leaf PV that does not exist but has host PVs of admins.
+// OfMissing observes a leaf PV that does not exist but that admins' host PVs request.
 func (o Observer) OfMissing(ctx context.Context, name string) (*volume.Observed, error) {
 	s := &volume.Observed{Member: o.Member, Rules: o.Rules, Name: name}
 	var err error
@@ -28,7 +28,7 @@ func (o Observer) OfMissing(ctx context.Context, name string) (*volume.Observed,
 	return s, err
 }
 
-// ofImport observes the leaf PV that an admin's host PV requests. A claim is bound to that host
+// ofImport observes the leaf PV that an admin's host PV requests, if a claim is bound to that host
 // PV.
 func (o Observer) ofImport(ctx context.Context, name string, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))

@@ -1,4 +1,4 @@
-// Package problem has the reports to users on a claim and its volume that Xylem cannot proceed with:
+// Package problem has the reports to users about a claim or volume with which Xylem cannot proceed,
 // one function for each problem. It is pure. The table in package lifecycle determines when they
 // apply.
 package problem

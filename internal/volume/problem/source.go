@@ -13,8 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// ReportSourceAway reports why Xylem does not create the claim from its source here. The claim is
-// bound to a promise.
+// ReportSourceAway reports why Xylem does not create the claim from its source in this member.
 func ReportSourceAway(s *volume.Observed) *mirror.Refusal {
 	from := s.From()
 	if from == nil {
@@ -37,7 +36,7 @@ func ReportSource(s *volume.Observed) *mirror.Refusal {
 	}
 	switch leaf, found := from.Leaf(); {
 	case !found || from.Origin.UID != from.At.UID:
-		return sourceNotReady(s, "member %q has no counterpart of it")
+		return sourceNotReady(s, "member %q has no counterpart for it")
 	case leaf.GetDeletionTimestamp() != nil:
 		return sourceNotReady(s, "its counterpart in member %q is being deleted")
 	case from.Of.IsSnapshot():
@@ -86,6 +85,6 @@ func sourceNotReady(s *volume.Observed, format string, args ...any) *mirror.Refu
 // ReportUnlike reports that the member's volume is not a copy of the claim's source.
 func ReportUnlike(s *volume.Observed) *mirror.Refusal {
 	of, _ := datasource.Of(s.Root)
-	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim is %s, but its counterpart \"%s/%s\" in member %q was not created from it: it names another source there, or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",
+	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim is %s, but its counterpart \"%s/%s\" in member %q was not created from it: the counterpart names another source or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",
 		of, s.Claim.Namespace, s.Claim.Name, s.Member.Registration)
 }

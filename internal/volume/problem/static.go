@@ -23,8 +23,8 @@ func Importable(s *volume.Observed) bool {
 	return s.Host == nil && ReportUnimportable(s) == nil && len(s.Imports) > 0
 }
 
-// ReportUnimportable reports why an admin's host PV may not adopt the leaf PV that it requests.
-// It returns nil if it may, or if there is no such PV.
+// ReportUnimportable reports why an admin's host PV may not adopt the leaf PV that it requests. It
+// returns nil if the host PV may adopt it, or if there is no such host PV.
 func ReportUnimportable(s *volume.Observed) *mirror.Refusal {
 	asks := s.Import()
 	if asks == nil {
@@ -37,7 +37,7 @@ func ReportUnimportable(s *volume.Observed) *mirror.Refusal {
 // It never adopts a volume that a user of the member uses, or may use.
 func Unimportable(s *volume.Observed, asks *corev1.PersistentVolume) *mirror.Refusal {
 	if other := otherThan(s, asks); other != "" {
-		return refuseImport(s, asks, "PersistentVolume %q of the host is for the same volume. Delete the one of the two that no claim is bound to", other)
+		return refuseImport(s, asks, "PersistentVolume %q in the host is for the same volume. Delete the one to which no claim is bound", other)
 	}
 	switch attribute := asks.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID]; {
 	case asks.DeletionTimestamp != nil:
@@ -56,8 +56,8 @@ func Unimportable(s *volume.Observed, asks *corev1.PersistentVolume) *mirror.Ref
 	return nil
 }
 
-// otherThan returns the name of another host PV that represents or requests the volume, or
-// represented an earlier one with its name.
+// otherThan returns the name of another host PV that represents or requests the volume, or that
+// represents an earlier volume with its name.
 func otherThan(s *volume.Observed, asks *corev1.PersistentVolume) string {
 	for _, has := range []*corev1.PersistentVolume{s.Host, s.Taken} {
 		if has != nil && has.UID != asks.UID {
@@ -86,7 +86,7 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 		return mirror.Refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q cannot adopt volume %q of member %q: the member's admin has not consented. "+
 			"Ask them to run `kubectl label persistentvolume %s %s=%s` there", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
 	case label != s.Member.HostID:
-		return refuseImport(s, host, "it belongs to another host (label %s=%q). If that no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
+		return refuseImport(s, host, "it belongs to another host (label %s=%q). If that host no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
 	case leaf.Status.Phase == corev1.VolumeBound && !heldByOurs(s), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
 		return refuseImport(s, host, "the member's claim \"%s/%s\" has it, or will get it. Xylem does not take it from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
 	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
@@ -104,7 +104,7 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 }
 
 // unavailableOrphan returns which claim owns a stamped leaf PV. It returns nil if that claim does
-// not exist, or the host PV is for it.
+// not exist, or if the host PV is for that claim.
 func unavailableOrphan(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refusal {
 	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
 		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
@@ -121,7 +121,7 @@ func heldByOurs(s *volume.Observed) bool {
 	})
 }
 
-// disagreements lists the properties of a host PV that the leaf PV does not have.
+// disagreements lists the properties of a host PV that do not match the leaf PV.
 func disagreements(s *volume.Observed, host *corev1.PersistentVolume) []string {
 	var wrong []string
 	want, has := host.Spec.Capacity[corev1.ResourceStorage], s.Leaf.Spec.Capacity[corev1.ResourceStorage]

@@ -14,13 +14,13 @@ import (
 )
 
 // Mistaken explains why the root's volume in the host does not represent this one, although it has
-// or had its name. It may be the root's own disk, so no one must delete it.
+// or had its name. This volume may be the root's own disk, so nobody must delete it.
 func Mistaken(s *volume.Observed) *mirror.Refusal {
 	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
 		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
 	}); i >= 0 {
-		return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "%smember %q has re-created it under its name, and volume %q of the claim represents the earlier one. "+
+		return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "%smember %q has re-created it with the same name, and volume %q of the claim represents the earlier one. "+
 			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps its data",
 			unused, s.Member.Registration, s.Earlier[i].Name, s.Name)
 	}
@@ -31,20 +31,20 @@ func Mistaken(s *volume.Observed) *mirror.Refusal {
 	return nil
 }
 
-// ReportSurplus reports that the volume is not the one that the claim is bound to.
+// ReportSurplus reports that the claim is bound to another volume, or placed elsewhere.
 func ReportSurplus(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it",
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete the volume there if nobody needs it",
 		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
 // ReportHeldByEarlier reports that the volume was replaced while its leaf claim still exists.
 func ReportHeldByEarlier(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one with the same name: PersistentVolume %q in the host represents the earlier one. "+
 		"Xylem keeps the data of both, and continues when that PersistentVolume is released. If it stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
-// ReportReplaced reports that the member has another volume of the same name.
+// ReportReplaced reports that the member has another volume with the same name.
 func ReportReplaced(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
 		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
@@ -80,16 +80,16 @@ func ReportUnstamped(s *volume.Observed) *mirror.Refusal {
 func ReportInUse(s *volume.Observed) *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
 	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
-		"Xylem does not take it away. Find out whose data it holds; if they belong to this claim, ask the member's admin to delete the other one", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
+		"Xylem does not take it away. Find out whose data it contains. If the data belongs to this claim, ask the member's admin to delete the other claim", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
 // ReportTwins reports which two host PVs represent the volume.
 func ReportTwins(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is deleted. "+
-		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
+		"Delete the one to which no claim is bound", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
-// ReportHolder reports which other root still has the volume.
+// ReportHolder reports which other root's leaf claim still has the volume.
 func ReportHolder(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
 		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
@@ -108,7 +108,7 @@ func ReportAttributesFixed(s *volume.Observed) *mirror.Refusal {
 
 // ReportUnsupported reports how an unsupported reclaim policy is treated.
 func ReportUnsupported(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
+	return mirror.Refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep it",
 		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
 }
 
@@ -128,5 +128,5 @@ func ReportElsewhere(s *volume.Observed) *mirror.Refusal {
 	if s.PlacedRegistration != "" {
 		where = fmt.Sprintf("member %q", s.PlacedRegistration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until no objects of the claim are left there. Run the Pod there, or delete what that member has of the claim", where, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until no objects of the claim are left there. Run the Pod there, or delete the claim's objects there", where, s.Member.Registration)
 }

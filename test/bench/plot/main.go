@@ -14,7 +14,7 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// run has the plotted fields of a run of test/bench.
+// run has the fields of a test/bench run that are plotted.
 type run struct {
 	Scenario string `json:"scenario"`
 	Part     string `json:"part"`
@@ -27,7 +27,7 @@ type run struct {
 	Series map[string][][2]float64 `json:"series"`
 }
 
-// line of a plot.
+// line is one line of a plot.
 type line struct {
 	name   string
 	points plotter.XYs
@@ -35,7 +35,7 @@ type line struct {
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "plot: name the directory of results.json")
+		fmt.Fprintln(os.Stderr, "plot: the argument must be the directory that contains results.json")
 		os.Exit(2)
 	}
 	if err := drawAll(os.Args[1]); err != nil {
@@ -55,7 +55,7 @@ func drawAll(dir string) error {
 	if err := json.Unmarshal(content, &results); err != nil {
 		return fmt.Errorf("read the results: %w", err)
 	}
-	lines := map[string][]line{} // by the name of the plot
+	lines := map[string][]line{} // keyed by the plot's name
 	axes := map[string][2]string{}
 	for _, r := range results.Runs {
 		name := fmt.Sprintf("%s %d", r.Part, r.Repeat)
@@ -81,7 +81,7 @@ func drawAll(dir string) error {
 	return nil
 }
 
-// cumulated converts percentiles to a cumulative distribution.
+// cumulated converts percentiles to the points of a cumulative distribution.
 func cumulated(percentiles []float64) plotter.XYs {
 	points := make(plotter.XYs, len(percentiles))
 	for percent, ms := range percentiles {
@@ -106,7 +106,7 @@ func draw(dir, title string, axes [2]string, all []line) error {
 	p.Add(plotter.NewGrid())
 	colours, err := brewer.GetPalette(brewer.TypeQualitative, "Dark2", 8)
 	if err != nil {
-		return fmt.Errorf("choose colours: %w", err)
+		return fmt.Errorf("choose colors: %w", err)
 	}
 	parts := map[string]color.Color{} // repeats of a part share a color
 	for _, one := range all {

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/test/charts/dashboard/board"
 )
 
-// alerts prints how long the expression of each alert was true.
+// alerts prints how long each alert's expression was true.
 func (s settings) alerts(ctx context.Context, from *data, out io.Writer) error {
 	content, err := os.ReadFile(s.rules)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/charts/dashboard/paint"
 )
 
-// width of the picture in pixels.
+// width is the width of the picture in pixels.
 const width = 1480
 
 func named(metric string) *labels.Matcher {
@@ -86,12 +86,12 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 		}
 	}
 	if len(empty) > 0 {
-		return fmt.Errorf("these panels have no data, and no noValue that allows this: %q", empty)
+		return fmt.Errorf("these panels have neither data nor a noValue: %q", empty)
 	}
 	return nil
 }
 
-// ask runs all queries of a panel.
+// ask runs all queries of a panel and returns their series.
 func ask(ctx context.Context, from *data, panel board.Panel, values board.Values) ([]board.Series, error) {
 	var all []board.Series
 	for _, target := range panel.Targets {
@@ -108,7 +108,7 @@ func ask(ctx context.Context, from *data, panel board.Panel, values board.Values
 	return all, nil
 }
 
-// note returns a note about the picture: the variables' values, and the time.
+// note returns the note next to the title: the variables' values and the time range.
 func (s settings) note(ctx context.Context, d *board.Dashboard, from *data) (string, error) {
 	var parts []string
 	for _, v := range d.Templating.List {

@@ -36,16 +36,16 @@ type settings struct {
 func run(args []string) (err error) {
 	var s settings
 	flags := flag.NewFlagSet("dashboard", flag.ContinueOnError)
-	flags.Func("url", "Address of a manager's metrics. Can be repeated. Without it, the command draws the data in --data.", func(text string) error {
+	flags.Func("url", "Address of a manager's metrics. Can be repeated. If not set, the command draws the data in --data.", func(text string) error {
 		s.urls = append(s.urls, text)
 		return nil
 	})
-	flags.DurationVar(&s.length, "for", 0, "Time for which metrics are scraped; 0: until the program is interrupted.")
+	flags.DurationVar(&s.length, "for", 0, "How long to scrape metrics. 0 means until the program is interrupted.")
 	flags.DurationVar(&s.interval, "interval", 5*time.Second, "Scrape interval.")
-	flags.StringVar(&s.data, "data", "", "Directory for the scraped data, which is kept. If empty, a temporary one.")
-	flags.StringVar(&s.dashboard, "dashboard", "charts/xylem/files/dashboard.json", "The dashboard.")
-	flags.StringVar(&s.rules, "rules", "charts/xylem/files/rules.yaml", "File with the alert rules. If empty, none.")
-	flags.StringVar(&s.out, "out", "dashboard.png", "The picture.")
+	flags.StringVar(&s.data, "data", "", "Directory in which to keep the scraped data. If empty, the command uses a temporary directory.")
+	flags.StringVar(&s.dashboard, "dashboard", "charts/xylem/files/dashboard.json", "File with the dashboard.")
+	flags.StringVar(&s.rules, "rules", "charts/xylem/files/rules.yaml", "File with the alert rules. If empty, the command does not check alerts.")
+	flags.StringVar(&s.out, "out", "dashboard.png", "File to which the picture is written.")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// panel returns the JSON of a panel with a query.
+// panel returns a panel with a query, as JSON.
 func panel(id int, title, expr, noValue string) string {
 	return fmt.Sprintf(`{"id":%d,"title":%q,"type":"timeseries","gridPos":{"h":8,"w":8,"x":%d,"y":0},
 		"fieldConfig":{"defaults":{"unit":"none","noValue":%q}},"options":{"legend":{"showLegend":true}},
@@ -52,18 +52,18 @@ func TestDraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct{ panels, says, wrong string }{
-		"data":         {rate, "1 panels", ""},
-		"legit empty":  {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, "none"), `"Failed" has no data and shows "none"`, ""},
-		"empty":        {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, ""), `"Failed" has no data`, `["Failed"]`},
-		"wrong query":  {panel(1, "Rate", "rate(writes_total)", ""), "", `panel "Rate": query rate(writes_total)`},
-		"no variable":  {panel(1, "Rate", "writes_total{x=\"$y\"}", ""), "", "unknown variable $y"},
-		"alerts' time": {rate, "alert Idle: its expression held for a total of 0s", ""},
+		"data":                 {rate, "1 panels", ""},
+		"a panel may be empty": {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, "none"), `"Failed" has no data and shows "none"`, ""},
+		"empty":                {rate + "," + panel(2, "Failed", `rate(writes_total{result="x"}[1m])`, ""), `"Failed" has no data`, `["Failed"]`},
+		"wrong query":          {panel(1, "Rate", "rate(writes_total)", ""), "", `panel "Rate": query rate(writes_total)`},
+		"unknown variable":     {panel(1, "Rate", "writes_total{x=\"$y\"}", ""), "", "unknown variable $y"},
+		"durations of alerts":  {rate, "alert Idle: its expression held for a total of 0s", ""},
 	} {
 		write(s.dashboard, `{"title":"Test",`+variables+`,"panels":[`+c.panels+`]}`)
 		var said bytes.Buffer
 		err := s.draw(t.Context(), db, &said)
 		if !strings.Contains(said.String(), c.says) {
-			t.Errorf("%s: it prints %s, want %s", name, &said, c.says)
+			t.Errorf("%s: the command printed %s, want %s", name, &said, c.says)
 		}
 		if c.wrong == "" && err != nil || c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)) {
 			t.Errorf("%s: %v, want %q", name, err, c.wrong)

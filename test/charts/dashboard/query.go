@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// lookback is Prometheus' default: how long the last value of a series counts after the series
-	// is no longer scraped. The limits are its defaults as well.
+	// lookback is how long a series keeps its last value after the last scrape. It is Prometheus'
+	// default, like the limits.
 	lookback   = 5 * time.Minute
 	maxSamples = 50_000_000
 	timeout    = 2 * time.Minute
@@ -43,14 +43,14 @@ func newData(db *tsdb.DB) (*data, error) {
 	})}, nil
 }
 
-// every sets the time between points. Like Grafana's, they are at multiples of it.
+// every sets the time between points. As in Grafana, the points are at multiples of this time.
 func (d *data) every(step time.Duration) {
 	d.step = step
 	d.from = d.from.Add(step - 1).Truncate(step)
 	d.to = d.to.Truncate(step)
 }
 
-// query returns the series of a target.
+// query returns the series that match a target's query.
 func (d *data) query(ctx context.Context, target board.Target, expr string) ([]board.Series, error) {
 	query, err := d.engine.NewRangeQuery(ctx, d.db, promql.NewPrometheusQueryOpts(false, lookback), expr, d.from, d.to, d.step)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 )
 
-// job is the job label that Prometheus gives the managers.
+// job is the managers' job label in Prometheus.
 const job = "xylem"
 
 // open opens the database in a directory, or creates one.
@@ -30,7 +30,7 @@ func open(dir string) (*tsdb.DB, error) {
 	return db, nil
 }
 
-// targets returns the addresses as Prometheus' targets.
+// targets returns the addresses as Prometheus targets.
 func targets(urls []string) (*targetgroup.Group, error) {
 	group := &targetgroup.Group{Source: job}
 	for _, text := range urls {
@@ -63,14 +63,14 @@ func (s settings) record(ctx context.Context, db *tsdb.DB) error {
 	settings, err := config.Load(fmt.Sprintf("global: {scrape_interval: %s, scrape_timeout: %s}\nscrape_configs: [{job_name: %s}]\n",
 		model.Duration(s.interval), model.Duration(s.interval), job), logger)
 	if err != nil {
-		return fmt.Errorf("configure the scraping of metrics: %w", err)
+		return fmt.Errorf("configure scraping: %w", err)
 	}
 	manager, err := scrape.NewManager(&scrape.Options{DiscoveryReloadOnStartup: true}, logger, nil, nil, db, prometheus.NewRegistry())
 	if err != nil {
-		return fmt.Errorf("prepare the scraping of metrics: %w", err)
+		return fmt.Errorf("prepare scraping: %w", err)
 	}
 	if err := manager.ApplyConfig(settings); err != nil {
-		return fmt.Errorf("configure the scraping of metrics: %w", err)
+		return fmt.Errorf("configure scraping: %w", err)
 	}
 	sets := make(chan map[string][]*targetgroup.Group, 1)
 	sets <- map[string][]*targetgroup.Group{job: {group}}
@@ -79,7 +79,7 @@ func (s settings) record(ctx context.Context, db *tsdb.DB) error {
 	select {
 	case <-ctx.Done():
 	case err = <-running:
-		return errors.Join(errors.New("the scraping of metrics ended unexpectedly"), err)
+		return errors.Join(errors.New("scraping ended unexpectedly"), err)
 	}
 	manager.Stop()
 	return <-running

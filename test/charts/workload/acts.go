@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// tell causes the events that the dashboard should show.
+// tell causes the incidents that the dashboard should show, one after the other.
 func (w *workload) tell(ctx context.Context) error {
 	member := w.x.Member(troubled)
 	for _, act := range []struct {
@@ -55,7 +55,7 @@ func (w *workload) tell(ctx context.Context) error {
 	return nil
 }
 
-// admit has the first member admit all namespaces but some.
+// admit lets the first member admit all namespaces except those that match the patterns.
 func (w *workload) admit(ctx context.Context, not ...string) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"namespaces": map[string]any{"deny": not}}})
 	if err != nil {
@@ -67,9 +67,9 @@ func (w *workload) admit(ctx context.Context, not ...string) error {
 	return nil
 }
 
-// lose removes a claim of the first member, its Pod and its volume from the host while no
-// manager runs, like a restore of the host from an earlier state. The host's policy does not
-// let admins remove Xylem's finalizers, so the function impersonates the manager.
+// lose removes a claim in the first member, its Pod and its volume from the host while no manager
+// runs, as if the host were restored to an earlier state. The host's policy does not let admins
+// remove Xylem's finalizers, so lose impersonates the manager.
 func (w *workload) lose(ctx context.Context) error {
 	if err := w.x.Manager.Stop(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (w *workload) lose(ctx context.Context) error {
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}},
 		claim,
 	} {
-		// The policy lets the manager change only volumes.
+		// The manager can delete only the volume. The admin deletes the other objects.
 		as := w.x.Host.API
 		if _, isVolume := obj.(*corev1.PersistentVolume); isVolume {
 			as = api
@@ -107,7 +107,7 @@ func (w *workload) lose(ctx context.Context) error {
 		if err := as.Patch(ctx, obj, unheld); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("remove the finalizers of %s: %w", obj.GetName(), err)
 		}
-		if err := harness.Await(ctx, "the deletion of  "+obj.GetName(), func(ctx context.Context) error {
+		if err := harness.Await(ctx, "the deletion of "+obj.GetName(), func(ctx context.Context) error {
 			err := api.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 			if apierrors.IsNotFound(err) {
 				return nil

@@ -22,16 +22,16 @@ const (
 	classPromise = "promised"
 	// keptClaim is never deleted.
 	keptClaim = "kept"
-	// pace is the interval at which a claim is created and all claims are checked.
+	// pace is the interval at which live creates a claim and checks all claims.
 	pace = 700 * time.Millisecond
-	// age is the age at which a claim is expanded, and the time after that until it is deleted.
+	// age is the age at which a claim is expanded, and the time from its expansion to its deletion.
 	age = 8 * time.Second
 )
 
 var grownSize = resource.MustParse("2Gi")
 
-// prepare creates the classes, the namespace, the rules of a member, and the claim that will be
-// lost, with a snapshot.
+// prepare creates the classes, the namespace, a member's namespace rules, and the claim that the
+// host loses later, with a snapshot.
 func (w *workload) prepare(ctx context.Context) error {
 	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise} {
 		if err := w.x.Host.Create(ctx, harness.HostClass(name, map[string]string{v1alpha1.ParameterProvisioning: mode})); err != nil {
@@ -69,8 +69,8 @@ func (w *workload) make(ctx context.Context, name, class string, members ...stri
 	return w.x.Host.Create(ctx, harness.Claim(space, name, class), pod)
 }
 
-// live creates claims, each with a Pod, at a steady pace. When the Pod has run for a while, live
-// expands the claim and takes a snapshot of it. Later, it deletes both.
+// live creates claims, each with a Pod, at a steady pace. It expands each claim after some seconds
+// and takes a snapshot of it. Later, it deletes all of them.
 func (w *workload) live(ctx context.Context) error {
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -96,7 +96,7 @@ func (w *workload) live(ctx context.Context) error {
 	}
 }
 
-// age expands and deletes claims that are old enough.
+// age expands the claims that are old enough, takes snapshots of them, and later deletes them.
 func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.x.Host.API.List(ctx, &claims, client.InNamespace(space)); err != nil {

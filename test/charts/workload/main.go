@@ -17,18 +17,18 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Members. The second one has the problems.
+// The members. All problems except namespace rules affect the second one.
 const (
 	steady   = "cluster38"
 	troubled = "cluster39"
 )
 
-// managerArgs are the arguments of the Deployment in config/manager, with shorter intervals, so
-// that a few minutes show what otherwise takes ten.
+// managerArgs are like the arguments in config/manager, but with shorter intervals, so that the
+// dashboard shows in a few minutes what otherwise takes ten.
 var managerArgs = []string{"--leader-elect", "--orphan-interval=30s", "--stuck-after=20s"}
 
 const (
-	// finish is how long the other command may take to draw.
+	// finish is how long the other command may take to finish after the interrupt.
 	finish = 5 * time.Minute
 )
 
@@ -89,7 +89,7 @@ func run(ctx context.Context, command []string) (err error) {
 	return errors.Join(failed, end(watcher))
 }
 
-// watcher starts the other command.
+// watcher starts the other command with the addresses of the managers' metrics.
 func (w *workload) watcher(command []string) (*exec.Cmd, error) {
 	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // the caller's; ended by end
 	for _, m := range []*harness.Manager{w.x.Manager, w.second} {
@@ -118,7 +118,7 @@ func end(cmd *exec.Cmd) error {
 // workload is one run.
 type workload struct {
 	x      *harness.Xylem
-	second *harness.Manager // in addition to the harness's own
+	second *harness.Manager // in addition to the harness's own manager
 	say    func(format string, args ...any)
 }
 

@@ -61,7 +61,7 @@ func (d *Driver) ControllerUnpublishVolume(
 	})
 }
 
-// attach replaces the nodes to which a volume is attached.
+// attach applies f to the list of nodes to which a volume is attached.
 func (d *Driver) attach(id string, f func([]string) []string) error {
 	_, err := d.store.change(id, 0, func(v *volume) { v.Nodes = f(slices.Clone(v.Nodes)) })
 	if errors.Is(err, fs.ErrNotExist) {

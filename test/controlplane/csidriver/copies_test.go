@@ -208,7 +208,7 @@ func TestRefusals(t *testing.T) {
 	slow.Parameters[ParamReadyAfter] = "1h"
 	unready := d.mustSnap(t, slow)
 	if unready.GetReadyToUse() {
-		t.Error("a snapshot is ready that takes an hour")
+		t.Error("the snapshot is ready immediately, want it to take an hour")
 	}
 	held := creation("held", nil)
 	held.Parameters[ParamHeldBySnapshots] = "true"
@@ -243,7 +243,7 @@ func TestRefusals(t *testing.T) {
 		"snapshot without a volume":               {take(snap("x", "")), codes.InvalidArgument},
 		"snapshot with a path as its name":        {take(snap("../x", source)), codes.InvalidArgument},
 		"invalid delay":                           {take(badDelay), codes.InvalidArgument},
-		"another snapshot with the name":          {take(snap("s", heldID)), codes.AlreadyExists},
+		"name of another volume's snapshot":       {take(snap("s", heldID)), codes.AlreadyExists},
 		"volume whose snapshot depends on it": {func(ctx context.Context) error {
 			_, err := d.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: heldID})
 			return err
@@ -264,7 +264,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: heldID}); err != nil {
-		t.Errorf("deleting a volume after its last snapshot: %v", err)
+		t.Errorf("delete a volume after its last snapshot was deleted: %v", err)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestUploadLastsUntilTheFaultsChange(t *testing.T) {
 	}
 	for range 2 {
 		if d.mustSnap(t, snap("a", source)).GetReadyToUse() {
-			t.Error("the snapshot is ready while it is uploaded")
+			t.Error("the snapshot is ready during its upload")
 		}
 	}
 	if !d.mustSnap(t, snap("b", other)).GetReadyToUse() {
@@ -349,8 +349,8 @@ func TestListSnapshots(t *testing.T) {
 	}
 }
 
-// TestRestartMakesTheLedgerAgreeOnSnapshots changes snapshots without a ledger entry, as a crash
-// between the two would.
+// TestRestartMakesTheLedgerAgreeOnSnapshots changes snapshots without writing a ledger entry, as
+// if the driver had crashed in between.
 func TestRestartMakesTheLedgerAgreeOnSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
@@ -453,6 +453,6 @@ func TestSparseBlockDiskIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := append(disk, make([]byte, mebi)...); !cmp.Equal(want, got) {
-		t.Errorf("the clone's disk has %d bytes and differs", len(got))
+		t.Errorf("the clone's disk has %d bytes and other data", len(got))
 	}
 }

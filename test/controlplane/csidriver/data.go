@@ -37,10 +37,10 @@ func readData(disk string) (string, error) {
 	return string(content), err
 }
 
-// fill fills the directory dst with the content of the volume or snapshot source, or creates an
-// empty disk without a source. It returns the identifier of the data.
+// fill creates the disk in directory dst: a copy of the volume or snapshot source, or an empty
+// disk if source is empty. It returns the identifier of the data.
 func (s *store) fill(dst, source, id string) (string, error) {
-	if err := os.RemoveAll(dst); err != nil { // Left from an earlier failure.
+	if err := os.RemoveAll(dst); err != nil { // Left behind by an earlier failure.
 		return "", err
 	}
 	if err := os.Mkdir(dst, 0o750); err != nil {
@@ -79,7 +79,7 @@ func copyTree(dst, from string) error {
 // holeBytes is the minimum size of a hole that copySparse preserves.
 const holeBytes = 64 << 10
 
-// copySparse copies a file without writing its zeros, so that a hole stays a hole.
+// copySparse copies a file and skips blocks of zeros, so that holes stay holes.
 func copySparse(dst, from string) (err error) {
 	in, err := os.Open(from) //nolint:gosec // Below the driver's own directory.
 	if err != nil {

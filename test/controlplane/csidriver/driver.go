@@ -50,14 +50,14 @@ const defaultBytes = 1 << 30
 type Options struct {
 	// Name is the driver's name: the provisioner in StorageClasses.
 	Name string
-	// Dir has the volumes and the ledger.
+	// Dir is the directory for the volumes and the ledger.
 	Dir string
 	// MaxVolumeBytes limits each volume, and CapacityBytes all together. 0 means no limit.
 	MaxVolumeBytes, CapacityBytes int64
 	// Attach announces that volumes must be attached to a node.
 	Attach bool
-	// Node is the name of the node with a kubelet for which the driver serves the node service. If
-	// it is empty, there is no node service.
+	// Node is the name of the node, with a kubelet, for which the driver serves the node service.
+	// If it is empty, the driver does not serve the node service.
 	Node string
 }
 
@@ -97,7 +97,7 @@ func Listen(ctx context.Context, socket string) (net.Listener, error) {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", socket)
 	if err != nil {
-		return nil, fmt.Errorf("listening: %w", err)
+		return nil, fmt.Errorf("listen on the socket: %w", err)
 	}
 	return listener, nil
 }
@@ -195,7 +195,7 @@ func (d *Driver) ValidateVolumeCapabilities(
 	}, nil
 }
 
-// call executes work with its faults, and records the outcome before it responds. e is the ledger
+// call executes work, injects faults, and records the outcome before it returns. e is the ledger
 // entry, which work completes.
 func (d *Driver) call(ctx context.Context, e ledger.Entry, work func(*ledger.Entry) error) error {
 	e.Code = ledger.OK
@@ -225,7 +225,7 @@ func (d *Driver) call(ctx context.Context, e ledger.Entry, work func(*ledger.Ent
 	return err
 }
 
-// volumeName matches names that may become a part of a path.
+// volumeName matches names that are safe to use in a path.
 var volumeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // CreateVolume implements csi.ControllerServer. It is idempotent by name.
@@ -255,10 +255,10 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		}
 		if limit := r.GetCapacityRange().GetLimitBytes(); e.Repeated &&
 			(have.CapacityBytes < want.CapacityBytes || (limit > 0 && have.CapacityBytes > limit)) {
-			return status.Errorf(codes.AlreadyExists, "volume %s exists with %d bytes", have.Name, have.CapacityBytes)
+			return status.Errorf(codes.AlreadyExists, "volume %s already exists with %d bytes", have.Name, have.CapacityBytes)
 		}
 		if have.Source != want.Source {
-			return status.Errorf(codes.AlreadyExists, "volume %s exists, created from %q", have.Name, have.Source)
+			return status.Errorf(codes.AlreadyExists, "volume %s already exists, created from %q", have.Name, have.Source)
 		}
 		e.VolumeID, e.CapacityBytes, e.Data = have.ID, have.CapacityBytes, have.Data
 		return nil
@@ -389,8 +389,8 @@ func (d *Driver) ControllerModifyVolume(
 	return &csi.ControllerModifyVolumeResponse{}, nil
 }
 
-// known returns the entry of a call that has only a volume's ID, with the driver's record of the
-// volume.
+// known returns the ledger entry for a call that passes only a volume's ID. The other fields come
+// from the driver's record of the volume.
 func (d *Driver) known(method, id string) ledger.Entry {
 	if v, ok := d.store.get(id); ok {
 		return v.entry(method)
@@ -398,7 +398,7 @@ func (d *Driver) known(method, id string) ledger.Entry {
 	return ledger.Entry{Method: method, VolumeID: id}
 }
 
-// size returns the required capacity of a range.
+// size returns the required bytes of a capacity range, or the default.
 func size(r *csi.CapacityRange) int64 {
 	if r.GetRequiredBytes() > 0 {
 		return r.GetRequiredBytes()

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// faultsFile is the file with a driver's faults, in its directory.
+// faultsFile is the file in the driver's directory that contains its faults.
 const faultsFile = "faults.json"
 
 // stallPoll is the interval at which a stalled call checks whether it may continue.
@@ -34,16 +34,16 @@ type Fault struct {
 	Times int `json:"times,omitempty"`
 	// Stall delays the call until the faults change or its caller gives up.
 	Stall bool `json:"stall,omitempty"`
-	// Code, if not OK, is the error code of the call, and Message its text.
+	// Code, if not OK, is the error code that the call returns, and Message is the error's text.
 	Code    codes.Code `json:"code,omitempty"`
 	Message string     `json:"message,omitempty"`
-	// After executes the call before it stalls or fails: the volume exists, but the response is
-	// lost.
+	// After executes the call before it stalls or fails, so that the volume exists but the
+	// response is lost.
 	After bool `json:"after,omitempty"`
 }
 
-// faultFile is the content of the faults file. A new ID tells the driver that the faults were set
-// again, even to the same values, so that it restarts the count of Times.
+// faultFile is the content of the faults file. A new ID means that the faults were set again, even
+// to the same values. The driver then restarts the count of Times.
 type faultFile struct {
 	ID     string  `json:"id"`
 	Faults []Fault `json:"faults"`
@@ -67,13 +67,13 @@ func SetFaults(dir string, faults ...Fault) error {
 	return nil
 }
 
-// injector selects the calls that fail.
+// injector selects the faults for calls.
 type injector struct {
 	path string
 
 	mu   sync.Mutex
 	id   string
-	used map[int]int // by index of the fault
+	used map[int]int // calls that failed, by index of the fault
 }
 
 func newInjector(dir string) *injector {
@@ -127,7 +127,7 @@ func (i *injector) has(method, claim string) (bool, error) {
 	}), err
 }
 
-// suffer stalls and fails as the fault specifies.
+// suffer stalls, and returns an error, as the fault specifies.
 func (i *injector) suffer(ctx context.Context, f *Fault, id string) error {
 	if f.Stall {
 		if err := i.stall(ctx, id); err != nil {

@@ -15,14 +15,14 @@ func mount(dir, target string, readOnly bool) error {
 	if !readOnly {
 		return nil
 	}
-	// A bind mount accepts this flag only in a second step.
+	// The kernel applies this flag to a bind mount only when it is remounted.
 	if err := unix.Mount("", target, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		return errors.Join(fmt.Errorf("make %s read-only: %w", target, err), unmount(target))
 	}
 	return nil
 }
 
-// unmount removes the mount at the target. It succeeds if there is none.
+// unmount removes the mount at the target. It succeeds if nothing is mounted.
 func unmount(target string) error {
 	if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
 		return err

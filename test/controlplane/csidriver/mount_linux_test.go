@@ -31,11 +31,11 @@ func TestPublish(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = unmount(target) })
 			if content, err := os.ReadFile(filepath.Join(target, "file")); err != nil || string(content) != "data" {
-				t.Errorf("the target shows %q: %v", content, err)
+				t.Errorf("data at the target: %q, %v", content, err)
 			}
 			err := os.WriteFile(filepath.Join(target, "new"), nil, 0o600)
 			if got := errors.Is(err, unix.EROFS); got != readOnly {
-				t.Errorf("the write returned %v", err)
+				t.Errorf("write to the target: %v", err)
 			}
 			if err := unpublish(target); err != nil {
 				t.Fatal(err)
@@ -44,14 +44,14 @@ func TestPublish(t *testing.T) {
 				t.Errorf("the target still exists: %v", err)
 			}
 			if content, err := os.ReadFile(filepath.Join(disk, "file")); err != nil || string(content) != "data" {
-				t.Errorf("the disk has %q: %v", content, err)
+				t.Errorf("data on the disk: %q, %v", content, err)
 			}
 		})
 	}
 }
 
-// TestUnpublishKeepsData unpublishes a directory that holds files and is not a mount: a disk whose
-// mount was lost must not be emptied.
+// TestUnpublishKeepsData unpublishes a directory that contains files and is not a mount point.
+// The data must survive.
 func TestUnpublishKeepsData(t *testing.T) {
 	target := filepath.Join(t.TempDir(), "target")
 	if err := os.MkdirAll(target, 0o750); err != nil {
@@ -67,12 +67,12 @@ func TestUnpublishKeepsData(t *testing.T) {
 		t.Error("a directory with files was removed")
 	}
 	if content, err := os.ReadFile(file); err != nil || string(content) != "kept" {
-		t.Errorf("the file has %q: %v", content, err)
+		t.Errorf("data in the file: %q, %v", content, err)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // The second time, the target does not exist.
+	for range 2 { // In the second call, the target does not exist.
 		if err := unpublish(target); err != nil {
 			t.Error(err)
 		}

@@ -4,7 +4,7 @@ package csidriver
 
 import "errors"
 
-// mount needs Linux, as kubelets do here.
+// mount returns an error: the node service needs Linux, as do the tests' kubelets.
 func mount(string, string, bool) error { return errors.ErrUnsupported }
 
 func unmount(string) error { return errors.ErrUnsupported }

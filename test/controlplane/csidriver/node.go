@@ -23,8 +23,8 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return &csi.NodeGetCapabilitiesResponse{}, nil
 }
 
-// NodePublishVolume implements csi.NodeServer. It mounts the disk's directory at the target.
-// Block volumes have no node side.
+// NodePublishVolume implements csi.NodeServer. It mounts the disk's directory at the target. It
+// does not support block volumes.
 func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" || r.GetVolumeCapability().GetMount() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume ID, target path and a capability to mount are required")
@@ -61,7 +61,7 @@ func publish(disk, target string, readOnly bool) error {
 	return mount(disk, target, readOnly)
 }
 
-// same reports whether the target shows the disk, which means that it is mounted there.
+// same reports whether the target is the disk's directory, which means that it is mounted there.
 func same(disk, target string) (bool, error) {
 	a, err := os.Stat(disk)
 	if err != nil {

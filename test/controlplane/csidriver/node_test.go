@@ -18,8 +18,8 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// serveNode runs a driver with a node side, registered at a socket, and returns its connections
-// to both sockets.
+// serveNode runs a driver with a node service and a registration socket, and returns connections
+// to both of its sockets.
 func serveNode(t *testing.T, dir string) (driver, registrar *grpc.ClientConn) {
 	t.Helper()
 	d, err := New(Options{Name: "disks.test", Dir: filepath.Join(dir, "disks"), Node: "node-1"})
@@ -96,7 +96,7 @@ func TestRegistersWithTheKubelet(t *testing.T) {
 	}
 	_, err = kubelet.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: "no"})
 	if got := status.Code(err); got != codes.FailedPrecondition {
-		t.Errorf("a rejected registration gets %s", got)
+		t.Errorf("status of a rejected registration: %s", got)
 	}
 	node, err := csi.NewNodeClient(driver).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // csiVersion is the version of CSI that the driver announces to the kubelet.
 const csiVersion = "1.0.0"
 
-// registrar responds to the kubelet, which finds its socket and asks which plugin registers with
-// it.
+// registrar serves the registration socket. The kubelet finds the socket and requests the
+// plugin's name, type and endpoint.
 type registrar struct {
 	registration.UnimplementedRegistrationServer
 
@@ -28,8 +28,8 @@ func (r registrar) GetInfo(context.Context, *registration.InfoRequest) (*registr
 	}, nil
 }
 
-// NotifyRegistrationStatus implements registration.RegistrationServer. The kubelet asks again
-// after an error.
+// NotifyRegistrationStatus implements registration.RegistrationServer. After an error, the kubelet
+// retries the registration.
 func (r registrar) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
 	if !s.GetPluginRegistered() {
 		return nil, status.Errorf(codes.FailedPrecondition, "the kubelet rejected %s: %s", r.name, s.GetError())
@@ -37,9 +37,9 @@ func (r registrar) NotifyRegistrationStatus(_ context.Context, s *registration.R
 	return &registration.RegistrationStatusResponse{}, nil
 }
 
-// Register registers the driver with the kubelet of its node until ctx ends: it serves path, a
-// socket in the kubelet's directory of plugins' registrations. endpoint is the driver's own
-// socket as the kubelet sees it.
+// Register registers the driver with its node's kubelet until ctx ends. It serves path, a socket in
+// the kubelet's plugins_registry directory. endpoint is the path of the driver's own socket from
+// the kubelet's point of view.
 func (d *Driver) Register(ctx context.Context, path, endpoint string) error {
 	listener, err := Listen(ctx, path)
 	if err != nil {

@@ -21,13 +21,14 @@ import (
 )
 
 const (
-	// snapshotsDir holds a directory for each snapshot, within the driver's.
+	// snapshotsDir is the subdirectory of the driver's directory that has a directory for each
+	// snapshot.
 	snapshotsDir = "snapshots"
 	// ParamReadyAfter is a VolumeSnapshotClass parameter: the time until a new snapshot is ready to
 	// use (Go duration).
 	ParamReadyAfter = "readyAfter"
-	// MethodUpload is not a CSI call. A Fault with this method keeps snapshots, or those of its
-	// claim, from becoming ready until the faults change. Its other fields have no effect.
+	// MethodUpload is not a CSI call. A Fault with this method keeps snapshots from becoming ready
+	// until the faults change. Of the other fields, only Claim has an effect.
 	MethodUpload = "Upload"
 )
 
@@ -46,13 +47,13 @@ type snapshot struct {
 	Volume    string    `json:"volume"`
 	SizeBytes int64     `json:"sizeBytes"`
 	Taken     time.Time `json:"taken"`
-	// Ready is the time at which it becomes ready to use.
+	// Ready is the time at which the snapshot becomes ready to use.
 	Ready          time.Time         `json:"ready"`
 	Data           string            `json:"data"`
 	Parameters     map[string]string `json:"parameters,omitempty"`
 	VolumeSnapshot string            `json:"volumeSnapshot,omitempty"`
 	ContentName    string            `json:"contentName,omitempty"`
-	// The values of the source volume.
+	// The following are values of the source volume.
 	VolumeName     string `json:"volumeName,omitempty"`
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
 	ClaimName      string `json:"claimName,omitempty"`
@@ -112,7 +113,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 			return err
 		}
 		if have.Volume != r.GetSourceVolumeId() {
-			return status.Errorf(codes.AlreadyExists, "snapshot %s exists, taken of volume %s", have.Name, have.Volume)
+			return status.Errorf(codes.AlreadyExists, "snapshot %s already exists, taken of volume %s", have.Name, have.Volume)
 		}
 		e.SnapshotID, e.CapacityBytes, e.Data = have.ID, have.SizeBytes, have.Data
 		return nil
@@ -127,7 +128,7 @@ func (d *Driver) CreateSnapshot(ctx context.Context, r *csi.CreateSnapshotReques
 	return &csi.CreateSnapshotResponse{Snapshot: out}, nil
 }
 
-// take takes a snapshot unless it exists.
+// take takes a snapshot unless it already exists.
 func (d *Driver) take(want snapshot) (have snapshot, existed bool, err error) {
 	delay, err := time.ParseDuration(cmp.Or(want.Parameters[ParamReadyAfter], "0s"))
 	if err != nil {
@@ -286,7 +287,7 @@ func (s *store) getSnapshot(id string) (snapshot, bool) {
 	return sn, ok
 }
 
-// listSnapshots returns the snapshots with that ID and of that volume. Either may be empty.
+// listSnapshots returns the snapshots with an ID and of a volume. An empty argument matches all.
 func (s *store) listSnapshots(id, volumeID string) []snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -301,7 +302,7 @@ func (s *store) listSnapshots(id, volumeID string) []snapshot {
 }
 
 // takeSnapshot copies the volume's disk unless the snapshot exists, and returns the snapshot. The
-// error is fs.ErrNotExist if there is no such volume.
+// error is fs.ErrNotExist if the volume does not exist.
 func (s *store) takeSnapshot(sn snapshot) (stored snapshot, existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,11 +41,11 @@ type volume struct {
 	ClaimNamespace string            `json:"claimNamespace,omitempty"`
 	ClaimName      string            `json:"claimName,omitempty"`
 	PVName         string            `json:"pvName,omitempty"`
-	// Source is the ID of the volume or snapshot from which it was created. Data identifies the
-	// initial content of the disk.
+	// Source is the ID of the volume or snapshot from which the volume was created. Data
+	// identifies the initial content of the disk.
 	Source string `json:"source,omitempty"`
 	Data   string `json:"data,omitempty"`
-	// Nodes are the nodes to which it is attached.
+	// Nodes are the nodes to which the volume is attached.
 	Nodes []string `json:"nodes,omitempty"`
 }
 
@@ -57,14 +57,14 @@ func (v volume) entry(method string) ledger.Entry {
 	}
 }
 
-// created is the ledger entry of the volume's creation.
+// created returns the ledger entry for the volume's creation.
 func (v volume) created() ledger.Entry {
 	e := v.entry(ledger.CreateVolume)
 	e.Source, e.Data = v.Source, v.Data
 	return e
 }
 
-// store has the volumes and snapshots on disk, with a copy in memory.
+// store keeps the records of volumes and snapshots on disk, with a copy in memory.
 type store struct {
 	dir, snapshotsDir string
 
@@ -73,8 +73,8 @@ type store struct {
 	snapshots map[string]snapshot // by ID
 }
 
-// openStore reads the state on disk, and adds missing entries to the ledger: a crash may have
-// come between a directory and its entry.
+// openStore reads the state on disk. It adds entries to the ledger that are missing because the
+// driver crashed after it had changed a directory.
 func openStore(dir string, book *ledger.Writer) (*store, error) {
 	s := &store{dir: VolumesDir(dir), snapshotsDir: filepath.Join(dir, snapshotsDir)}
 	var err error
@@ -244,7 +244,7 @@ func (s *store) remove(id string) (existed bool, err error) {
 	return true, os.RemoveAll(tmp)
 }
 
-// change replaces the record of a volume with the result of f. room is as in create.
+// change applies f to a volume's record and writes the result. room is as in create.
 func (s *store) change(id string, room int64, f func(*volume)) (changed volume, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,7 +271,7 @@ func (s *store) change(id string, room int64, f func(*volume)) (changed volume, 
 	return v, nil
 }
 
-// sparse creates a file of that size without allocating blocks.
+// sparse creates a file with the given size without allocating blocks.
 func sparse(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // Below the driver's own directory.
 	if err != nil {

@@ -38,8 +38,8 @@ func live(t *testing.T, dir string) map[string]int64 {
 	return sizes
 }
 
-// TestRestartMakesTheLedgerAgree changes disks without a ledger entry, as a crash between the two
-// would.
+// TestRestartMakesTheLedgerAgree changes disks without writing a ledger entry, as if the driver
+// had crashed in between.
 func TestRestartMakesTheLedgerAgree(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -61,7 +61,7 @@ func TestRestartMakesTheLedgerAgree(t *testing.T) {
 	}
 	s = open(t, dir)
 	if diff := cmp.Diff(map[string]int64{"b": 20}, live(t, dir)); diff != "" {
-		t.Errorf("after removal and growth (-want +got):\n%s", diff)
+		t.Errorf("after a removal and an expansion (-want +got):\n%s", diff)
 	}
 	if _, ok := s.get("b"); !ok {
 		t.Error("b is missing")
@@ -77,7 +77,7 @@ func TestIncompleteVolumeIsRemoved(t *testing.T) {
 	}
 	open(t, dir)
 	if _, err := os.Stat(half); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it still exists: %v", err)
+		t.Errorf("the incomplete volume still exists: %v", err)
 	}
 	if got := live(t, dir); len(got) != 0 {
 		t.Errorf("live = %v, want none", got)
@@ -104,13 +104,13 @@ func TestRoomIsShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := s.create(volume{ID: "b", CapacityBytes: 6}, 10); !errors.Is(err, errFull) {
-		t.Errorf("second volume: %v, want %v", err, errFull)
+		t.Errorf("create a second volume: %v, want %v", err, errFull)
 	}
 	if _, err := s.change("a", 10, func(v *volume) { v.CapacityBytes = 11 }); !errors.Is(err, errFull) {
-		t.Errorf("growth: %v, want %v", err, errFull)
+		t.Errorf("expand the volume: %v, want %v", err, errFull)
 	}
 	if v, _ := s.get("a"); v.CapacityBytes != 6 {
-		t.Errorf("capacity = %d after a refused growth, want 6", v.CapacityBytes)
+		t.Errorf("capacity = %d after a rejected expansion, want 6", v.CapacityBytes)
 	}
 }
 

@@ -41,7 +41,7 @@ func build(ctx context.Context, m module, programs []string, progress func(forma
 		return dir, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // As in CacheDir.
-		return "", fmt.Errorf("making the directory of the cluster programs: %w", err)
+		return "", fmt.Errorf("create the directory of the cluster programs: %w", err)
 	}
 	unlock, err := lock(ctx, filepath.Join(dir, ".lock"), func() {
 		progress("cluster programs: waiting for another build to finish")
@@ -50,11 +50,11 @@ func build(ctx context.Context, m module, programs []string, progress func(forma
 		return "", err
 	}
 	defer unlock()
-	// The lock is held, so these are left from killed builds.
+	// This process holds the lock, so killed builds left these behind.
 	leftovers, _ := filepath.Glob(filepath.Join(dir, buildPrefix+"*"))
 	for _, leftover := range leftovers {
 		if err := os.RemoveAll(leftover); err != nil {
-			return "", fmt.Errorf("removing what a killed build left: %w", err)
+			return "", fmt.Errorf("remove the remains of a killed build: %w", err)
 		}
 	}
 
@@ -78,7 +78,7 @@ func buildMissing(
 	if err != nil {
 		return err
 	}
-	progress("cluster programs: building %d of %d on %d processors. With an empty Go build cache all of them take about %s",
+	progress("cluster programs: building %d of %d on %d processors. With an empty Go build cache, building all takes about %s",
 		len(missing), len(m.targets()), runtime.GOMAXPROCS(0), estimate(runtime.GOMAXPROCS(0)))
 	if err := compile(ctx, m, missing, progress); err != nil {
 		return err
@@ -111,9 +111,9 @@ func missingFrom(dir string, group []target, programs []string) []target {
 	return missing
 }
 
-// Costs of a build with an empty cache: processor time of the compiler, which uses all
-// processors, and time of the linkers, which mostly use one. Measured on two processors of a
-// cloud machine.
+// The cost of a build with an empty cache: the processor time of the compiler, which uses all
+// processors, and the time of the linkers, which mostly use one. It was measured on a cloud
+// machine with two processors.
 const (
 	compileTime = 10 * time.Minute
 	linkTime    = 1 * time.Minute
@@ -134,7 +134,7 @@ func compile(ctx context.Context, m module, programs []target, progress func(for
 	listed := goCommand(ctx, m.dir, append([]string{"list", "-mod=readonly", "-deps"}, packages...)...)
 	all, err := listed.Output()
 	if err != nil {
-		return failed(ctx, "listing what the cluster programs are built from", err, nil)
+		return failed(ctx, "list the packages of the cluster programs", err, nil)
 	}
 	total := bytes.Count(all, []byte("\n"))
 
@@ -145,26 +145,26 @@ func compile(ctx context.Context, m module, programs []target, progress func(for
 	var compiled lines
 	cmd.Stderr = &compiled
 	done := ticking(func(since time.Duration) {
-		progress("cluster programs: compiled %d packages of %d at most, %s", compiled.count(), total, since.Round(time.Second))
+		progress("cluster programs: compiled %d of at most %d packages, %s", compiled.count(), total, since.Round(time.Second))
 	})
 	start := time.Now()
 	err = cmd.Run()
 	done()
 	if err != nil {
-		return failed(ctx, "compiling the cluster programs", err, compiled.tail())
+		return failed(ctx, "compile the cluster programs", err, compiled.tail())
 	}
 	progress("cluster programs: compiled %d packages in %s", compiled.count(), time.Since(start).Round(time.Second))
 	return nil
 }
 
-// lines counts the written lines, and keeps the end of the text.
+// lines is a writer that counts lines and keeps the end of the text.
 type lines struct {
 	mu   sync.Mutex
 	n    int
 	last []byte
 }
 
-// kept is how much text lines keeps.
+// kept is the number of bytes that lines keeps.
 const kept = 8 << 10
 
 func (l *lines) Write(p []byte) (int, error) {
@@ -191,7 +191,7 @@ func (l *lines) tail() []byte {
 // tick is the interval of progress messages.
 const tick = 15 * time.Second
 
-// ticking calls say at every tick, with the elapsed time, until it is done.
+// ticking calls say with the elapsed time at every tick, until the caller calls done.
 func ticking(say func(since time.Duration)) (done func()) {
 	start, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -223,7 +223,7 @@ func buildOne(ctx context.Context, m module, t target, versions map[string]strin
 func GoBuild(ctx context.Context, dir, path, pkg string, flags ...string) (err error) {
 	tmp, err := os.MkdirTemp(filepath.Dir(path), buildPrefix)
 	if err != nil {
-		return fmt.Errorf("building %s: %w", pkg, err)
+		return fmt.Errorf("build %s: %w", pkg, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
 
@@ -233,10 +233,10 @@ func GoBuild(ctx context.Context, dir, path, pkg string, flags ...string) (err e
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		return failed(ctx, "building "+pkg, err, out.Bytes())
+		return failed(ctx, "build "+pkg, err, out.Bytes())
 	}
 	if err := os.Rename(whole, path); err != nil {
-		return fmt.Errorf("building %s: %w", pkg, err)
+		return fmt.Errorf("build %s: %w", pkg, err)
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func GoBuild(ctx context.Context, dir, path, pkg string, flags ...string) (err e
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Our own package names.
 	cmd.Dir = dir
-	// An interrupt lets the toolchain clean up. WaitDelay bounds that.
+	// After an interrupt, the toolchain cleans up. WaitDelay limits how long this may take.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	// GOFLAGS and GOWORK of the caller must not affect the build.
@@ -253,7 +253,7 @@ func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// failed returns the error of a command of the toolchain, with its output.
+// failed returns an error for a failed command of the toolchain, with the command's output.
 func failed(ctx context.Context, what string, err error, printed []byte) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
@@ -281,7 +281,7 @@ func CSIDriver(ctx context.Context, root string, progress func(format string, ar
 	if _, err := os.Stat(path); err == nil {
 		return path, nil
 	}
-	progress("csidriver: building (a minute with an empty Go build cache)")
+	progress("csidriver: building (takes a minute with an empty Go build cache)")
 	start := time.Now()
 	err = GoBuild(ctx, root, path, "./"+driverSources[0], "-trimpath", "-buildvcs=false", "-ldflags", "-s -w")
 	if err != nil {
@@ -296,7 +296,7 @@ func driverKey(root string) (string, error) {
 	for _, dir := range driverSources {
 		sources, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
-			return "", fmt.Errorf("reading what the CSI driver is built from: %w", err)
+			return "", fmt.Errorf("read the sources of the CSI driver: %w", err)
 		}
 		for _, s := range sources {
 			if !strings.HasSuffix(s, "_test.go") {
@@ -308,7 +308,7 @@ func driverKey(root string) (string, error) {
 	for _, name := range files {
 		content, err := os.ReadFile(name) //nolint:gosec // Sources of this repository.
 		if err != nil {
-			return "", fmt.Errorf("reading what the CSI driver is built from: %w", err)
+			return "", fmt.Errorf("read the sources of the CSI driver: %w", err)
 		}
 		h.Write(fmt.Appendf(nil, "%s %d\n", filepath.Base(name), len(content)))
 		h.Write(content)

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// snapshotModule has the types and the definitions of VolumeSnapshots.
+// snapshotModule is the module with the types and the definitions of VolumeSnapshots.
 const snapshotModule = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 
 // SnapshotCRDs returns the files with the CustomResourceDefinitions of VolumeSnapshot,
@@ -23,16 +23,16 @@ func SnapshotCRDs(ctx context.Context, root string) ([]string, error) {
 		err = decodeErr
 	}
 	if err == nil && module.Dir == "" {
-		err = errors.New("no directory")
+		err = errors.New("the module has no directory")
 	}
 	if err != nil {
-		return nil, failed(ctx, "looking for the definitions of VolumeSnapshots", err, []byte(module.Error))
+		return nil, failed(ctx, "find the definitions of VolumeSnapshots", err, []byte(module.Error))
 	}
 	var files []string
 	for _, kind := range []string{"volumesnapshots", "volumesnapshotcontents", "volumesnapshotclasses"} {
 		file := filepath.Join(module.Dir, "config", "crd", "snapshot.storage.k8s.io_"+kind+".yaml")
 		if _, err := os.Stat(file); err != nil {
-			return nil, fmt.Errorf("looking for the definitions of VolumeSnapshots: %w", err)
+			return nil, fmt.Errorf("find the definitions of VolumeSnapshots: %w", err)
 		}
 		files = append(files, file)
 	}

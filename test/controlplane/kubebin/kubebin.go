@@ -30,7 +30,7 @@ const (
 	Provisioner       = "csi-provisioner"
 	Resizer           = "csi-resizer"
 	KWOK              = "kwok"
-	// The following are extras: see Core.
+	// The following are extras (see All).
 	SnapshotController = "snapshot-controller"
 	Snapshotter        = "csi-snapshotter"
 	Attacher           = "csi-attacher"
@@ -39,7 +39,7 @@ const (
 // ErrMissing is wrapped by errors about programs that have not been built.
 var ErrMissing = errors.New("cluster programs are missing: run `make kube`")
 
-// kubernetes is the module of the control plane.
+// kubernetes is the path of the module that contains the control plane.
 const kubernetes = "k8s.io/kubernetes"
 
 // target is one program: its package, the module whose version it reports, and the variables into
@@ -49,7 +49,7 @@ type target struct {
 	versionVars       func(version string) []string
 }
 
-// core has the programs that every cluster needs, in build order: large programs first, because
+// core are the programs that every cluster needs, in build order: large programs first, because
 // the others share their packages.
 var core = []target{
 	{Etcd, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", func(string) []string { return nil }},
@@ -150,7 +150,7 @@ func Root() (string, error) {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("looking for the root of the repository: %w", err)
+		return "", fmt.Errorf("find the root of the repository: %w", err)
 	}
 	for {
 		content, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // A go.mod above us.
@@ -158,7 +158,7 @@ func Root() (string, error) {
 			return dir, nil
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", fmt.Errorf("looking for the root of the repository: %w", err)
+			return "", fmt.Errorf("find the root of the repository: %w", err)
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
@@ -182,17 +182,17 @@ func declares(gomod, path string) bool {
 func CacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("looking for the user's cache directory: %w", err)
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
 	}
 	dir := filepath.Join(base, "xylem")
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Programs, readable to all like any cache.
-		return "", fmt.Errorf("making the cache directory: %w", err)
+		return "", fmt.Errorf("create the cache directory: %w", err)
 	}
 	return dir, nil
 }
 
-// Dir returns the directory of the programs of the repository at root. It may be missing or
-// incomplete: see Check.
+// Dir returns the directory for the programs of the repository at root. The directory may be
+// missing or incomplete (see Check).
 func Dir(root string) (string, error) { return dirOf(defaultModule(root)) }
 
 func dirOf(m module) (string, error) {
@@ -232,7 +232,7 @@ func key(m module) (string, error) {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(m.dir, name)) //nolint:gosec // Of this repository.
 		if err != nil {
-			return "", fmt.Errorf("reading what the cluster programs are built from: %w", err)
+			return "", fmt.Errorf("read the module of the cluster programs: %w", err)
 		}
 		h.Write(fmt.Appendf(nil, "%s %d\n", name, len(content)))
 		h.Write(content)
@@ -253,7 +253,7 @@ func key(m module) (string, error) {
 func requirements(m module) (map[string]string, error) {
 	content, err := os.ReadFile(filepath.Join(m.dir, "go.mod"))
 	if err != nil {
-		return nil, fmt.Errorf("reading what the cluster programs are built from: %w", err)
+		return nil, fmt.Errorf("read the module of the cluster programs: %w", err)
 	}
 	versions := map[string]string{}
 	for line := range strings.Lines(string(content)) {

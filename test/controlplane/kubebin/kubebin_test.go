@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// repository copies the inputs of the cache's name to a new root.
+// repository copies the files that determine the cache directory's name to a new root.
 func repository(t *testing.T) string {
 	t.Helper()
 	own, err := kubebin.Root()
@@ -48,7 +48,7 @@ func TestDirFollowsTheModule(t *testing.T) {
 	root := repository(t)
 	before := dir(t, root)
 	if again := dir(t, repository(t)); again != before {
-		t.Errorf("another clone has %s, want %s", again, before)
+		t.Errorf("directory of another clone is %s, want %s", again, before)
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		path := filepath.Join(root, "test", "kube", name)
@@ -64,7 +64,7 @@ func TestDirFollowsTheModule(t *testing.T) {
 		}
 		after := dir(t, root)
 		if after == before {
-			t.Errorf("a change of %s leaves %s", name, after)
+			t.Errorf("after a change of %s, the directory is still %s", name, after)
 		}
 		before = after
 	}
@@ -109,7 +109,7 @@ func TestSnapshotCRDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(content), "kind: CustomResourceDefinition") {
-			t.Errorf("%s defines nothing", file)
+			t.Errorf("%s is not a CustomResourceDefinition", file)
 		}
 	}
 	if len(files) != 3 {

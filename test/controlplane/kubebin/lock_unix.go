@@ -19,7 +19,7 @@ const lockPoll = 500 * time.Millisecond
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // Holds nothing.
 	if err != nil {
-		return nil, fmt.Errorf("locking the build: %w", err)
+		return nil, fmt.Errorf("lock the build: %w", err)
 	}
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
@@ -29,14 +29,14 @@ func lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 			return func() { _ = f.Close() }, nil
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			return nil, errors.Join(fmt.Errorf("locking the build: %w", err), f.Close())
+			return nil, errors.Join(fmt.Errorf("lock the build: %w", err), f.Close())
 		}
 		if !waited {
 			waiting()
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("waiting for another build: %w", context.Cause(ctx)), f.Close())
+			return nil, errors.Join(fmt.Errorf("wait for another build: %w", context.Cause(ctx)), f.Close())
 		case <-ticker.C:
 		}
 	}

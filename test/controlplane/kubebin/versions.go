@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// module is a Go module below test/kube, and the programs that are built from it, in groups.
+// module is a Go module below test/kube, with the groups of programs that are built from it.
 type module struct {
 	dir    string
 	groups [][]target
@@ -23,12 +23,12 @@ func defaultModule(root string) module {
 	return module{dir: filepath.Join(root, "test", "kube"), groups: [][]target{core, extras}}
 }
 
-// controlPlane are the programs that a cluster of another version has of its own. It shares all
-// others with the default version.
+// controlPlane are the programs that depend on a cluster's version. Clusters of all versions share
+// the other programs.
 var controlPlane = []string{APIServer, ControllerManager, Scheduler}
 
 // ErrNoVersion is wrapped by errors about a version of Kubernetes that has no module.
-var ErrNoVersion = errors.New("no such version of Kubernetes")
+var ErrNoVersion = errors.New("unknown version of Kubernetes")
 
 // otherModule is the module of a minor version that is not the default.
 func otherModule(root, version string) module {
@@ -36,8 +36,8 @@ func otherModule(root, version string) module {
 	return module{dir: filepath.Join(root, "test", "kube", version), groups: [][]target{own}}
 }
 
-// Versions returns the minor versions of Kubernetes, such as "1.37", that can be built: the
-// default first, then the others, the newest first.
+// Versions returns the minor versions of Kubernetes, such as "1.37", that can be built: first the
+// default, then the others from newest to oldest.
 func Versions(root string) ([]string, error) {
 	first, err := defaultVersion(root)
 	if err != nil {
@@ -45,7 +45,7 @@ func Versions(root string) ([]string, error) {
 	}
 	modules, err := filepath.Glob(filepath.Join(root, "test", "kube", "*", "go.mod"))
 	if err != nil {
-		return nil, fmt.Errorf("looking for versions of Kubernetes: %w", err)
+		return nil, fmt.Errorf("find the versions of Kubernetes: %w", err)
 	}
 	others := make([]string, 0, len(modules))
 	for _, file := range modules {
@@ -112,9 +112,9 @@ func moduleOf(root, version string) (module, error) {
 	return otherModule(root, version), nil
 }
 
-// ControlPlane returns the paths of kube-apiserver, kube-controller-manager and kube-scheduler of
-// a minor version, "" being the default, by their names. Its error wraps ErrMissing if they have
-// not been built.
+// ControlPlane returns the paths of a minor version's kube-apiserver, kube-controller-manager and
+// kube-scheduler, by their names. The version "" is the default. The error wraps ErrMissing if
+// they have not been built.
 func ControlPlane(root, version string) (map[string]string, error) {
 	m, err := moduleOf(root, version)
 	if err != nil {

@@ -36,17 +36,17 @@ func TestVersions(t *testing.T) {
 		t.Errorf("versions %v, %v, want %v", got, err, want)
 	}
 	if _, err := kubebin.Release(root, "1.11"); !errors.Is(err, kubebin.ErrNoVersion) {
-		t.Errorf("a version without a module: %v", err)
+		t.Errorf("Release of a version without a module: %v, want ErrNoVersion", err)
 	}
 
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	if _, err := kubebin.ControlPlane(root, "1.9"); !errors.Is(err, kubebin.ErrMissing) {
-		t.Errorf("a version that was not built: %v", err)
+		t.Errorf("ControlPlane of a version that was not built: %v, want ErrMissing", err)
 	}
 }
 
-// TestModulesPinTheirVersion: the directory of a module has the name of the version that it
-// requires, and replaces every staging module by the same release.
+// TestModulesPinTheirVersion checks that each module requires the version after which its directory
+// is named, and replaces every staging module with the same release.
 func TestModulesPinTheirVersion(t *testing.T) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -76,7 +76,7 @@ func TestModulesPinTheirVersion(t *testing.T) {
 		for line := range strings.Lines(string(content)) {
 			if f := strings.Fields(line); len(f) == 4 && f[1] == "=>" && strings.HasPrefix(f[0], "k8s.io/") {
 				if replaced++; f[3] != want {
-					t.Errorf("module %s replaces %s by %s, want %s", version, f[0], f[3], want)
+					t.Errorf("module %s replaces %s with %s, want %s", version, f[0], f[3], want)
 				}
 			}
 		}

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Methods that the driver records.
+// The methods that the driver records.
 const (
 	CreateVolume = "CreateVolume"
 	DeleteVolume = "DeleteVolume"
 	ExpandVolume = "ControllerExpandVolume"
 	ModifyVolume = "ControllerModifyVolume"
-	// CreateSnapshot and DeleteSnapshot have the source volume's ID and claim.
+	// Entries for CreateSnapshot and DeleteSnapshot contain the source volume's ID and claim.
 	CreateSnapshot = "CreateSnapshot"
 	DeleteSnapshot = "DeleteSnapshot"
 	// PublishVolume attaches a volume to a node, UnpublishVolume detaches it.
@@ -31,7 +31,7 @@ const (
 // OK is gRPC's code for success.
 const OK = "OK"
 
-// Entry is one call.
+// Entry records one call.
 type Entry struct {
 	Time   time.Time `json:"time"`
 	Method string    `json:"method"`
@@ -224,8 +224,8 @@ type Writer struct {
 	file *os.File
 }
 
-// Open opens the ledger at path for appending. It first removes an incomplete last line, whose
-// call got no response.
+// Open opens the ledger at path for appending. It first removes an incomplete last line. The
+// driver did not respond to that call.
 func Open(path string) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // The driver's own file.
 	if err != nil {

@@ -87,10 +87,10 @@ func TestForClaim(t *testing.T) {
 		{Method: ledger.DeleteVolume, Code: ledger.OK, VolumeID: "a"},
 	}}
 	if got := len(l.ForClaim("ns", "data").Entries); got != 2 {
-		t.Errorf("entries = %d, want the creation and the deletion", got)
+		t.Errorf("entries = %d, want 2: the creation and the deletion", got)
 	}
 	if got := len(l.Since(3).Entries); got != 1 {
-		t.Errorf("entries since the third = %d, want 1", got)
+		t.Errorf("entries after the first three = %d, want 1", got)
 	}
 	if got := len(l.Since(99).Entries); got != 0 {
 		t.Errorf("entries past the end = %d, want none", got)

@@ -22,11 +22,11 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// Disks is the StorageClass of the second member whose driver takes snapshots and clones, which
+// Disks is a StorageClass of the second member. Its driver supports snapshots and clones, which
 // kind's provisioner does not. The driver also has the VolumeSnapshotClass "snapshots".
 const Disks = "disks"
 
-// DisksDriver is the name of that driver.
+// DisksDriver is the name of the driver of that class.
 const DisksDriver = "disks.csi.e2e.xylem.io"
 
 // disksDir is the directory of the driver's disks and snapshots on the node.
@@ -38,17 +38,17 @@ var snapshotController string
 //go:embed disks.yaml
 var disks string
 
-// csiDriver is the name of the driver's program. Its path has a hash.
+// csiDriver is the name of the driver's program. The program's path contains a hash.
 const csiDriver = "csidriver"
 
-// programs are the programs of the manifests in a cluster, each in its own image. The host only
-// serves VolumeSnapshots, because Xylem takes them.
+// programs lists the programs that the manifests of each cluster run, each in its own image. The
+// host only serves VolumeSnapshots, because Xylem takes them.
 var programs = map[string][]string{
 	HostName: {kubebin.SnapshotController},
 	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver},
 }
 
-// packPrograms packs the programs of all manifests into images, by the names of the programs.
+// packPrograms packs the programs of all manifests into images, and returns the images by program.
 func packPrograms(ctx context.Context, progress func(format string, args ...any)) (map[string]v1.Image, error) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -92,7 +92,7 @@ func imagesOf(name string, workload, packed map[string]v1.Image) map[string]v1.I
 	return images
 }
 
-// storage gives a cluster the manifests of its programs, and waits until they run.
+// storage applies the manifests of a cluster's programs, and waits until the programs run.
 func storage(ctx context.Context, c *Cluster) error {
 	if len(programs[c.Name]) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func storage(ctx context.Context, c *Cluster) error {
 		Paths: files, ErrorIfPathMissing: true, MaxTime: patience, PollInterval: poll,
 	})
 	if err != nil {
-		return fmt.Errorf("installing the definitions of VolumeSnapshots in %s: %w", c.Name, err)
+		return fmt.Errorf("install the VolumeSnapshot CRDs in %s: %w", c.Name, err)
 	}
 	deployments, manifests := []string{"snapshot-controller"}, snapshotController
 	if slices.Contains(programs[c.Name], csiDriver) {
@@ -139,7 +139,7 @@ func applyAll(ctx context.Context, c *Cluster, manifests string) error {
 		}
 		err = c.API.Apply(ctx, client.ApplyConfigurationFromUnstructured(&o), client.FieldOwner("xylem-e2e"), client.ForceOwnership)
 		if err != nil {
-			return fmt.Errorf("applying %s %s to %s: %w", o.GetKind(), o.GetName(), c.Name, err)
+			return fmt.Errorf("apply %s %s to %s: %w", o.GetKind(), o.GetName(), c.Name, err)
 		}
 	}
 }

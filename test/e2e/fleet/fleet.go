@@ -15,15 +15,15 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Names of the clusters. Seed 001's example requires that of the first member.
+// Names of the clusters. Seed 001's example requires the name of the first member.
 const (
 	HostName = "host"
 	First    = "cluster38"
 	Second   = "cluster39"
 )
 
-// WorkloadImage is the image of the tests' Pods, named like that of seed 001's example. The
-// tests load it onto every node, so no registry is needed.
+// WorkloadImage is the image of the tests' Pods, with the name that seed 001's example uses. The
+// tests load it onto every node, so they need no registry.
 const WorkloadImage = "registry.paas/cnp/nginx:1.14-alpine"
 
 // Class is the class of seed 001's example. In the host, Xylem provisions it; in the members, a
@@ -36,7 +36,7 @@ type Cluster struct {
 	// Kubeconfig is a file that works on this machine.
 	Kubeconfig string
 	Config     *rest.Config
-	// API has no cache. Typed is for subresources and logs.
+	// API is a client without a cache. Typed is for subresources and logs.
 	API   client.WithWatch
 	Typed kubernetes.Interface
 }
@@ -76,7 +76,7 @@ type Fleet interface {
 
 	// KillManager kills the leading manager without warning. Kubernetes restarts it.
 	KillManager(ctx context.Context) error
-	// Cut and Mend disconnect and reconnect the manager and a member. The member continues to run.
+	// Cut disconnects a member from the manager, and Mend reconnects it. The member continues to run.
 	Cut(ctx context.Context, member string) error
 	Mend(ctx context.Context, member string) error
 	// Kill and Start stop and start a member's control plane and its node.

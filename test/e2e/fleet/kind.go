@@ -37,24 +37,24 @@ import (
 )
 
 const (
-	// prefix of the clusters' names in kind.
+	// prefix is the prefix of the clusters' names in kind.
 	prefix = "xylem-e2e-"
 	// leaseName is the Lease of the managers' leader election.
 	leaseName = "xylem-manager"
-	// poll and patience are for actions that a cluster completes asynchronously.
+	// poll and patience are the interval and the timeout of waits for a cluster.
 	poll, patience = 500 * time.Millisecond, 3 * time.Minute
 )
 
 const (
 	// NodeImageEnv is the environment variable with the image of the nodes.
 	NodeImageEnv = "KIND_NODE_IMAGE"
-	// KindDir is the directory of the kubeconfigs, from the root of the repository.
+	// KindDir is the directory of the kubeconfigs, relative to the repository's root.
 	KindDir = "dist/e2e"
-	// ImageArchive is the archive with the manager's image, also from the root.
+	// ImageArchive is the archive with the manager's image, relative to the repository's root.
 	ImageArchive = "dist/image.tar"
 )
 
-// sampleImages are the names of the tests' image, including those that config/samples use.
+// sampleImages lists the names of the tests' image, including those that config/samples use.
 var sampleImages = []string{WorkloadImage, "docker.io/library/nginx:1.28-alpine"}
 
 // KindOptions are the options of a fleet of kind clusters.
@@ -63,7 +63,7 @@ type KindOptions struct {
 	Dir string
 	// NodeImage is the image of the nodes. Empty means kind's default, which is pulled.
 	NodeImage string
-	// Archive has the manager's image, as `make image` writes it.
+	// Archive is the archive of the manager's image that `make image` writes.
 	Archive string
 	// Progress receives a line about each long step.
 	Progress func(format string, args ...any)
@@ -81,7 +81,7 @@ type Kind struct {
 	members  []*Cluster
 
 	mu   sync.Mutex
-	made []string // clusters that did not exist before
+	made []string // clusters that Up created
 }
 
 // NewKind returns a fleet that is not started.
@@ -109,11 +109,11 @@ func find(clusters []*Cluster, name string) *Cluster {
 // Kubelets implements Fleet.
 func (*Kind) Kubelets() bool { return true }
 
-// Server returns the address of a cluster's API server for the other clusters: the name of its
-// node, which stays when its IP address changes.
+// Server returns the address of a cluster's API server for the other clusters. It contains the
+// name of the cluster's node, which stays the same when the node's IP address changes.
 func (*Kind) Server(name string) string { return "https://" + node(name) + ":6443" }
 
-// node returns the name of a cluster's control plane node, which is that of its container.
+// node returns the name of a cluster's control plane node, which is also its container's name.
 func node(name string) string { return prefix + name + "-control-plane" }
 
 // Up implements Fleet.
@@ -166,7 +166,7 @@ nodes:
 func (k *Kind) up(ctx context.Context, name string, images map[string]v1.Image) (*Cluster, error) {
 	there, err := k.provider.List()
 	if err != nil {
-		return nil, fmt.Errorf("list the clusters of kind: %w", err)
+		return nil, fmt.Errorf("list the kind clusters: %w", err)
 	}
 	kubeconfig := filepath.Join(k.options.Dir, name+".kubeconfig")
 	if !slices.Contains(there, prefix+name) {
@@ -212,7 +212,7 @@ func (k *Kind) explain(err error) (more string) {
 		more = "\n" + string(bytes.TrimSpace(failed.Output))
 	}
 	if k.options.NodeImage == "" {
-		more += "\nif no registry is reachable, make kind-node-image builds a node image, and " + NodeImageEnv + " names it"
+		more += "\nif no registry is reachable, make kind-node-image builds a node image, and " + NodeImageEnv + " selects it"
 	}
 	return more
 }
@@ -298,7 +298,7 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	return images, nil
 }
 
-// load loads the images onto a cluster's nodes, and the manager's onto the host's.
+// load loads the images onto a cluster's nodes, and the manager's image onto the host's nodes.
 func (k *Kind) load(name string, images map[string]v1.Image) error {
 	return k.eachNode(name, func(n nodes.Node) error {
 		reader, writer := io.Pipe()
@@ -325,7 +325,7 @@ func (k *Kind) load(name string, images map[string]v1.Image) error {
 func (k *Kind) Retag(from, to string) error {
 	return k.eachNode(HostName, func(n nodes.Node) error {
 		if err := nodeutils.ReTagImage(n, "docker.io/library/"+from, "docker.io/library/"+to); err != nil {
-			return fmt.Errorf("naming the image %s on %s: %w", to, n, err)
+			return fmt.Errorf("tag the image %s on %s: %w", to, n, err)
 		}
 		return nil
 	})
@@ -355,11 +355,11 @@ func (k *Kind) delete(names []string) error {
 	for _, name := range names {
 		kubeconfig := filepath.Join(k.options.Dir, name+".kubeconfig")
 		if err := k.provider.Delete(prefix+name, kubeconfig); err != nil {
-			errs = append(errs, fmt.Errorf("deleting cluster %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("delete cluster %s: %w", name, err))
 			continue
 		}
 		if err := os.Remove(kubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("deleting cluster %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("delete cluster %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -372,12 +372,12 @@ func (k *Kind) KillManager(ctx context.Context) error {
 		return fmt.Errorf("find the leading manager: %w", err)
 	}
 	if lease.Spec.HolderIdentity == nil {
-		return errors.New("find the leading manager: none leads")
+		return errors.New("find the leading manager: the Lease has no holder")
 	}
 	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: name}}
 	if err := k.host.API.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
-		return fmt.Errorf("killing manager %s: %w", name, err)
+		return fmt.Errorf("kill manager %s: %w", name, err)
 	}
 	return nil
 }
@@ -456,7 +456,7 @@ func (k *Kind) Collect(ctx context.Context, dir string) error {
 	for _, name := range []string{HostName, First, Second} {
 		to := filepath.Join(dir, name)
 		if err := k.provider.CollectLogs(prefix+name, filepath.Join(to, "node")); err != nil {
-			errs = append(errs, fmt.Errorf("collecting the logs of %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("collect the logs of %s: %w", name, err))
 		}
 		if c := find(append([]*Cluster{k.host}, k.members...), name); c != nil {
 			errs = append(errs, collectObjects(ctx, c, to))

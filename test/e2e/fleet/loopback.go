@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Loopback has the same clusters as control planes on this machine, with the manager as a process.
+// Loopback runs the same clusters as control planes on this machine, with the manager as a process.
 // Pods do not really run, and Xylem is not installed.
 type Loopback struct {
 	progress func(format string, args ...any)

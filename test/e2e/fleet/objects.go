@@ -19,22 +19,22 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// each calls do with the objects of every listable kind of a cluster.
+// each calls do for every listable kind of a cluster, with the kind's objects.
 func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error) error {
 	config := rest.CopyConfig(c.Config)
-	config.WarningHandler = rest.NoWarnings{} // Hide warnings that a kind is deprecated.
+	config.WarningHandler = rest.NoWarnings{} // Hide warnings about deprecated kinds.
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create a client of %s: %w", c.Name, err)
 	}
 	found, err := discovery.ServerPreferredResources(c.Typed.Discovery())
 	if err != nil {
-		return fmt.Errorf("asking %s what it has: %w", c.Name, err)
+		return fmt.Errorf("discover the API of %s: %w", c.Name, err)
 	}
 	for _, group := range found {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
-			return fmt.Errorf("read what %s has: %w", c.Name, err)
+			return fmt.Errorf("read the API groups of %s: %w", c.Name, err)
 		}
 		for _, kind := range group.APIResources {
 			if !slices.Contains(kind.Verbs, "list") {
@@ -56,7 +56,7 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 	return nil
 }
 
-// passing are kinds whose objects Kubernetes itself creates and deletes.
+// passing lists kinds whose objects Kubernetes itself creates and deletes.
 var passing = map[string]bool{
 	"events": true, "componentstatuses": true, "certificatesigningrequests": true, "endpointslices": true,
 	"endpoints": true, "ipaddresses": true, "controllerrevisions": true,

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// enabled are the units that kind's base image enables, all in multi-user.target.
+// enabled lists the units that kind's base image enables, all in multi-user.target.
 var enabled = []string{"kubelet.service", "containerd.service", "undo-mount-hacks.service"}
 
 // loadBase builds the image on which a node image is based, as kind's images/base/Dockerfile
@@ -49,9 +49,9 @@ func loadBase(ctx context.Context, tag, kind, work string, programs programDirs,
 		return fmt.Errorf("pack the operating system: %w", err)
 	}
 	base, err = image.Build(base, files, func(c *v1.Config) {
-		c.Env = []string{searchPath, "container=docker"} // This tells systemd that it runs in a container.
+		c.Env = []string{searchPath, "container=docker"} // systemd uses this variable to detect that it runs in a container.
 		c.Entrypoint = []string{"/usr/local/bin/entrypoint", "/sbin/init"}
-		c.StopSignal = "SIGRTMIN+3" // systemd shuts down on this signal.
+		c.StopSignal = "SIGRTMIN+3" // systemd shuts down when it receives this signal.
 	})
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func baseFiles(ctx context.Context, kind string, programs programDirs) ([]image.
 		return nil, err
 	}
 	return append(files,
-		// It would register binary formats with the machine's kernel.
+		// This unit would register binary formats with the machine's kernel.
 		image.File{Path: "/etc/systemd/system/systemd-binfmt.service", Link: "/dev/null"},
 		image.File{Path: "/etc/systemd/journald.conf.d/kind.conf", Mode: 0o644, Content: []byte("[Journal]\nReadKMsg=no\n")},
 		image.File{Path: "/etc/machine-id", Mode: 0o444},
@@ -153,7 +153,7 @@ func lenient(path string) ([]byte, error) {
 	}
 	strict, lenient := []byte("restrict_oom_score_adj = false"), []byte("restrict_oom_score_adj = true")
 	if !bytes.Contains(content, strict) {
-		return nil, fmt.Errorf("%s no longer contains %q", path, strict)
+		return nil, fmt.Errorf("kind's file %s no longer contains %q", path, strict)
 	}
 	return bytes.Replace(content, strict, lenient, 1), nil
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// defaultImage is the name for KIND_NODE_IMAGE in README.md.
+// defaultImage is the image name that README.md uses for KIND_NODE_IMAGE.
 const defaultImage = "xylem-kind-node:dev"
 
 func main() {
@@ -92,7 +92,7 @@ func requirements(ctx context.Context) error {
 	return nil
 }
 
-// assemble builds the base image, packs Kubernetes like a release, and has kind combine them.
+// assemble builds the base image, packs Kubernetes like a release, and lets kind combine them.
 func assemble(ctx context.Context, root, work, image string, programs programDirs, system string) error {
 	kind, err := moduleDir(ctx, root, "sigs.k8s.io/kind")
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// modules is the path of the nested module that pins the programs, from the root.
+// modules is the path of the nested module that pins the programs, relative to the root.
 const modules = "test/e2e/nodeimage/programs"
 
-// programDirs are the directories of the programs: those of the loopback clusters, and those
-// that only a node needs.
+// programDirs are the directories with the sources of the programs: one for the loopback clusters'
+// programs, and one for programs that only a node needs.
 type programDirs struct {
 	loopback, node string
-	// controlPlane has the programs of the control plane, by name.
+	// controlPlane contains the programs of the control plane, by name.
 	controlPlane map[string]string
 	// kubernetes is the version of the control plane and of the node.
 	kubernetes string
@@ -39,10 +39,10 @@ func (d programDirs) of(name string) string {
 	return filepath.Join(d.node, name)
 }
 
-// program is a program to build from the nested module or, without a module, from this one.
+// program is a program to build from the nested module or, if module is empty, from this module.
 type program struct {
 	name, pkg, module, tags string
-	// version is the variable into which the module's version is linked.
+	// version is the variable that the linker sets to the module's version.
 	version []string
 }
 
@@ -91,7 +91,7 @@ func nodePrograms() []program {
 	return list
 }
 
-// buildPrograms builds missing programs. Those of a node are stored next to those of the
+// buildPrograms builds missing programs. It stores a node's programs next to those of the
 // loopback clusters, under a hash of their sources.
 func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 	loopback, err := kubebin.Build(ctx, root, kubebin.Core(), progress)
@@ -132,8 +132,8 @@ func buildPrograms(ctx context.Context, root string) (programDirs, error) {
 	return dirs, nil
 }
 
-// controlPlane builds the control plane of the node's own release, which kubeadm requires. test/kube
-// may have a newer one.
+// controlPlane builds the control plane in the node's own version, which kubeadm requires.
+// test/kube may have a newer one.
 func controlPlane(ctx context.Context, root, release string) (map[string]string, error) {
 	parts := strings.SplitN(strings.TrimPrefix(release, "v"), ".", 3)
 	minor := strings.Join(parts[:min(len(parts), 2)], ".")
@@ -142,7 +142,7 @@ func controlPlane(ctx context.Context, root, release string) (map[string]string,
 		return nil, err
 	}
 	if has != release {
-		return nil, fmt.Errorf("%s requires Kubernetes %s, and test/kube has %s", modules, release, has)
+		return nil, fmt.Errorf("%s requires Kubernetes %s, but test/kube has %s", modules, release, has)
 	}
 	if _, err := kubebin.BuildVersion(ctx, root, minor, progress); err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ import (
 const registry = "registry.k8s.io"
 
 // packRelease writes the server binaries of a Kubernetes release: kubelet, kubeadm and kubectl,
-// and up to four archives with images. The last archive also has all other images that a node
-// needs, so that kind's builder finds them there and pulls none.
+// and up to four archives with images. The last archive also contains all other images that a
+// node needs, so that kind's builder does not pull any.
 func packRelease(ctx context.Context, to, kind, work string, programs programDirs, system string) (err error) {
 	bin := filepath.Join(work, "images")
 	if err := os.MkdirAll(bin, 0o750); err != nil {
@@ -66,8 +66,8 @@ func packRelease(ctx context.Context, to, kind, work string, programs programDir
 	return nil
 }
 
-// otherImages returns kubeadm's images except the control plane's, and kind's own, by the names
-// that kind uses.
+// otherImages returns kind's own images and kubeadm's images, except those of the control plane,
+// by the names that kind uses.
 func otherImages(ctx context.Context, kind string, programs programDirs, system string) (map[string]v1.Image, error) {
 	builder := filepath.Join(kind, "pkg/build/nodeimage")
 	wanted := map[string]string{ // the source of the name, and the program in the image
@@ -119,8 +119,8 @@ func otherImages(ctx context.Context, kind string, programs programDirs, system 
 	return images, nil
 }
 
-// named returns the name of an image from kind's sources, so that it always matches the name
-// that kind uses.
+// named returns the name of an image as found in kind's sources, so that it always matches the
+// name that kind uses.
 func named(pattern, dir, glob string) (string, error) {
 	expression, err := regexp.Compile(pattern)
 	if err != nil {
@@ -139,7 +139,7 @@ func named(pattern, dir, glob string) (string, error) {
 			return string(found), nil
 		}
 	}
-	return "", fmt.Errorf("no %s has an image like %s: adapt nodeimage to this version of kind", filepath.Join(dir, glob), pattern)
+	return "", fmt.Errorf("no %s contains an image like %s: adapt nodeimage to this version of kind", filepath.Join(dir, glob), pattern)
 }
 
 // basics returns files that a Go program may need.
@@ -184,7 +184,7 @@ func proxy(system string, programs programDirs) (v1.Image, error) {
 	// iptables loads extensions, which have their own libraries.
 	extensions, err := filepath.Glob(filepath.Join(system, "usr/lib/*/xtables/*.so"))
 	if err != nil || len(extensions) == 0 {
-		return nil, errors.Join(fmt.Errorf("the operating system at %s has no extensions of iptables", system), err)
+		return nil, errors.Join(fmt.Errorf("the operating system at %s lacks the extensions of iptables", system), err)
 	}
 	for _, path := range extensions {
 		run = append(run, strings.TrimPrefix(path, system))
@@ -227,7 +227,7 @@ func saveListed(to string, images map[string]v1.Image) (err error) {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
-	// Flush and do not close the writer: the archive continues.
+	// Flush the writer but do not close it, because more files follow in the archive.
 	first := tar.NewWriter(out)
 	if err := first.WriteHeader(&tar.Header{Name: "repositories", Mode: 0o644, Size: int64(len(content))}); err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
@@ -241,7 +241,7 @@ func saveListed(to string, images map[string]v1.Image) (err error) {
 	return image.Write(out, images)
 }
 
-// compress writes an archive of files with their names below prefix.
+// compress writes a compressed archive of files, with their names below prefix.
 func compress(to, prefix string, files map[string]string) (err error) {
 	out, err := os.Create(to) //nolint:gosec // In our work directory.
 	if err != nil {

@@ -16,24 +16,24 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// suite is the release of Debian. The systemd of later releases refuses to start on machines
-// with only cgroups v1.
+// suite is the Debian release. In later releases, systemd refuses to start on machines that have
+// only cgroups v1.
 const suite = "bookworm"
 
 // mirrorEnv is the environment variable with a Debian mirror, for machines that cannot reach
 // the default one.
 const mirrorEnv = "DEBIAN_MIRROR"
 
-// packages are those of kind's base image, runc (which must be linked with a C library), and a
-// shell for local-path's helper.
+// packages lists the packages of kind's base image, runc (which must be linked with a C library),
+// and a shell for local-path's helper.
 var packages = []string{
 	"bash", "busybox-static", "ca-certificates", "conntrack", "curl", "dbus", "e2fsprogs", "ethtool", "fuse-overlayfs",
 	"hostname", "iproute2", "iptables", "jq", "kmod", "libseccomp2", "mount", "nftables", "pigz", "procps", "runc",
 	"socat", "systemd", "systemd-sysv", "tar", "util-linux",
 }
 
-// unwanted are the paths that kind's base image removes: units that are useless in a container, and
-// large unused files.
+// unwanted lists the paths that kind's base image removes: units that are useless in a container,
+// and large unused files.
 var unwanted = []string{
 	"lib/systemd/system/sysinit.target.wants/systemd-tmpfiles-setup.service",
 	"lib/systemd/system/multi-user.target.wants/*",
@@ -46,8 +46,8 @@ var unwanted = []string{
 	"usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "usr/share/info/*",
 }
 
-// bootstrap returns a directory with the operating system of a node. It creates it once, and
-// keeps it in the user's cache directory.
+// bootstrap returns a directory with a node's operating system. It creates the directory once,
+// and keeps it in the user's cache directory.
 func bootstrap(ctx context.Context) (string, error) {
 	cache, err := kubebin.CacheDir()
 	if err != nil {
@@ -101,8 +101,8 @@ func trim(system string) error {
 	return nil
 }
 
-// libraries returns the programs at the given paths below the system's root, with all libraries
-// that they load, by paths below that root.
+// libraries returns the programs at the given paths below the system's root, and all libraries
+// that they load, by path below that root.
 func libraries(system string, programs ...string) ([]string, error) {
 	var dirs []string
 	for _, pattern := range []string{"usr/lib/*-linux-gnu", "usr/lib"} {
@@ -148,7 +148,7 @@ func locate(dirs []string, name string) (string, error) {
 			return "", fmt.Errorf("find library %s: %w", name, err)
 		}
 	}
-	return "", fmt.Errorf("library %s is not in the system", name)
+	return "", fmt.Errorf("library %s is missing in the operating system", name)
 }
 
 // imported returns the libraries that a program or library needs, including the loader.

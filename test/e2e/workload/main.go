@@ -36,11 +36,11 @@ import (
 const (
 	file    = "/data/lines"
 	address = ":80"
-	// limit of a posted line, in bytes.
+	// limit is the maximum length of a posted line, in bytes.
 	limit = 4 << 10
 )
 
-// exitCode of "say" and of /end.
+// exitCode is the exit code of "say" and of /end.
 const exitCode = 7
 
 func main() {
@@ -111,8 +111,8 @@ func show(path string) error {
 	return err
 }
 
-// terminal prints the size of the terminal. kubectl sends the size after the program has
-// started.
+// terminal prints the size of the terminal. It waits for the size, because kubectl sends it after
+// the program has started.
 func terminal(fd int) string {
 	changed := make(chan os.Signal, 1)
 	signal.Notify(changed, syscall.SIGWINCH)

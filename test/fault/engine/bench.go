@@ -23,12 +23,12 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// bench is a rig with its canaries. It executes one run after another.
+// bench is a rig with canaries. It executes one run after another.
 type bench struct {
 	*rig.Rig
 	canaries []canary
 	patience time.Duration
-	// panics of the manager that no run has been judged for yet
+	// panics are the manager's panics since the last run was judged
 	panics []string
 }
 
@@ -52,7 +52,7 @@ func newBench(ctx context.Context, o rig.Options, patience time.Duration) (*benc
 	return b, nil
 }
 
-// start is the state when a run began.
+// start records the state at the start of a run.
 type start struct {
 	at       time.Time
 	marks    map[string]controlplane.Mark
@@ -100,7 +100,7 @@ func (b *bench) marks(ctx context.Context) (map[string]controlplane.Mark, error)
 	return marks, nil
 }
 
-// since returns the requests of Xylem's own identities since the marks.
+// since returns the requests that Xylem's own users have made since the marks.
 func (b *bench) since(ctx context.Context, marks map[string]controlplane.Mark) (map[string]controlplane.Requests, error) {
 	all := map[string]controlplane.Requests{}
 	for _, c := range b.Clusters() {
@@ -147,7 +147,7 @@ func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (orac
 	return e, err
 }
 
-// orphaned returns the volumes that the registrations report as orphaned, by member.
+// orphaned counts the volumes and snapshots that the registrations report as orphaned, by member.
 func (b *bench) orphaned(ctx context.Context, volumes, snapshots map[string]int) error {
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := b.Host.API.List(ctx, &registrations); err != nil {
@@ -189,8 +189,8 @@ func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 	return all, nil
 }
 
-// publishedCA is a ConfigMap that Kubernetes creates in every namespace. In a member, the
-// namespace is deleted some time after the end.
+// publishedCA is a ConfigMap that Kubernetes creates in every namespace. Ignore it, because Xylem
+// deletes a member's namespace only some time after a run's end.
 const publishedCA = "kube-root-ca.crt"
 
 // state returns the normalized end state: the namespace's objects in all clusters, and the new

@@ -19,7 +19,7 @@ import (
 
 const (
 	canaryNamespace = "canary"
-	// anotherHost is an identity that no cluster has.
+	// anotherHost is a cluster ID that no cluster has.
 	anotherHost = "00000000-0000-4000-8000-000000000000"
 )
 
@@ -29,9 +29,8 @@ type canary struct {
 	object  client.Object
 }
 
-// makeCanaries creates objects in every cluster that are not Xylem's. Some have names that
-// scenarios use. In members, some have another host's stamp, and one has this host's stamp for
-// another object.
+// makeCanaries creates foreign objects in every cluster. Some have names that scenarios use. In
+// members, some have another host's stamp.
 func makeCanaries(ctx context.Context, r *rig.Rig) ([]canary, error) {
 	var all []canary
 	for _, c := range r.Clusters() {
@@ -70,7 +69,7 @@ func atRest(ctx context.Context, canaries []canary) error {
 	return nil
 }
 
-// stamp returns the stamp of a host's leaf objects.
+// stamp returns a function that adds a host's stamp to an object.
 func stamp(host string) func(*metav1.ObjectMeta) {
 	return func(m *metav1.ObjectMeta) {
 		m.Labels = map[string]string{v1alpha1.LabelHost: host, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
@@ -96,7 +95,7 @@ func foreign(pod, claim string, change func(*metav1.ObjectMeta)) []client.Object
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 		}},
-		// The scheduling gate keeps the scheduler from writing to it.
+		// The scheduling gate keeps the scheduler from writing to the Pod.
 		&corev1.Pod{ObjectMeta: meta(pod), Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: "example.com/canary"}},
 			Containers:      []corev1.Container{{Name: "main", Image: "example/main"}},
@@ -125,7 +124,7 @@ func foreignVolume(name string, change func(*metav1.ObjectMeta)) client.Object {
 	return pv
 }
 
-// versions returns the canaries' resource versions, or "" for a missing one.
+// versions returns the canaries' resource versions, with "" for a missing canary.
 func versions(ctx context.Context, canaries []canary) ([]string, error) {
 	found := make([]string, 0, len(canaries))
 	for _, c := range canaries {

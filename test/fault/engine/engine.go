@@ -24,16 +24,18 @@ import (
 type Options struct {
 	// Manager is the manager's binary. If it is empty, New builds it.
 	Manager string
-	// Rigs is the number of concurrent rigs. A run mostly waits.
+	// Rigs is the number of concurrent rigs. There can be more rigs than CPUs, because runs mostly
+	// wait.
 	Rigs int
-	// Seed is the seed of all random choices.
+	// Seed is the seed for all random choices.
 	Seed uint64
 	// Downtime is the time between the manager's death and its restart.
 	Downtime time.Duration
-	// Patience is how long a run may take to settle; 0 means 150 s. A known failure needs less.
+	// Patience is how long a run may take to settle; 0 means 150 s. For a run that is known to
+	// fail, it can be shorter.
 	Patience time.Duration
-	// References are results with another manager, for comparison. For scenarios without one, the
-	// engine makes a reference run with this manager.
+	// References are another manager's results, for comparison. For scenarios without a reference,
+	// the engine makes a reference run with this manager.
 	References map[string]*Reference
 	// Progress receives progress messages. It may be nil.
 	Progress func(format string, args ...any)
@@ -47,7 +49,7 @@ type Engine struct {
 
 	mu         sync.Mutex
 	references map[string]*Reference
-	referred   map[string]bool // closed when the run has ended
+	referred   map[string]bool // scenarios whose reference run has ended
 }
 
 // New returns an engine. It builds the manager unless its binary is given.
@@ -82,7 +84,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close removes what New created.
+// Close removes the temporary directory that New created.
 func (e *Engine) Close() error {
 	if e.temp == "" {
 		return nil
@@ -114,7 +116,7 @@ func (e *Engine) remember(r Result) {
 	defer e.mu.Unlock()
 	e.referred[r.Spec.Scenario.Name] = true
 	if r.Err != nil || len(r.Violations) > 0 {
-		return // there is nothing to compare with
+		return // a failed run is no reference
 	}
 	if e.options.References[r.Spec.Scenario.Name] != nil {
 		return
@@ -136,7 +138,7 @@ func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Resu
 		workers.Go(func() {
 			err := e.work(ctx, queue, results)
 			if err != nil {
-				cancel() // a rig that cannot start once will not start later
+				cancel() // if a rig cannot start now, it will not start later
 			}
 			failed <- err
 		})
@@ -189,7 +191,7 @@ func (e *Engine) WithReferences(ctx context.Context, scenarios []scenario.Scenar
 	}
 }
 
-// outstanding: a reference run has not ended yet.
+// outstanding reports whether a reference run has not ended yet.
 func (e *Engine) outstanding(scenarios []scenario.Scenario) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -201,7 +203,7 @@ func (e *Engine) outstanding(scenarios []scenario.Scenario) bool {
 	return false
 }
 
-// work executes runs on one rig. It replaces the rig if a run left it unclean.
+// work executes runs on one rig. If a run leaves the rig dirty, work replaces it.
 func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Result) (err error) {
 	var b *bench
 	stop := func() error {
@@ -260,12 +262,12 @@ func (e *Engine) name(s Spec) string {
 	return fmt.Sprintf("%s-%s-%d", s.Scenario.Name, strconv.FormatUint(e.options.Seed, 36), e.number.Add(1))
 }
 
-// Run makes a reference run of a scenario, and then one with the faults, if any. It returns the
-// result of the last run. A reference run with violations is the last.
+// Run makes a reference run of a scenario, and then a run with the faults, if any. It returns the
+// result of the last run. After a reference run with violations, it makes no other run.
 func Run(ctx context.Context, o Options, name string, faults ...Fault) (Result, error) {
 	sc, ok := scenario.Find(name)
 	if !ok {
-		return Result{}, fmt.Errorf("there is no scenario %q", name)
+		return Result{}, fmt.Errorf("unknown scenario %q", name)
 	}
 	o.Rigs = 1
 	e, err := New(ctx, o)

@@ -13,7 +13,7 @@ import (
 // Kind is the kind of a fault.
 type Kind string
 
-// The kinds of faults. Each is injected at a write of the manager.
+// The kinds of faults. Each is injected at one of the manager's writes.
 const (
 	KillBefore  Kind = "kill-before"  // the manager dies before the write
 	KillAfter   Kind = "kill-after"   // the manager dies after the write, before the response
@@ -21,31 +21,31 @@ const (
 	TooMany     Kind = "too-many"     // 429 with Retry-After
 	Internal    Kind = "internal"     // 500
 	Unavailable Kind = "unavailable"  // 503
-	Stall       Kind = "stall"        // no response for longer than any client waits
+	Stall       Kind = "stall"        // the response takes longer than any client's timeout
 	Cut         Kind = "cut"          // the connection breaks
 	CutAfter    Kind = "cut-after"    // the connection breaks after the write, before the response
-	BlackHole   Kind = "black-hole"   // the cluster stops responding for a while
+	BlackHole   Kind = "black-hole"   // the cluster does not respond for some seconds
 	EndWatches  Kind = "end-watches"  // all watches of all clusters end
-	GoneWatches Kind = "gone-watches" // all watches end, and must start again from a list
-	StaleLists  Kind = "stale-lists"  // kill-after, and the next process's first lists are stale
-	StaleHost   Kind = "stale-host"   // the same for the host only: leaves without roots
+	GoneWatches Kind = "gone-watches" // end-watches, and the next watches get 410 Expired, so clients must list again
+	StaleLists  Kind = "stale-lists"  // kill-after, and the restarted manager's first lists are stale
+	StaleHost   Kind = "stale-host"   // stale-lists in the host only, so that leaves seem to lack roots
 
-	StaleClaims  Kind = "stale-claims"  // the same for one kind only, in all clusters, while others are current
-	StaleVolumes Kind = "stale-volumes" // the same
-	StalePods    Kind = "stale-pods"    // the same
-	LagClaims    Kind = "lag-claims"    // the watches of one kind deliver no events for some time, in all clusters
-	LagVolumes   Kind = "lag-volumes"   // the same
-	LagPods      Kind = "lag-pods"      // the same
+	StaleClaims  Kind = "stale-claims"  // stale-lists for claims only, in all clusters
+	StaleVolumes Kind = "stale-volumes" // stale-lists for volumes only
+	StalePods    Kind = "stale-pods"    // stale-lists for Pods only
+	LagClaims    Kind = "lag-claims"    // watches of claims deliver no events for some seconds, in all clusters
+	LagVolumes   Kind = "lag-volumes"   // lag-claims for volumes
+	LagPods      Kind = "lag-pods"      // lag-claims for Pods
 
-	StaleSnapshots Kind = "stale-snapshots" // the same for VolumeSnapshots, and then for their contents
-	StaleContents  Kind = "stale-contents"  // the same
-	LagSnapshots   Kind = "lag-snapshots"   // the same
-	LagContents    Kind = "lag-contents"    // the same
+	StaleSnapshots Kind = "stale-snapshots" // stale-lists for VolumeSnapshots only
+	StaleContents  Kind = "stale-contents"  // stale-lists for VolumeSnapshotContents only
+	LagSnapshots   Kind = "lag-snapshots"   // lag-claims for VolumeSnapshots
+	LagContents    Kind = "lag-contents"    // lag-claims for VolumeSnapshotContents
 
-	RestoreHost       Kind = "restore-host"        // the host's etcd is restored to before the scenario, while the manager runs
-	RestoreMember     Kind = "restore-member"      // the same for a member: the member of the write, or the first
+	RestoreHost       Kind = "restore-host"        // while the manager runs, the host's etcd is restored to its state before the scenario
+	RestoreMember     Kind = "restore-member"      // restore-host for a member: the member that was written to, or the first
 	KillRestoreHost   Kind = "kill-restore-host"   // kill-after, and the host is restored before the manager restarts
-	KillRestoreMember Kind = "kill-restore-member" // the same for a member
+	KillRestoreMember Kind = "kill-restore-member" // kill-restore-host for a member
 )
 
 // Kills are the two kinds of kill. Errors are the faults that the manager survives.
@@ -60,10 +60,10 @@ var (
 // OfSnapshots are the additional errors of scenarios with snapshots.
 var OfSnapshots = []Kind{StaleContents, LagSnapshots, LagContents, StaleSnapshots}
 
-// Restores are the ways to restore a cluster.
+// Restores are the faults that restore a cluster.
 var Restores = []Kind{RestoreHost, KillRestoreMember, RestoreMember, KillRestoreHost}
 
-// lagging is the resource with a lagging cache.
+// lagging maps the faults that make a cache lag to the resource in that cache.
 var lagging = map[Kind]string{
 	StaleClaims: "persistentvolumeclaims", StaleVolumes: "persistentvolumes", StalePods: "pods",
 	LagClaims: "persistentvolumeclaims", LagVolumes: "persistentvolumes", LagPods: "pods",
@@ -71,7 +71,8 @@ var lagging = map[Kind]string{
 	LagSnapshots: "volumesnapshots", LagContents: "volumesnapshotcontents",
 }
 
-// inProxy is the proxy's part of the fault.
+// inProxy maps each fault to what the proxy does with the write; "" means that it forwards the
+// write.
 var inProxy = map[Kind]proxy.Fault{
 	KillBefore: proxy.KillBefore, KillAfter: proxy.KillAfter, Conflict: proxy.Conflict, TooMany: proxy.TooManyRequests,
 	Internal: proxy.InternalError, Unavailable: proxy.Unavailable, Stall: proxy.Stall, Cut: proxy.Cut, CutAfter: proxy.CutAfter, BlackHole: proxy.BlackHole,
@@ -81,8 +82,9 @@ var inProxy = map[Kind]proxy.Fault{
 	RestoreHost: "", RestoreMember: "", KillRestoreHost: proxy.KillAfter, KillRestoreMember: proxy.KillAfter,
 }
 
-// Point identifies a write of a run: the nth of its key. Writes to the two sides are concurrent,
-// so their number in the whole run means little. The number for one key is the same in every run.
+// Point identifies a write of a run: the Nth write with the key. Because writes to host and members
+// are concurrent, their order in the whole run varies. The order for one key is the same in every
+// run.
 type Point struct {
 	Key string
 	N   int
@@ -104,7 +106,7 @@ func ParseFault(s string) (Fault, error) {
 	key, number, found := strings.Cut(rest, "#")
 	n, err := strconv.Atoi(number)
 	if _, known := inProxy[Kind(kind)]; !ok || !found || err != nil || n < 1 || !known {
-		return Fault{}, fmt.Errorf("fault %q: want kind@cluster/verb/resource/name#n, as `list` and a failure print it", s)
+		return Fault{}, fmt.Errorf("fault %q: want kind@cluster/verb/resource/name#n, as `points` or a failure prints it", s)
 	}
 	return Fault{Kind: Kind(kind), Point: Point{Key: key, N: n}}, nil
 }
@@ -115,14 +117,14 @@ func ParseKinds(s string) ([]Kind, error) {
 		return everyKind(), nil
 	}
 	if _, known := inProxy[Kind(s)]; !known {
-		return nil, fmt.Errorf("%q is not a kind of fault: want one of %v, or all", s, everyKind())
+		return nil, fmt.Errorf("unknown kind of fault %q: want one of %v, or all", s, everyKind())
 	}
 	return []Kind{Kind(s)}, nil
 }
 
 func everyKind() []Kind { return slices.Concat(Kills, Errors, OfSnapshots, Restores) }
 
-// Describe describes faults in one line.
+// Describe returns a one-line description of faults.
 func Describe(faults []Fault) string {
 	if len(faults) == 0 {
 		return "no fault"
@@ -134,13 +136,13 @@ func Describe(faults []Fault) string {
 	return strings.Join(parts, " ")
 }
 
-// copies separates the name of a ConfigMap or Secret from the digest in the name of its copy in a
-// member.
+// copies is the separator, in the name of a ConfigMap's or Secret's copy in a member, between the
+// original's name and a digest.
 const copies = ".xylem-"
 
-// keyOf returns a write's key, which has no parts that differ from run to run. It returns false
-// for writes that are not counted: Leases, which depend on the clock; Events, which nothing
-// depends on; and those to other runs' namespaces.
+// keyOf returns a write's key, which is the same in every run. It returns false for writes that do
+// not count: to Leases, which depend on the clock; to Events, on which nothing depends; and to
+// other runs' namespaces.
 func keyOf(r proxy.Request, namespace string) (string, bool) {
 	if slices.Contains([]string{"leases", "events"}, r.Resource) {
 		return "", false

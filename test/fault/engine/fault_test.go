@@ -21,11 +21,11 @@ func TestParseFault(t *testing.T) {
 		want Fault
 		bad  bool
 	}{
-		"a death":         {"kill-after@host/patch/pods.status/app#2", Fault{KillAfter, Point{"host/patch/pods.status/app", 2}}, false},
-		"an unknown kind": {"explode@host/patch/pods/app#1", Fault{}, true},
-		"no point":        {"kill-after", Fault{}, true},
-		"no number":       {"kill-after@host/patch/pods/app", Fault{}, true},
-		"number zero":     {"kill-after@host/patch/pods/app#0", Fault{}, true},
+		"a kill":         {"kill-after@host/patch/pods.status/app#2", Fault{KillAfter, Point{"host/patch/pods.status/app", 2}}, false},
+		"unknown kind":   {"explode@host/patch/pods/app#1", Fault{}, true},
+		"missing point":  {"kill-after", Fault{}, true},
+		"missing number": {"kill-after@host/patch/pods/app", Fault{}, true},
+		"number zero":    {"kill-after@host/patch/pods/app#0", Fault{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseFault(tt.text)
@@ -42,21 +42,21 @@ func TestParseFault(t *testing.T) {
 func TestKeyOf(t *testing.T) {
 	for name, tt := range map[string]struct {
 		request proxy.Request
-		want    string // "": not counted
+		want    string // "" means that the write does not count
 	}{
 		"an object of the run": {
 			proxy.Request{Cluster: "host", Verb: "patch", Resource: "pods", Subresource: "status", Namespace: namespace, Name: "app"},
 			"host/patch/pods.status/app",
 		},
-		"a volume, whose name is generated": {
+		"a volume with a generated name": {
 			proxy.Request{Cluster: "cluster38", Verb: "patch", Resource: "persistentvolumes", Name: "pvc-1"},
 			"cluster38/patch/persistentvolumes/volume",
 		},
-		"a content, whose name is generated": {
+		"a content with a generated name": {
 			proxy.Request{Cluster: "host", Verb: "patch", Group: "snapshot.storage.k8s.io", Resource: "volumesnapshotcontents", Subresource: "status", Name: "snapcontent-1"},
 			"host/patch/volumesnapshotcontents.status/content",
 		},
-		"a copy, whose name has a digest": {
+		"a copy with a digest in its name": {
 			proxy.Request{Cluster: "cluster38", Verb: "create", Resource: "configmaps", Namespace: namespace, Name: "settings.xylem-39a9ee6b"},
 			"cluster38/create/configmaps/settings",
 		},
@@ -86,8 +86,8 @@ func TestKeyOf(t *testing.T) {
 	}
 }
 
-// engineWith returns an engine with reference results of two writes for two scenarios, one of
-// them core.
+// engineWith returns an engine and three scenarios, two of which have references with two writes
+// each. One of these is a core scenario.
 func engineWith() (*Engine, []scenario.Scenario) {
 	points := []Point{{"a", 1}, {"b", 1}}
 	return &Engine{references: map[string]*Reference{"one": {Points: points}, "two": {Points: points}}},
@@ -116,10 +116,10 @@ func TestEnumerate(t *testing.T) {
 	}
 	got := described(e.Enumerate(scenarios))
 	if diff := cmp.Diff(got, described(e.Enumerate(scenarios))); diff != "" {
-		t.Errorf("the same seed gives another order: -first +second:\n%s", diff)
+		t.Errorf("the same seed results in another order: -first +second:\n%s", diff)
 	}
 	if got[0] != want[0] {
-		t.Errorf("the first run is %q, want %q, which only waits", got[0], want[0])
+		t.Errorf("the first run is %q, want %q, because it mostly waits", got[0], want[0])
 	}
 	slices.Sort(want)
 	slices.Sort(got)
@@ -130,7 +130,7 @@ func TestEnumerate(t *testing.T) {
 	got = described(e.Enumerate(scenarios[:1], Stall, Cut))
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("of two kinds: -want +got:\n%s", diff)
+		t.Errorf("runs with two kinds: -want +got:\n%s", diff)
 	}
 }
 
@@ -175,21 +175,22 @@ func TestSliceIsOfCoreScenarios(t *testing.T) {
 	}
 }
 
-// Each fault that makes a cache lag names the resource, and all tables know each kind.
+// TestKindsAreComplete checks that all tables contain each kind of fault, and that each fault that
+// makes a cache lag has a resource.
 func TestKindsAreComplete(t *testing.T) {
 	for _, kind := range everyKind() {
 		if _, known := inProxy[kind]; !known {
-			t.Errorf("%s: no action for the proxy", kind)
+			t.Errorf("%s is missing in inProxy", kind)
 		}
 		for _, prefix := range []string{"lag-", "stale-"} {
 			of, found := strings.CutPrefix(string(kind), prefix)
 			if whole := of == "lists" || of == "host"; found && !whole && !strings.HasSuffix(lagging[kind], of) {
-				t.Errorf("%s lets %q lag", kind, lagging[kind])
+				t.Errorf("%s makes the cache of %q lag", kind, lagging[kind])
 			}
 		}
 	}
 	if n := len(everyKind()); n != len(inProxy) {
-		t.Errorf("%d kinds are injected, but %d are known", n, len(inProxy))
+		t.Errorf("%d kinds are in the lists, but %d in inProxy", n, len(inProxy))
 	}
 }
 
@@ -200,7 +201,7 @@ func TestRestoredBy(t *testing.T) {
 		{RestoreMember, Point{"host/patch/pods/app", 1}}:          rig.One,
 	} {
 		if got := restoredBy(fault); got != want {
-			t.Errorf("%s restores %s, not %s", fault, got, want)
+			t.Errorf("%s restores %s, want %s", fault, got, want)
 		}
 	}
 }
@@ -214,21 +215,21 @@ func TestPairsComeFromTheSeed(t *testing.T) {
 				break
 			}
 			if spec.Faults[0].Point == spec.Faults[1].Point {
-				t.Errorf("both faults are at %s, but only one can occur there", spec.Faults[0].Point)
+				t.Errorf("both faults are at %s, but a write can have only one", spec.Faults[0].Point)
 			}
 		}
 		return described(specs)
 	}
 	if diff := cmp.Diff(some(7), some(7)); diff != "" {
-		t.Errorf("two sequences with the same seed:\n%s", diff)
+		t.Errorf("sequences with the same seed differ:\n%s", diff)
 	}
 	if cmp.Diff(some(7), some(8)) == "" {
-		t.Error("the same sequence with two seeds")
+		t.Error("sequences with different seeds are the same")
 	}
 }
 
-// TestNoRestoreAfterTheEnd: a restore at a write after the run's end does not begin, but other
-// faults do.
+// TestNoRestoreAfterTheEnd checks that a restore does not begin at a write after the run's end, but
+// other faults do.
 func TestNoRestoreAfterTheEnd(t *testing.T) {
 	fault := func(kind Kind, n int) Fault { return Fault{kind, Point{"host/patch/pods/app", n}} }
 	atEnd, conflict := fault(RestoreHost, 1), fault(Conflict, 2)
@@ -242,10 +243,10 @@ func TestNoRestoreAfterTheEnd(t *testing.T) {
 	}
 	write := proxy.Request{Cluster: "host", Verb: "patch", Resource: "pods", Namespace: namespace, Name: "app"}
 	if got := in.plan(write); got != "" {
-		t.Errorf("the write at which the restore was due got %s", got)
+		t.Errorf("the write with the restore has fault %s, want none", got)
 	}
 	if got := in.plan(write); got != proxy.Conflict {
-		t.Errorf("the next one got %q, want a conflict", got)
+		t.Errorf("the next write has fault %q, want a conflict", got)
 	}
 	if diff := cmp.Diff([]Fault{atEnd}, in.missed()); diff != "" {
 		t.Errorf("missed faults: -want +got:\n%s", diff)

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// blackHole is how long a cluster is a black hole, and stale how long lists are old. Both
-	// exceed the time that a fence is held without renewal.
+	// blackHole is how long a cluster is a black hole, and stale is how long lists and watches are
+	// stale. Both exceed the time for which the manager holds a fence without renewal.
 	blackHole = 5 * time.Second
 	stale     = 9 * time.Second
-	// stalled exceeds the timeout of any of the manager's clients.
+	// stalled exceeds the timeouts of all of the manager's clients.
 	stalled = 12 * time.Second
 )
 
@@ -23,7 +23,7 @@ const (
 type injector struct {
 	rig       *rig.Rig
 	namespace string
-	revisions map[*proxy.Proxy]string // before Act
+	revisions map[*proxy.Proxy]string // resource versions before Act, for stale lists
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -32,13 +32,13 @@ type injector struct {
 	hit    map[Fault]bool
 	until  time.Time // when the last fault ends
 	ended  bool
-	// closed: no restore may begin.
+	// closed means that no restore may begin.
 	closed bool
 	// restore is the planned or completed restore, or nil.
 	restore *restore
 }
 
-// inject starts counting and injecting.
+// inject starts to count writes and to inject the faults.
 func inject(ctx context.Context, r *rig.Rig, namespace string, faults []Fault) (*injector, error) {
 	i := &injector{
 		rig: r, namespace: namespace, faults: faults,
@@ -73,7 +73,7 @@ func (i *injector) heal() {
 	}
 }
 
-// plan decides on each write before it is forwarded.
+// plan returns the fault for a write, or "". The proxy calls it before it forwards the write.
 func (i *injector) plan(r proxy.Request) proxy.Fault {
 	key, counts := keyOf(r, i.namespace)
 	if !counts {
@@ -94,7 +94,7 @@ func (i *injector) plan(r proxy.Request) proxy.Fault {
 	return ""
 }
 
-// begin begins a fault that affects more than one write.
+// begin starts the part of a fault that affects more than the write itself.
 func (i *injector) begin(kind Kind) {
 	lasts := time.Duration(0)
 	switch kind {
@@ -142,7 +142,7 @@ func (i *injector) begin(kind Kind) {
 	})
 }
 
-// goneWatches is the number of watches that get 410 Expired: about as many as a link has.
+// goneWatches is the number of watches that fail with 410 Expired. A link has about as many.
 const goneWatches = 8
 
 func (i *injector) each(do func(*proxy.Proxy)) {
@@ -158,8 +158,8 @@ func (i *injector) over() bool {
 	return time.Now().After(i.until) && (i.restore == nil || !i.restore.underWay())
 }
 
-// close prevents further restores, unless one is in progress. The evidence is collected next, and a
-// cluster that is down provides none.
+// close prevents further restores and returns true, unless a restore is in progress. The next step
+// collects the evidence, and a cluster that is down would provide none.
 func (i *injector) close() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -167,14 +167,14 @@ func (i *injector) close() bool {
 	return i.closed
 }
 
-// seen returns the writes so far, in order.
+// seen returns the writes that have been made so far, in order.
 func (i *injector) seen() []Point {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return append([]Point(nil), i.points...)
 }
 
-// missed returns the faults whose point was not reached.
+// missed returns the faults whose write did not occur.
 func (i *injector) missed() []Fault {
 	i.mu.Lock()
 	defer i.mu.Unlock()

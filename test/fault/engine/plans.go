@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
-// References are results of the scenarios without faults.
+// References returns the specs of the reference runs, which have no faults.
 func References(scenarios []scenario.Scenario) []Spec {
 	specs := make([]Spec, 0, len(scenarios))
 	for _, sc := range scenarios {
@@ -23,15 +23,16 @@ func References(scenarios []scenario.Scenario) []Spec {
 
 // Enumerate returns these runs:
 //   - every write of every scenario with both kinds of kill;
-//   - every write with an error: the kinds of errors in turn, and two errors in a run, half a
-//     scenario apart;
+//   - every write with an error. The kinds of errors alternate, and each run has two errors, half
+//     a scenario apart;
 //   - for every scenario, restores of the host and of a member, while the manager runs and while it
 //     is dead, each at a different write;
-//   - every scenario without a fault, with a minute without writes. These runs mostly wait, and are spread
-//     among the others.
+//   - every scenario without a fault, followed by a minute without writes. These runs mostly wait,
+//     so they are spread among the others.
 //
-// The seed determines the order, so that a time limit omits some of each. If kinds are given,
-// Enumerate returns every write with each of these instead. The engine must have the references.
+// The seed determines the order. A time limit therefore omits some runs of each type. If kinds are
+// given, Enumerate instead returns every write with each of these. The engine must have the
+// references.
 func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec {
 	var deaths, errs, rests []Spec
 	turn := 0
@@ -60,7 +61,7 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 	return spread(rests, all)
 }
 
-// errorsOf returns the errors that make a difference in a scenario with these writes.
+// errorsOf returns the kinds of errors that can affect a scenario with these writes.
 func errorsOf(points []Point) []Kind {
 	if slices.ContainsFunc(points, func(p Point) bool { return strings.Contains(p.Key, "/volumesnapshot") }) {
 		return slices.Concat(OfSnapshots, Errors)
@@ -68,14 +69,14 @@ func errorsOf(points []Point) []Kind {
 	return Errors
 }
 
-// rank returns a run's place in the order of the seed. It does not depend on the other runs.
+// rank returns a run's place in the order. It depends only on the seed and the run.
 func (e *Engine) rank(spec Spec) uint64 {
 	hash := fnv.New64a()
 	fmt.Fprint(hash, e.options.Seed, spec.Command())
 	return hash.Sum64()
 }
 
-// atEach returns each kind of fault at every point.
+// atEach returns a run for each kind of fault at every point.
 func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
 	var specs []Spec
 	for _, point := range points {
@@ -86,7 +87,7 @@ func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
 	return specs
 }
 
-// restores returns runs of a scenario with each kind of restore, at evenly spread writes.
+// restores returns a run of a scenario for each kind of restore, at evenly spaced writes.
 func restores(sc scenario.Scenario, points []Point) []Spec {
 	if len(points) == 0 {
 		return nil
@@ -98,7 +99,7 @@ func restores(sc scenario.Scenario, points []Point) []Spec {
 	return specs
 }
 
-// inPairs combines each fault of the first half with one of the second half.
+// inPairs returns runs that combine a fault of the first half with one of the second half.
 func inPairs(sc scenario.Scenario, faults []Fault) []Spec {
 	var specs []Spec
 	half := (len(faults) + 1) / 2
@@ -112,7 +113,7 @@ func inPairs(sc scenario.Scenario, faults []Fault) []Spec {
 	return specs
 }
 
-// spread distributes the few evenly among the many, and begins with one of the few.
+// spread returns all specs, with few distributed evenly among many. The first spec is one of few.
 func spread(few, many []Spec) []Spec {
 	all := make([]Spec, 0, len(few)+len(many))
 	put := 0
@@ -125,9 +126,9 @@ func spread(few, many []Spec) []Spec {
 	return append(all, many[put:]...)
 }
 
-// Slice is a short selection from Enumerate. For the core scenarios, it has a kill at every
+// Slice returns a short selection from Enumerate. For the core scenarios, it has a kill at every
 // second write, and one error of each kind at the other writes. It has no restores, because each
-// takes a whole rig.
+// would occupy a rig of its own.
 func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 	var specs []Spec
 	kind := 0
@@ -149,8 +150,8 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 }
 
 // Pairs returns an endless sequence of runs with two faults each, at random writes of the
-// scenarios. In one of three runs, the second fault is at a write that only the first causes: one
-// more write of its key than the reference has.
+// scenarios. In one of three runs, the second fault moves to the next write with its key. Often
+// only the first fault causes that write.
 func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec] {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be replayed, not to be secret
 	return func(yield func(Spec) bool) {
@@ -171,7 +172,7 @@ func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec
 	}
 }
 
-// someFault returns a random fault; three of four are kills.
+// someFault returns a random fault. Three of four are kills.
 func someFault(random *rand.Rand, points []Point) Fault {
 	kinds := errorsOf(points)
 	if random.IntN(4) > 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Tally counts the results of runs.
+// Tally contains the counts of runs, by result.
 type Tally struct {
 	Runs, Faults, Missed, Violations, Errors int
 	Took                                     time.Duration
@@ -27,11 +27,11 @@ func (t *Tally) Add(r Result) {
 }
 
 func (t *Tally) String() string {
-	return fmt.Sprintf("%d runs, %d faults injected, %d not reached, %d violations, %d runs that could not run",
+	return fmt.Sprintf("%d runs, %d faults injected, %d faults not reached, %d violations, %d runs that could not run",
 		t.Runs, t.Faults, t.Missed, t.Violations, t.Errors)
 }
 
-// Report sums up the results and prints each failure.
+// Report counts the results and prints each failure.
 type Report struct {
 	Total     Tally
 	scenarios map[string]*Tally
@@ -40,8 +40,8 @@ type Report struct {
 	out       func(format string, args ...any)
 }
 
-// NewReport returns a report that writes lines to out, and the state at each failure to files in
-// the directory.
+// NewReport returns a report that prints lines to out, and writes the state at each failure to a
+// file in the directory.
 func NewReport(dir string, out func(format string, args ...any)) *Report {
 	return &Report{scenarios: map[string]*Tally{}, began: time.Now(), dir: dir, out: out}
 }

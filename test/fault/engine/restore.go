@@ -20,14 +20,14 @@ import (
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
-// restoreTime bounds the restore of a cluster.
+// restoreTime is the timeout for the restore of a cluster.
 const restoreTime = 2 * time.Minute
 
 // restore restores a cluster to an earlier state in the middle of a run.
 type restore struct {
 	cluster  string
 	snapshot *controlplane.Snapshot
-	// closed when the restore begins
+	// start receives the restore to execute when it begins
 	start chan func(context.Context) error
 
 	mu    sync.Mutex
@@ -36,9 +36,9 @@ type restore struct {
 	err   error
 }
 
-// prepareRestore backs up the cluster to restore, or returns nil if there is none. It then
-// restarts the manager, so that the next epoch is later than the backup's. No other evidence of a
-// restore is certain.
+// prepareRestore takes a snapshot of the cluster to restore, or returns nil if no fault is a
+// restore. It then restarts the manager, so that the next epoch is later than the snapshot's. Only
+// the epochs prove a restore with certainty.
 func prepareRestore(ctx context.Context, r *rig.Rig, faults []Fault) (*restore, error) {
 	i := slices.IndexFunc(faults, func(f Fault) bool { return slices.Contains(Restores, f.Kind) })
 	if i < 0 {
@@ -53,7 +53,7 @@ func prepareRestore(ctx context.Context, r *rig.Rig, faults []Fault) (*restore, 
 	return to, r.Again(ctx)
 }
 
-// wait executes the restore once it begins.
+// wait waits until the restore begins, and executes it.
 func (t *restore) wait(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -79,8 +79,8 @@ func restoredBy(f Fault) string {
 	return rig.One
 }
 
-// begin begins the restore in the background. If the manager dies too, it starts again only after
-// the restore.
+// begin starts the restore in the background. If the fault also kills the manager, the manager
+// restarts only after the restore.
 func (t *restore) begin(r *rig.Rig, kind Kind) {
 	t.mu.Lock()
 	t.began = time.Now()
@@ -106,7 +106,7 @@ func (t *restore) underWay() bool {
 	return !t.began.IsZero() && t.done.IsZero()
 }
 
-// made returns when the restore ended, or zero.
+// made returns the time at which the restore ended, or zero.
 func (t *restore) made() (at time.Time, err error) {
 	if t == nil {
 		return at, nil
@@ -117,17 +117,17 @@ func (t *restore) made() (at time.Time, err error) {
 }
 
 // restored waits until the manager has detected the restore and stopped writing. Then it confirms
-// as an admin, and waits again. The restore may undo the users' actions, so no end state can be
-// compared. But every destruction must have been proven.
+// the restore, as an admin would, and waits again. The restore may have undone the users' actions,
+// so the end state cannot be compared with the reference. But every destruction must be proven.
 func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (end outcome, err error) {
 	at, err := to.made()
 	if err != nil {
 		return end, err
 	}
 	end.restored = &oracle.Restore{Cluster: to.cluster, Began: to.began, At: at}
-	// Reconnect a member that the scenario disconnected, because the admin can only confirm a
-	// state that the member reports. Let a delayed driver continue, because a disk is unowned
-	// until its PV exists.
+	// Reconnect a member that the scenario disconnected, because the admin can confirm only a
+	// restore that the registration reports. Let a delayed driver continue, because a disk is
+	// unowned until its PV exists.
 	for _, member := range []string{rig.One, rig.Two} {
 		if err := errors.Join(w.Proxy(member).SetMode(proxy.Pass), w.Member(member).SetFaults()); err != nil {
 			return end, err

@@ -19,16 +19,16 @@ import (
 const (
 	// poll is the polling interval of a run.
 	poll = 200 * time.Millisecond
-	// patience is how long a run may take to settle. grace is how long the end state may still
-	// differ from the expected one, because counts are delayed by seconds.
+	// patience is how long a run may take to settle. grace is how long the end state may then still
+	// differ from the expected one, because counts are updated with a delay of some seconds.
 	patience = 150 * time.Second
 	grace    = 20 * time.Second
-	// graceRestored is the grace of a run with a restored cluster. What continues after the
-	// confirmation depends on controllers of that cluster, which have just started.
+	// graceRestored is the grace for a run with a restored cluster. After the confirmation, progress
+	// depends on that cluster's controllers, which have just started.
 	graceRestored = time.Minute
 	// rest is how long no write may occur after the end; minute is the same for the long check.
-	// lull is the time before the long check, in which empty leaf namespaces are still removed
-	// (after half a minute).
+	// lull is how long the long check waits for such a minute, because Xylem still removes empty
+	// leaf namespaces after half a minute.
 	rest   = 1500 * time.Millisecond
 	minute = time.Minute
 	lull   = 3 * time.Minute
@@ -40,9 +40,9 @@ const (
 type Spec struct {
 	Scenario scenario.Scenario
 	Faults   []Fault
-	// Name is the name of its namespace, without the prefix.
+	// Name is the name of the run's namespace, without the prefix.
 	Name string
-	// Minute also requires a whole minute without writes.
+	// Minute requires a whole minute without writes after the end.
 	Minute bool
 }
 
@@ -52,21 +52,21 @@ type Reference struct {
 	Points []Point
 }
 
-// Result is the result of a run.
+// Result describes a completed run.
 type Result struct {
 	Spec Spec
-	// Violations are what the oracles found. Dump is the state at that time.
+	// Violations are the violations that the oracles found. Dump is the state at that time.
 	Violations []oracle.Violation
 	Dump       string
-	// Missed are faults whose write did not occur. The run is judged anyway.
+	// Missed are the faults whose write did not occur. The run is judged anyway.
 	Missed []Fault
 	// Points are the writes, in order.
 	Points []Point
 	State  []string
 	Took   time.Duration
-	// Err is why the run could not run. It is not a result about Xylem.
+	// Err is the error that kept the run from being judged. It is not a failure of Xylem.
 	Err error
-	// Dirty: the rig cannot be reused.
+	// Dirty means that the rig cannot be reused.
 	Dirty bool
 }
 
@@ -102,7 +102,7 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 		return result
 	}
 	if e.Restored != nil {
-		result.Dirty = true // leftovers of other runs have been restored, too
+		result.Dirty = true // the restore also brought back the objects of other runs
 		return result
 	}
 	if err := b.teardown(ctx, w, spec.Scenario, s); err != nil {
@@ -137,17 +137,17 @@ func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scen
 	return s, err
 }
 
-// outcome is the end of a run.
+// outcome describes the end of a run.
 type outcome struct {
-	// quiet are the writes of the last interval. unsettled is what was missing when patience ran
-	// out.
+	// quiet contains the writes of the last interval. unsettled describes what was missing when the
+	// patience ran out, or is empty.
 	quiet     map[string]controlplane.Requests
 	unsettled string
 	// restored is the restore during the run, or nil.
 	restored *oracle.Restore
 }
 
-// come acts and waits for the end.
+// come runs the scenario's actions and waits for the end.
 func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *injector) (end outcome, err error) {
 	acted := spec.Scenario.Act(ctx, w)
 	for again := true; again; again = !in.close() {
@@ -176,8 +176,8 @@ func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *inje
 	return end, nil
 }
 
-// judged acts, waits for the end, and collects the evidence until there is no violation or the
-// grace is over.
+// judged runs the scenario, waits for the end, and collects the evidence until the oracles find no
+// violation or the grace is over.
 func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *start, in *injector, reference *Reference) (oracle.Evidence, error) {
 	defer in.end()
 	end, err := b.come(ctx, w, spec, in)
@@ -212,8 +212,9 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 	}
 }
 
-// still waits until a condition is met and no write has occurred for some time. It returns the
-// writes of the last interval, and what was missing. Both are empty unless patience ran out.
+// still waits until a condition is met and no write has occurred for the time of rest. If patience
+// runs out first, it returns what was missing or, if the condition was met, the writes of the last
+// interval.
 func (b *bench) still(
 	ctx context.Context, so func(context.Context) error, namespace string,
 ) (writes map[string]controlplane.Requests, lacking string, err error) {
@@ -232,7 +233,7 @@ func (b *bench) still(
 			if last != nil {
 				return nil, last.Error(), nil
 			}
-			return writes, "", nil // settled, but it still writes (I5)
+			return writes, "", nil // settled, but Xylem still writes (I5)
 		}
 		if err := pause(ctx, poll); err != nil {
 			return nil, "", err
@@ -240,7 +241,7 @@ func (b *bench) still(
 	}
 }
 
-// watched returns the writes of the next interval.
+// watched waits for an interval, and returns the writes in it.
 func (b *bench) watched(ctx context.Context, while time.Duration) (map[string]controlplane.Requests, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -252,7 +253,7 @@ func (b *bench) watched(ctx context.Context, while time.Duration) (map[string]co
 	return b.since(ctx, marks)
 }
 
-// passing counts the writes that matter.
+// passing counts the writes that oracle.Lasting selects.
 func passing(writes map[string]controlplane.Requests, namespace string) int {
 	n := 0
 	for _, requests := range writes {
@@ -261,8 +262,8 @@ func passing(writes map[string]controlplane.Requests, namespace string) int {
 	return n
 }
 
-// long waits for a minute without any write except to Leases. It returns the writes of the last
-// minute.
+// long waits for a minute without writes that oracle.Lasting selects. It returns the writes of the
+// last minute.
 func (b *bench) long(ctx context.Context, namespace string) (map[string]controlplane.Requests, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {
@@ -306,7 +307,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// dump returns the complete state for analysis.
+// dump returns the complete state at a failure, for analysis.
 func (b *bench) dump(ctx context.Context, namespace string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -331,7 +332,7 @@ func (s Spec) Command() string {
 	return out.String()
 }
 
-// distinct returns the distinct points of a run, in order.
+// distinct returns a run's points without duplicates, in order.
 func distinct(points []Point) []Point {
 	var all []Point
 	seen := map[Point]bool{}

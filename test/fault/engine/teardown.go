@@ -19,8 +19,8 @@ import (
 
 const toDelete = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
 
-// teardown removes what a run has left, as users and admins would, including retained volumes.
-// After an error, the rig cannot be reused.
+// teardown removes the objects that a run has left behind, including retained volumes, as users and
+// admins would. After an error, the rig cannot be reused.
 func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Scenario, s *start) error {
 	if sc.Restore != nil {
 		if err := sc.Restore(ctx, w); err != nil {
@@ -43,7 +43,7 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 			return errors.Join(b.withoutVolumes(ctx, b.Member(rig.One), s), b.withoutVolumes(ctx, b.Member(rig.Two), s))
 		}},
 		{"the deletion of the disks", func(context.Context) error { return b.withoutDisks(w.Namespace) }},
-		{"the links", b.Linked},
+		{"the links to connect", b.Linked},
 	} {
 		if err := harness.Await(ctx, step.what, step.done); err != nil {
 			return err
@@ -56,8 +56,8 @@ func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Sce
 	return nil
 }
 
-// emptied deletes the Pods and claims of a namespace in the host. It returns nil when no cluster
-// has any left. Call it until then, because controllers may still create some.
+// emptied deletes the Pods and claims of a namespace in the host. It returns nil when none are left
+// in any cluster. Repeat it until then, because controllers may still create some.
 func (b *bench) emptied(ctx context.Context, namespace string) error {
 	in := client.InNamespace(namespace)
 	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
@@ -78,7 +78,7 @@ func (b *bench) emptied(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// withoutVolumes destroys the volumes of a cluster that did not exist at the start.
+// withoutVolumes destroys a cluster's volumes that did not exist at the start of the run.
 func (b *bench) withoutVolumes(ctx context.Context, c *harness.Cluster, s *start) error {
 	var volumes corev1.PersistentVolumeList
 	if err := c.API.List(ctx, &volumes); err != nil {
@@ -110,8 +110,8 @@ func (b *bench) withoutVolumes(ctx context.Context, c *harness.Cluster, s *start
 	return nil
 }
 
-// withoutSnapshots destroys the snapshots of a namespace and the contents that did not exist at
-// the start, first in the host and then in the members.
+// withoutSnapshots destroys a namespace's snapshots, and the contents that did not exist at the
+// start of the run, first in the host and then in the members.
 func (b *bench) withoutSnapshots(ctx context.Context, namespace string, s *start) error {
 	for _, c := range b.Clusters() {
 		if err := c.API.DeleteAllOf(ctx, &snapshotv1.VolumeSnapshot{}, client.InNamespace(namespace)); err != nil {

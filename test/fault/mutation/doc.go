@@ -1,4 +1,4 @@
-// Package mutation adds defects to Xylem, to prove that the fault harness finds them. There is a
+// Package mutation adds defects to Xylem, to prove that the fault harness finds them. It has a
 // mutation for each known class of defects in similar projects and in Xylem itself, and for each
 // safeguard of an invariant.
 //

@@ -1,6 +1,6 @@
 package mutation
 
-// Files that several mutations edit.
+// The files that several mutations edit.
 const (
 	rootPVAct      = "internal/controller/rootpv/act.go"
 	rootPVCDelete  = "internal/controller/rootpvc/delete.go"
@@ -27,17 +27,17 @@ const (
 	link           = "internal/member/link.go"
 )
 
-// unproven drops host PVs without the proof that their leaf PVs are gone.
+// unproven removes host PVs without proof that their leaf PVs are gone.
 var unproven = Edit{rootPVAct, "	if gone, err := r.leafGone(ctx, s); err != nil || !gone {\n		return err\n	}\n	return r.deleteHost(ctx, s)\n}\n\n// endPromise", "	return r.deleteHost(ctx, s)\n}\n\n// endPromise"}
 
-// panics makes panics end the process, as they do if nothing recovers them.
+// panics makes controller-runtime not recover panics, so that they end the process.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
 
 // kosmos re-creates the defects of Kosmos' root and leaf controllers.
 func kosmos() []Mutation { //nolint:funlen // a table
 	return []Mutation{
 		{
-			Name: "deaf-after-restart", Class: "a restart during a deletion leaks leaf claim and disk: the manager relies on the deletion event",
+			Name: "deaf-after-restart", Class: "a restart during a deletion leaks the leaf claim and the disk: the manager relies on the deletion event",
 			Edits: []Edit{
 				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.wake(nil, obj)\n	})"},
 				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
@@ -55,7 +55,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
 		{
-			Name: "deletes-by-name", Class: "a member's own claim of the same name is deleted; deletes by name without an ownership check",
+			Name: "deletes-by-name", Class: "a member's own claim with the same name is deleted: deletes go by name, without an ownership check",
 			Edits: []Edit{
 				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
 				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
@@ -97,7 +97,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "lost-leaf-volume", Caught: []string{"I1", "I3", "I6"},
 		},
 		{
-			Name: "absence-deletes", Class: "a leaf PV that is not found deletes the host PV: a wiped member loses all volumes",
+			Name: "absence-deletes", Class: "the host PV is deleted if its leaf PV is not found: after a member is wiped, all its host PVs are lost",
 			Edits: []Edit{
 				unproven,
 				{volumeTable, "		{Phase: Holding, When: []fact{heldByAnother, not(stamped)}, Step: Stamp, Owner: LeafPV},\n", "		{Phase: Destroying, When: []fact{finalizer, not(hasLeaf)}, Step: DropHost, Owner: RootPV},\n"},
@@ -105,7 +105,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "waits-in-worker", Class: "waiting in one worker blocks every other claim",
+			Name: "waits-in-worker", Class: "a worker that waits for one claim blocks all other claims",
 			Edits: []Edit{
 				{"internal/controller/rootpvc/controller.go", "	workers = 8", "	workers = 1"},
 				{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.reports.SetPlaced(ctx, o.Root, nil)\n		}\n	}"},
@@ -113,7 +113,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "side-by-side", Caught: []string{"I6"},
 		},
 		{
-			Name: "one-name", Class: "a name collision leaves the claim Pending, with a log line only",
+			Name: "one-name", Class: "after a name collision, the claim stays Pending, and only the log reports it",
 			Edits:    []Edit{{mirrorVolume, "	if !collides {\n		return leafName\n	}", "	if !collides || leafName != \"\" {\n		return leafName\n	}"}},
 			Scenario: "volume-name-taken", Caught: []string{"I6"},
 		},
@@ -125,7 +125,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 	}
 }
 
-// others re-creates defects of other projects.
+// others re-creates defects of projects other than Kosmos.
 func others() []Mutation {
 	return []Mutation{
 		{
@@ -159,7 +159,7 @@ func others() []Mutation {
 			Scenario: "create", Caught: []string{"I6"},
 		},
 		{
-			Name: "unpinned", Class: "failover without data: the host PV is not pinned to the member that has the disk",
+			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
 				{mirrorVolume, "	spec.NodeAffinity = affinityTo(m.ClusterID)", "	spec.NodeAffinity = nil"},
 				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {", " {"},

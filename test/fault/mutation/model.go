@@ -2,17 +2,17 @@ package mutation
 
 import "slices"
 
-// Model returns the defects that test/model or its design found, and those of All that the model
-// can show.
+// Model returns the defects that test/model, or its design, found, and those in All that the model
+// can also find.
 func Model() []Mutation {
 	shared := []string{"other-uid-unmirrored", "failed-is-not-ended", "absence-deletes", "forgetful-deletion"}
 	return slices.Concat(modelled(), ofOtherChecks(), ofClones(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
 }
 
-// dropsSource creates leaf claims without the data source of their roots.
+// dropsSource creates leaf claims without their roots' data sources.
 var dropsSource = Edit{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Spec.DataSource, leaf.Spec.DataSourceRef = nil, nil"}
 
-// ofClones returns the defects of claims with a data source.
+// ofClones returns the defects that affect claims with a data source.
 func ofClones() []Mutation {
 	return []Mutation{
 		{
@@ -25,7 +25,7 @@ func ofClones() []Mutation {
 			Caught: []string{"empty disk"},
 		},
 		{
-			Name: "copies-successor", Class: "a claim is created from another object that now has its source's name", Check: "TestClones",
+			Name: "copies-successor", Class: "a claim is created from another object that now has the source's name", Check: "TestClones",
 			Edits: []Edit{
 				{"internal/placement/source.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
 				{volumeSource, "record != from.At.Record", "record.ClusterID != from.At.ClusterID"},
@@ -34,7 +34,7 @@ func ofClones() []Mutation {
 			Caught: []string{"data that is not its source's"},
 		},
 		{
-			Name: "copies-successor-late", Class: "a claim is created from another object that now has its source's name, after the leaf claim was created", Check: "TestClones",
+			Name: "copies-successor-late", Class: "after its leaf claim was created, a claim is created from another object that now has the source's name", Check: "TestClones",
 			Edits: []Edit{
 				{volumeSource, "	return was != \"\" && (!found", "	return was == \"never\" && (!found"},
 				{volumeSource, "|| s.Namesake && (", "|| s.Namesake && s.Root == nil && ("},
@@ -57,17 +57,17 @@ func modelled() []Mutation {
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is destroyed stays at Delete",
+			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is destroyed keeps policy Delete",
 			Edits:  []Edit{{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, mirrored}"}},
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "silent-while-deleted", Class: "a claim whose volume is deleted before the claim is bound stays Pending, and no reason is reported",
+			Name: "silent-while-deleted", Class: "a claim stays Pending without a reason if its volume is deleted before the claim is bound",
 			Edits:  []Edit{{volumeFacts, "return pv != nil && pv.DeletionTimestamp != nil", "return false && pv != nil"}},
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "only-lost", Class: "a leaf claim stays although its volume was deleted before they were bound",
+			Name: "only-lost", Class: "a leaf claim is not deleted if its volume was deleted before they were bound",
 			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, Step: DeleteLost", "not(hasLeaf), claimLost}, Step: DeleteLost"}},
 			Caught: []string{"I6"},
 		},
@@ -77,7 +77,7 @@ func modelled() []Mutation {
 			Caught: []string{"I3"},
 		},
 		{
-			Name: "freed-at-delete", Class: "a volume that is freed while it is destroyed stays at Delete",
+			Name: "freed-at-delete", Class: "a volume that is freed while it is destroyed keeps policy Delete",
 			Edits:  []Edit{{volumeObserved, "	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase", "	if s.Host != nil {\n		return false\n	}\n	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase"}},
 			Caught: []string{"I6"},
 		},
@@ -87,12 +87,12 @@ func modelled() []Mutation {
 			Caught: []string{"reported as surplus"},
 		},
 		{
-			Name: "goes-by-names", Class: "F6: a leaf PV that was re-created under its name is treated as the mirrored one",
+			Name: "goes-by-names", Class: "F6: a leaf PV that was re-created with the same name is treated as the mirrored one",
 			Edits:  []Edit{{volumeObserve, "	case leaf.UID == s.UID:\n", "	case leaf.UID == s.UID || s.Host != nil:\n"}},
 			Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "wants-its-own-stamp", Class: "F7: a freed volume is not destroyed if its next claim is deleted before the volume has the stamp",
+			Name: "wants-its-own-stamp", Class: "F7: a freed volume is not destroyed if its next claim is deleted before the volume is stamped for it",
 			Edits: []Edit{{volumeObserved, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
@@ -108,8 +108,8 @@ func modelled() []Mutation {
 	}
 }
 
-// ofOtherChecks returns the defects that the checks of more names, restores, wake-ups and
-// confluence find.
+// ofOtherChecks returns the defects that the model's other checks find: those with more names and
+// restores, and those of wake-ups and confluence.
 func ofOtherChecks() []Mutation {
 	return []Mutation{
 		{
@@ -122,29 +122,29 @@ func ofOtherChecks() []Mutation {
 			Check: "TestRestores", Caught: []string{"I2"},
 		},
 		{
-			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim gets its phase: its volume is not mirrored",
+			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim's phase is set, so the claim's volume is not mirrored",
 			Edits: []Edit{{"internal/controller/leafpv/controller.go", "ofClaim, route.Concerning(route.LeafClaimChanged)", "ofClaim, route.Concerning(route.ClaimChanged)"}},
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
 		},
 		{
-			Name: "places-beside-another", Class: "a claim whose placement a restored host does not record gets a second volume in another member",
+			Name: "places-beside-another", Class: "a claim gets a second volume in another member, because a restored host lost the record of its placement",
 			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if s.MayBeForgotten() {\n", "	if s.MayBeForgotten() && s.Claim != nil {\n"}},
 			Check: "TestMembers", Caught: []string{"I3"},
 		},
 		{
-			Name: "left-at-delete", Class: "a volume with policy Delete that an earlier claim's leaf claim has stays forever, because the claim with another name that got it was deleted",
+			Name: "left-at-delete", Class: "a volume with policy Delete stays forever: an earlier claim's leaf claim has it, and the claim with another name to which it was assigned was deleted",
 			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, Step: SetRetain", "either(retained, freed)}, Step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
-			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained forever: the policy that Xylem set is recorded as the member's",
+			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained forever, because the policy that Xylem set is recorded as the member's",
 			Edits: []Edit{{volumeChange, "		s.stamp(after, s.Origin)\n		after.Spec.ClaimRef", "		s.stamp(after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
 			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
 		},
 	}
 }
 
-// ofPromises returns the defects of promise mode.
+// ofPromises returns the defects that affect promise mode.
 func ofPromises() []Mutation {
 	return []Mutation{
 		{

@@ -11,24 +11,24 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Edit replaces a text that occurs exactly once in a file.
+// Edit replaces text that occurs exactly once in a file.
 type Edit struct {
-	// File is relative to the repository's root.
+	// File is the file's path, relative to the repository's root.
 	File string
 	Old  string
 	New  string
 }
 
-// Mutation is a defect, and how the harness finds it.
+// Mutation describes a defect and how the harness finds it.
 type Mutation struct {
 	Name string
-	// Class is the known defect that it re-creates.
+	// Class describes the known defect that the mutation re-creates.
 	Class string
 	Edits []Edit
-	// Scenario and Fault reveal it. Fault is empty if none is needed. If the fault is not
-	// reached, because the mutant makes other writes, the run without it may reveal the mutant.
+	// Scenario and Fault reveal the defect. Fault is empty if none is needed. If the fault is not
+	// reached, because the mutant makes other writes, the run may still reveal the defect.
 	Scenario, Fault string
-	// Check is the test in test/model that reveals it, unless it is TestCheck.
+	// Check is the test in test/model that reveals the defect; empty means TestCheck.
 	Check string
 	// Caught lists invariants. The mutation must violate at least one of them.
 	Caught []string
@@ -54,8 +54,8 @@ func (m Mutation) Apply(root string) (map[string]string, error) {
 	return files, nil
 }
 
-// Overlay writes the mutated files to a new directory in dir. It returns that directory, and the
-// JSON file for `go build -overlay`.
+// Overlay writes the mutated files to a new directory in dir. It returns that directory and the
+// path of the JSON file for `go build -overlay`.
 func (m Mutation) Overlay(root, dir string) (made, list string, err error) {
 	files, err := m.Apply(root)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// Each mutation still matches the source that it edits.
+// TestApply checks that each mutation still matches the source that it edits.
 func TestApply(t *testing.T) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -16,7 +16,7 @@ func TestApply(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range slices.Concat(All(), modelled(), ofOtherChecks(), ofClones(), ofSnapshotModel()) {
 		if names[m.Name] || m.Class == "" || len(m.Caught) == 0 {
-			t.Errorf("mutation %q: duplicate name, or no class, or no invariant that catches it", m.Name)
+			t.Errorf("mutation %q: duplicate name, missing class, or no invariant that catches it", m.Name)
 		}
 		names[m.Name] = true
 		if _, err := m.Apply(root); err != nil {

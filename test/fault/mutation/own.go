@@ -2,11 +2,11 @@ package mutation
 
 import "slices"
 
-// own removes, one at a time, the safeguards of the invariants.
+// own returns mutations that each remove one safeguard of an invariant.
 func own() []Mutation {
 	return []Mutation{
 		{
-			Name: "no-finalizer", Class: "I1: the host PV has no finalizer until its leaf is handled",
+			Name: "no-finalizer", Class: "I1: the host PV lacks the finalizer that keeps it until its leaf is handled",
 			Edits: []Edit{
 				{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  nil,"},
 				{volumeChange, "		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "		_ = controllerutil.AddFinalizer\n"},
@@ -40,7 +40,7 @@ func own() []Mutation {
 			Caught: []string{"I3", "I6"},
 		},
 		{
-			Name: "steals", Class: "I3: another member takes a claim before it is proven that the first member has no objects of it",
+			Name: "steals", Class: "I3: another member takes a claim before a proof that the first member has none of the claim's objects",
 			Edits: []Edit{
 				{claimTable, "{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC", "{Phase: Unplaced, When: []fact{placedAway}, Step: Place, Owner: RootPVC"},
 			},
@@ -63,7 +63,7 @@ func own() []Mutation {
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{
-			Name: "no-way-back", Class: "I6: the progress of a destruction is kept in memory",
+			Name: "no-way-back", Class: "I6: the progress of a destruction is recorded only in memory",
 			Edits: []Edit{
 				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},

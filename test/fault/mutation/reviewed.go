@@ -1,7 +1,7 @@
 package mutation
 
-// reviewed re-creates defects that reviews found. The harness found them only after it restored
-// clusters, registered them twice, re-created leaf PVs and looked for recovered panics.
+// reviewed re-creates defects that reviews found. The harness finds them only since it restores
+// clusters, registers them twice, re-creates leaf PVs and detects recovered panics.
 func reviewed() []Mutation {
 	return []Mutation{
 		{
@@ -13,7 +13,7 @@ func reviewed() []Mutation {
 			Scenario: "replaced-away", Caught: []string{"I2"},
 		},
 		{
-			Name: "waits-for-replaced", Class: "I1: root_pv waits forever for a leaf PV that was re-created under its name: the leaf claim stays and blocks its name",
+			Name: "waits-for-replaced", Class: "I1: root_pv waits forever for the end of a leaf PV that was re-created with the same name, and the leaf claim blocks its own name",
 			Edits:    []Edit{{volumeObserved, "		return proof.Outlives(s.Recreated, s.Claim)\n", "		return false\n"}},
 			Scenario: "replaced-delete", Caught: []string{"I6"},
 		},
@@ -23,22 +23,22 @@ func reviewed() []Mutation {
 			Scenario: "delete-failed", Caught: []string{"I1", "I6"},
 		},
 		{
-			Name: "runs-from-cache", Class: "I6: a leaf Pod is created based only on the cache: a deleted Pod that had run runs again",
+			Name: "runs-from-cache", Class: "I6: the decision to create a leaf Pod relies on the cache, so a deleted Pod runs again",
 			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(o.Root))"}},
 			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
 		},
 		{
-			Name: "leaves-unfinished", Class: "I6: the leaf Pod of a root that has ended runs again after its member was restored, and nothing stops it",
-			Edits:    []Edit{{rootPodNext, "	return Remove{Why: \"the Pod has ended as \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
+			Name: "leaves-unfinished", Class: "I6: after a member is restored, the leaf Pod of a root Pod that has ended runs again, and nothing stops it",
+			Edits:    []Edit{{rootPodNext, "	return Remove{Why: \"the Pod has ended with phase \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
 			Scenario: "pod-ends", Fault: "restore-member@host/patch/pods.status/app#1", Caught: []string{"I6"},
 		},
 		{
-			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root in its member, although no restore explains why the root has no place",
+			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root in its member, although no restore explains why the root has no placement",
 			Edits:    []Edit{{volumeClaim, "	return s.Claim.Spec.VolumeName != \"\" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||\n		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)", "	return s.Claim.Spec.VolumeName != \"\""}},
 			Scenario: "forged", Caught: []string{"I8"},
 		},
 		{
-			Name: "older-takes-over", Class: "an older registration that never connected takes a cluster over from the registration that has it",
+			Name: "older-takes-over", Class: "an older registration that never connected takes over a cluster from the registration that owns it",
 			Edits:    []Edit{{"internal/controller/clusterregistration/register.go", "owner != nil && owner.UID != cr.UID {", "owner != nil && older(owner, cr) {"}},
 			Scenario: "registered-before", Caught: []string{"I6"},
 		},

@@ -2,8 +2,8 @@ package mutation
 
 import "slices"
 
-// Snapshots returns the defects that test/model/snapshots found, and those of All that it can
-// show.
+// Snapshots returns the defects that test/model/snapshots found, and those in All that it can also
+// find.
 func Snapshots() []Mutation {
 	shared := []string{
 		"snapshot-unsecured", "snapshot-overrules-member", "snapshot-overrules-host", "snapshot-host-first", "snapshot-abandoned-destroyed",
@@ -14,12 +14,12 @@ func Snapshots() []Mutation {
 func ofSnapshotModel() []Mutation {
 	return []Mutation{
 		{
-			Name: "snapshot-needs-leaf", Class: "a leaf content whose leaf was deleted before the content was protected can no longer be protected, and nothing is reported",
+			Name: "snapshot-needs-leaf", Class: "a leaf content can no longer be protected, and nothing reports it, if its leaf was deleted before the content was protected",
 			Edits:  []Edit{{"internal/guarded/snapshot.go", "	recorded := host != nil && ", "	recorded := false && host != nil && "}},
 			Caught: []string{"an error of leaf_snapshot"},
 		},
 		{
-			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: it is never ready, and nothing is reported",
+			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: the snapshot is never ready, and nothing reports it",
 			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{not(rootEnded), not(ready)}, Owner", "{Phase: Ending, When: []fact{not(rootEnded), not(ready), rootGone}, Owner"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},
 		},
@@ -34,14 +34,14 @@ func ofSnapshotModel() []Mutation {
 			Caught: []string{"I8: foreign data is destroyed"},
 		},
 		{
-			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nothing is reported",
+			Name: "snapshot-silent-replaced", Class: "the deletion of a snapshot whose leaf content was replaced is stuck, and nothing reports it",
 			Edits:  []Edit{{snapshotTable, "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced}", "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced, not(hosted)}"}},
 			Caught: []string{"is not deleted"},
 		},
 	}
 }
 
-// Files of snapshots and attachments that several mutations edit.
+// The files about snapshots and attachments that several mutations edit.
 const (
 	snapshotTable    = "internal/snapshot/lifecycle/table.go"
 	snapshotObserved = "internal/snapshot/observed.go"
@@ -50,7 +50,7 @@ const (
 	leafAttachment   = "internal/controller/leafattachment/controller.go"
 )
 
-// ofSnapshots returns defects of snapshots.
+// ofSnapshots returns the defects that affect snapshots.
 func ofSnapshots() []Mutation {
 	return []Mutation{
 		{
@@ -104,39 +104,39 @@ func ofSnapshots() []Mutation {
 			Scenario: "snapshot-abandon", Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "snapshot-left-behind", Class: "a member is deregistered, and nothing reports that it has the snapshot",
+			Name: "snapshot-left-behind", Class: "after a member is deregistered, nothing reports that it has the snapshot",
 			Edits:    []Edit{{"internal/deregistration/deregister.go", "held), slices.ContainsFunc(l.snapshots, stays):", "held):"}, {"internal/deregistration/deregister.go", "		if !stays(*before) {", "		if before.Name != \"\" {"}},
 			Scenario: "snapshot-unregister-force", Caught: []string{"I6"},
 		},
 		{
-			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot of the same name is treated as a leaf",
+			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot with the same name is treated as a leaf",
 			Edits:    []Edit{{"internal/snapshot/observe/observe.go", "		case !ours:\n			s.NameTaken = true\n		case origin.UID != s.UID:", "		case ours && origin.UID != s.UID:"}},
 			Scenario: "snapshot-taken", Caught: []string{"I4", "I6"},
 		},
 	}
 }
 
-// ofAttributes returns defects of VolumeAttributesClasses.
+// ofAttributes returns the defects that affect VolumeAttributesClasses.
 func ofAttributes() []Mutation {
 	return []Mutation{
 		{
-			Name: "attributes-unmapped", Class: "a leaf claim names the host's VolumeAttributesClass, and the member has none of that name",
+			Name: "attributes-unmapped", Class: "a leaf claim names the host's VolumeAttributesClass, which does not exist in the member",
 			Edits:    []Edit{{"internal/controller/rootpvc/attributes.go", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host))", "r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, host, name))"}},
 			Scenario: "modify", Caught: []string{"I6"},
 		},
 		{
-			Name: "attributes-unnamed", Class: "the host shows the member's name of a VolumeAttributesClass, which quotas do not know",
+			Name: "attributes-unnamed", Class: "the host shows the member's name of a VolumeAttributesClass, which no quota matches",
 			Edits:    []Edit{{"internal/mirror/pvc/attributes.go", "	if host := attributesNotes(leaf)[member]; host != \"\" {\n		return", "	if host := attributesNotes(leaf)[member]; host == \"never\" {\n		return"}},
 			Scenario: "modify-first", Caught: []string{"I5", "I6"},
 		},
 	}
 }
 
-// ofAttachments returns defects of the condition Attached.
+// ofAttachments returns the defects that affect the condition Attached.
 func ofAttachments() []Mutation {
 	return []Mutation{
 		{
-			Name: "attached-for-ever", Class: "a volume that was detached while the manager was down is shown as attached: only events of attachments count",
+			Name: "attached-for-ever", Class: "a volume that was detached while the manager was down is reported as attached: only watch events of VolumeAttachments count",
 			Edits: []Edit{
 				{leafAttachment, "		return err == nil && (claim == nil || report.Attached(claim) == nil)", "		return err == nil || claim == nil || report.Attached(claim) == nil"},
 				{leafAttachment, "	if report.Attached(claim) == nil {\n		pv, err", "	if claim.Name != \"\" {\n		pv, err"},

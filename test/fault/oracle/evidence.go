@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Sighting is a state of an object with the time of its observation. If Gone, it is the last state,
-// and the time is that of the observed deletion.
+// Sighting is an observed state of an object, with the time of the observation. If Gone is set, the
+// object was deleted at that time, and Object is its last state.
 type Sighting struct {
 	At      time.Time
 	Cluster string
@@ -19,14 +19,14 @@ type Sighting struct {
 	Object  client.Object
 }
 
-// Canary is an object that is not Xylem's, with its resource versions before and after; "" means
-// that it does not exist.
+// Canary is a foreign object, with its resource versions before and after the run. "" means that it
+// did not exist.
 type Canary struct {
 	Cluster, Object string
 	Before, After   string
 }
 
-// Restore is a cluster that was restored to its state before the run.
+// Restore describes the restore of a cluster to its state before the run.
 type Restore struct {
 	Cluster string
 	// Began and At are when the restore began and ended. Confirmed is when an admin confirmed it,
@@ -36,33 +36,33 @@ type Restore struct {
 
 // Evidence is the input of Judge.
 type Evidence struct {
-	// Namespace of the run, in all clusters.
+	// Namespace is the run's namespace in all clusters.
 	Namespace string
 	// Host is the host's name. IDs are the cluster IDs by name, including the host's.
 	Host string
 	IDs  map[string]string
-	// Began is when the run began. Earlier events are not part of it.
+	// Began is when the run began. Earlier events do not count.
 	Began time.Time
-	// History has every sighting since then, in order of arrival.
+	// History contains every sighting since then, in order of arrival.
 	History []Sighting
 	// Ledgers are the complete ledgers of the members.
 	Ledgers map[string]*ledger.Ledger
-	// Live has the claims, volumes, Pods, snapshots and contents of all clusters at the end, from
-	// live reads.
+	// Live contains the claims, volumes, Pods, snapshots and contents of all clusters at the end,
+	// from live reads.
 	Live []Sighting
 	// Orphaned are the volumes, and OrphanedSnapshots the snapshots, that the registrations
 	// report as orphaned, by member.
 	Orphaned, OrphanedSnapshots map[string]int
-	// Requests are the requests of Xylem's own identities since the beginning, by cluster. Quiet
-	// are the requests after the end, when no write is expected.
+	// Requests are the requests that Xylem's own users made since the beginning, by cluster. Quiet
+	// are their requests after the end, when no write is expected.
 	Requests, Quiet map[string]controlplane.Requests
-	// Strict also counts writes in Quiet that are delayed by seconds.
+	// Strict means that delayed writes in Quiet count too.
 	Strict bool
 	// Canaries are objects that Xylem must ignore.
 	Canaries []Canary
 	// Restored is the restore during the run, or nil.
 	Restored *Restore
-	// Unsettled is what was missing when patience ran out, or "".
+	// Unsettled describes what was missing when the run's patience ran out, or is empty.
 	Unsettled string
 	// Panics are the last log lines of managers that crashed.
 	Panics []string
@@ -73,7 +73,7 @@ type Evidence struct {
 
 // Violation is a violation of an invariant.
 type Violation struct {
-	// Invariant is its number, and Oracle the function that found it.
+	// Invariant is the invariant, such as I1. Oracle names the check that found the violation.
 	Invariant, Oracle, Message string
 }
 

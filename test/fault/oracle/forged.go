@@ -10,14 +10,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// AnnotationForged marks the objects that a scenario creates in a member with Xylem's stamp, as a
-// member's admin could. It distinguishes them from Xylem's own.
+// AnnotationForged marks the objects that a scenario creates in a member with Xylem's stamp, as the
+// member's admin could. It distinguishes them from the objects that Xylem created.
 const AnnotationForged = "example.com/forged"
 
 func isForged(obj client.Object) bool { return obj.GetAnnotations()[AnnotationForged] != "" }
 
-// believed is I8: objects that a member's admin forges have no effect in the host. No root claim is
-// placed because of a forged leaf claim alone, and no host PV represents a forged leaf PV.
+// believed checks I8: objects that a member's admin forges have no effect in the host. No root
+// claim is placed because of a forged leaf claim alone, and no host PV represents a forged leaf PV.
 func believed(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, s := range e.History {

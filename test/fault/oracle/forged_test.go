@@ -18,10 +18,10 @@ func TestBelieved(t *testing.T) {
 		more []Sighting
 		want []string
 	}{
-		"no effect in the host":                     {nil, nil},
+		"the host does not change":                  {nil, nil},
 		"the claim is placed in another member":     {[]Sighting{seen(host, 4, placed("other"))}, nil},
 		"the claim is placed in the forging member": {[]Sighting{seen(host, 4, placed(oneID))}, []string{"I8"}},
-		"the host represents it":                    {[]Sighting{seen(host, 4, hostVolume(corev1.VolumeBound))}, []string{"I8"}},
+		"a host PV represents the forged volume":    {[]Sighting{seen(host, 4, hostVolume(corev1.VolumeBound))}, []string{"I8"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{

@@ -15,7 +15,7 @@ import (
 // ledger is ordered only to this precision.
 const lag = 500 * time.Millisecond
 
-// at is a state of an object at a time.
+// at is the state of an object at a time.
 type at[T any] struct {
 	time time.Time
 	gone bool
@@ -31,7 +31,7 @@ type (
 	contentAt  = at[*snapshotv1.VolumeSnapshotContent]
 )
 
-// placedIn returns the place of a claim's volume, or "" if there was no claim.
+// placedIn returns the ID of the member in which a root claim is placed, or "".
 func placedIn(c claimAt) string {
 	if c.obj == nil {
 		return ""
@@ -39,29 +39,30 @@ func placedIn(c claimAt) string {
 	return c.obj.Annotations[v1alpha1.AnnotationPlacedIn]
 }
 
-// place is a cluster, and the name of an object in it.
+// place identifies an object by its cluster and its name.
 type place struct{ cluster, name string }
 
-// history is the evidence by object.
+// history contains the observed states of each object.
 type history struct {
 	host string
-	// claims by UID, volumes by name.
+	// claims have their UIDs as keys, and the members' volumes their names.
 	claims  map[types.UID][]claimAt
 	volumes map[place][]volumeAt
-	// mirrors has the host PVs, keyed by the leaf PV that they represent: <cluster ID>/<name>.
+	// mirrors are the host PVs. The key is the leaf PV that they represent: <cluster ID>/<name>.
 	mirrors map[string][]volumeAt
-	// pods of the host by UID, and leaves of them in the members by their own UIDs.
+	// pods are the host's Pods by UID. leaves are their leaf Pods, by the UIDs of root and leaf.
 	pods   map[types.UID][]podAt
 	leaves map[types.UID]map[types.UID][]podAt
-	// snapshots of the host, and its contents of Xylem's driver, by UID.
+	// snapshots are the host's VolumeSnapshots, and contents its contents with Xylem's driver, by
+	// UID.
 	snapshots map[types.UID][]snapshotAt
 	contents  map[types.UID][]contentAt
-	// leafContents are the contents of the members.
+	// leafContents are the members' contents.
 	leafContents map[place][]contentAt
 }
 
-// standsFor returns the leaf PV that a host PV represents, from its volume handle or, for a
-// promise, from its record. It returns "" if it represents none.
+// standsFor returns the leaf PV that a host PV represents, from the volume handle or, for a
+// promise, from the annotation that records it. It returns "" if the host PV represents none.
 func standsFor(pv *corev1.PersistentVolume) string {
 	switch csi := pv.Spec.CSI; {
 	case csi == nil:
@@ -133,7 +134,7 @@ func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {
 	h.leaves[root][pod.UID] = append(h.leaves[root][pod.UID], state)
 }
 
-// goneBy reports whether a claim was observed to be deleted before a time.
+// goneBy reports whether the deletion of a claim was observed before a time.
 func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	for _, c := range h.claims[uid] {
 		if c.gone && !c.time.After(when.Add(lag)) {
@@ -143,7 +144,7 @@ func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	return false
 }
 
-// before returns the last state at a time, and whether there was one.
+// before returns the last state that was observed by a time, and whether one was observed.
 func before[T any](states []at[T], when time.Time) (at[T], bool) {
 	var last at[T]
 	found := false
@@ -156,8 +157,8 @@ func before[T any](states []at[T], when time.Time) (at[T], bool) {
 	return last, found
 }
 
-// around returns the states that may have existed at a time, given the precision of times from
-// two clusters.
+// around returns the states that may have been current at a time, given the precision of times
+// from two clusters.
 func around[T any](states []at[T], when time.Time) []at[T] {
 	var held []at[T]
 	for i, s := range states {

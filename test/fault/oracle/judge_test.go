@@ -111,7 +111,7 @@ func requests(rs ...controlplane.Request) map[string]controlplane.Requests {
 	return map[string]controlplane.Requests{one: rs}
 }
 
-// life is the correct history of a volume until it is Released in the host.
+// life returns the correct history of a volume until it is in use.
 func life() []Sighting {
 	return []Sighting{
 		seen(host, 0, rootClaim()), seen(one, 1, leafClaimObject()), seen(one, 2, leafVolume()), seen(one, 3, leafVolume(stamped, retain)),
@@ -119,8 +119,9 @@ func life() []Sighting {
 	}
 }
 
-// scratch is a claim with a fulfilled promise that is marked as unused, 10 s later as releasing,
-// and then destroyed. key is changed to value.
+// scratch returns the history of a claim with a fulfilled promise. The promise is marked as unused
+// and, 10 s later, as releasing, and then its disk is destroyed. change can replace an annotation
+// (key and value), or remove the promise's parameters ("").
 func scratch(pod Sighting, change ...string) []Sighting {
 	promise := func(annotations map[string]string) *corev1.PersistentVolume {
 		pv := hostVolume(corev1.VolumeBound)
@@ -171,13 +172,13 @@ func TestJudge(t *testing.T) {
 		"a volume in use": {Evidence{
 			History: life(), Live: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, nil},
-		"I1: an unreported disk without an owner": {Evidence{
+		"I1: a disk without an owner that is not reported": {Evidence{
 			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, []string{"I1 accounted"}},
-		"I1: a disk of a deleted root": {Evidence{
+		"I1: a deleted root's disk": {Evidence{
 			History: life(), Live: []Sighting{seen(one, 9, leafVolume(stamped, retain))}, Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, []string{"I1 accounted"}},
-		"a reported disk without an owner": {Evidence{
+		"a disk without an owner that is reported": {Evidence{
 			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)), Orphaned: map[string]int{one: 1},
 		}, nil},
 		"a retained disk": {Evidence{
@@ -187,77 +188,77 @@ func TestJudge(t *testing.T) {
 		"a volume destroyed with evidence": {Evidence{
 			History: then(rootGone, released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I2: destroyed while the root claim exists": {Evidence{
+		"I2: a volume destroyed while its root claim exists": {Evidence{
 			History: then(released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
 		"a volume destroyed after its reclaim failed in the host": {Evidence{
 			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeFailed)), flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I2: destroyed although the host retains it": {Evidence{
+		"I2: a volume destroyed although the host retains it": {Evidence{
 			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeReleased, retain)), flipped),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: destroyed although the member retains it": {Evidence{
+		"I2: a volume destroyed although the member retains it": {Evidence{
 			History: then(rootGone, released, seen(one, 7, leafVolume(stamped, memberRetains))),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: policy Delete set too early, without a destruction": {Evidence{
+		"I2: a volume set to policy Delete too early, but not destroyed": {Evidence{
 			History: then(flipped), Live: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
 		}, []string{"I2 policy"}},
-		"never mirrored, and withdrawn": {Evidence{
+		"a volume never mirrored, and withdrawn": {Evidence{
 			History: []Sighting{seen(host, 0, rootClaim()), ended(seen(one, 3, leafClaimObject())), seen(one, 4, leafVolume())},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I2: never mirrored, and its leaf claim exists": {Evidence{
+		"I2: a volume never mirrored, and destroyed while its leaf claim exists": {Evidence{
 			History: []Sighting{seen(host, 0, rootClaim()), seen(one, 1, leafClaimObject()), seen(one, 4, leafVolume())},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger"}},
-		"I2: never mirrored, its leaf claim was bound, and its root exists": {Evidence{
+		"I2: a volume never mirrored, but bound, and destroyed while its root exists": {Evidence{
 			History: []Sighting{seen(host, 0, placed(oneID)), seen(one, 1, boundTo(leafClaimOf(rootUID))), seen(one, 4, leafVolume()), ended(seen(one, 6, boundTo(leafClaimOf(rootUID))))},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger"}},
-		"never mirrored, and withdrawn before it was bound": {Evidence{
+		"a volume never mirrored, and withdrawn before it was bound": {Evidence{
 			History: []Sighting{seen(host, 0, placed(oneID)), seen(one, 1, leafClaimOf(rootUID)), ended(seen(one, 6, leafClaimOf(rootUID)))},
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
 		"a disk of an earlier run": {Evidence{
 			Began: second(9), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, nil},
-		"I3: two volumes for one claim": {Evidence{
+		"I3: two volumes mirrored for one claim": {Evidence{
 			History: then(seen(host, 9, hostVolume(corev1.VolumeBound, handle("other/pvc")))), Live: life(), Ledgers: books(),
 		}, []string{"I3 mirrored"}},
-		"a disk that was destroyed after its last Pod": {Evidence{
+		"a disk that was destroyed after its last Pod had ended": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, nil},
-		"a disk that was released with its last Pod": {Evidence{
+		"a disk that was destroyed after its last Pod was deleted": {Evidence{
 			History: scratch(ended(consumer(5, corev1.PodRunning))), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, nil},
 		"I2: a disk that was destroyed while a Pod used it": {Evidence{
 			History: scratch(consumer(0, corev1.PodRunning)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a disk that was destroyed within its grace period": {Evidence{
+		"I2: a disk that was destroyed before the grace period was over": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationUnusedSince, second(16).Format(time.RFC3339)),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a disk that was destroyed without a mark": {Evidence{
+		"I2: a disk that was destroyed without being marked as releasing": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationReleasing, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a disk that was destroyed and never had a consumer": {Evidence{
+		"I2: a disk that was destroyed although no consumer was recorded": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationConsumer, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I2: a promise that is released with its claim was released before": {Evidence{
+		"I2: a disk that was destroyed before its claim, with release OnClaimDeletion": {Evidence{
 			History: scratch(consumer(0, corev1.PodSucceeded), "", ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
 		}, []string{"I2 ledger", "I2 policy"}},
-		"I3: a leaf claim without a place": {Evidence{
+		"I3: a leaf claim of a root that is not placed": {Evidence{
 			History: []Sighting{seen(host, 1, rootClaim()), seen(one, 2, leafClaimOf(rootUID)), seen(host, 4, placed(oneID))},
 		}, []string{"I3 placed"}},
-		"a leaf claim in the recorded member": {Evidence{
+		"a leaf claim in the member in which its root is placed": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
-		"a leaf claim in a member from which the placement was removed later": {Evidence{
+		"a leaf claim in a member from which its root was later released": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
-		"I3: a leaf claim in a member after its placement there was released": {Evidence{
+		"I3: a leaf claim in a member from which its root had been released": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
 		"a leaf claim of a root that was placed before the first observation": {Evidence{
@@ -267,36 +268,36 @@ func TestJudge(t *testing.T) {
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, nil},
-		"I3: a leaf claim without a place, according to the observations since the restore": {Evidence{
+		"I3: a leaf claim of a root that was not placed after the host's restore": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 4, rootClaim()), seen(one, 5, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
-		"I3: a leaf claim without a place, and a member was restored": {Evidence{
+		"I3: a leaf claim of a root that is not placed, after a member's restore": {Evidence{
 			Restored: &Restore{Cluster: one, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
 		}, []string{"I3 placed"}},
-		"I3: a place is taken from another member": {Evidence{
+		"I3: a placement moved directly from another member": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, placed(oneID))},
 		}, []string{"I3 placed"}},
 		"a restore of the host changed the placement": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, placed("another")), seen(host, 4, placed(oneID))},
 		}, nil},
-		"I3: a place is taken from another member, and a member was restored": {Evidence{
+		"I3: a placement moved directly from another member, after a member's restore": {Evidence{
 			Restored: &Restore{Cluster: one, Began: second(2), At: second(3), Confirmed: second(9)},
 			History:  []Sighting{seen(host, 1, placed("another")), seen(host, 4, placed(oneID))},
 		}, []string{"I3 placed"}},
 		"a placement after another member released the claim": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, rootClaim()), seen(host, 3, placed(oneID))},
 		}, nil},
-		"I3: two leaf volumes are left": {Evidence{
+		"I3: two leaf volumes of one root are left": {Evidence{
 			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, []string{"I3 surviving"}},
-		"a second disk that a restore brought back, reported": {Evidence{
+		"a second disk that a restore brought back and that is reported": {Evidence{
 			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)}, Orphaned: map[string]int{"cluster39": 1},
 			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, nil},
-		"I3: a second disk that a restore brought back, not reported": {Evidence{
+		"I3: a second disk that a restore brought back and that is not reported": {Evidence{
 			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)},
 			Live:     append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, []string{"I3 surviving"}},
@@ -313,18 +314,18 @@ func TestJudge(t *testing.T) {
 		"I5: writes continue": {Evidence{
 			Quiet: requests(controlplane.Request{Verb: "patch", Resource: "pods/status", Namespace: run, Name: "app", Code: 200}),
 		}, []string{"I5 audit"}},
-		"Leases, totals, and ends of other runs do not count": {Evidence{Quiet: requests(
+		"writes to Leases, totals and other runs' objects do not count": {Evidence{Quiet: requests(
 			controlplane.Request{Verb: "patch", Resource: "leases"},
 			controlplane.Request{Verb: "patch", Resource: "nodes/status"},
 			controlplane.Request{Verb: "delete", Resource: "configmaps", Namespace: "fault-other"},
 		)}, nil},
-		"I5: if strict, totals count": {Evidence{
+		"I5: a strict run counts writes to totals": {Evidence{
 			Strict: true, Quiet: requests(controlplane.Request{Verb: "patch", Resource: "nodes/status"}, controlplane.Request{Verb: "patch", Resource: "leases"}),
 		}, []string{"I5 audit"}},
 		"I6: a different end state": {Evidence{
 			Reference: []string{"a", "b"}, State: []string{"a", "c"},
 		}, []string{"I6 end"}},
-		"I6: does not settle": {Evidence{
+		"I6: the run does not settle": {Evidence{
 			Unsettled: "the Pod", Reference: []string{"a"},
 		}, []string{"I6 settled"}},
 		"I6: a crash": {Evidence{Panics: []string{"panic: x"}}, []string{"I6 panic"}},

@@ -19,9 +19,10 @@ func leafOf(e Evidence, cluster string, pod *corev1.Pod) types.UID {
 	return types.UID(pod.Annotations[v1alpha1.AnnotationRootUID])
 }
 
-// again is I6: the containers of a root Pod run only once, in any member. A leaf Pod that was
-// withdrawn before its containers started may be created again, but not one that started. A restore
-// may undo all records of this in the clusters. Then the root determines whether it should run.
+// again checks I6: the containers of a root Pod run only once, in any member. A leaf Pod may be
+// created again only if it was withdrawn before its containers started. A restore may undo all
+// records of the start in the clusters. In that case, the root determines whether a leaf should
+// run.
 func again(e Evidence, h *history) []Violation {
 	var found []Violation
 	for root, leaves := range h.leaves {
@@ -54,7 +55,7 @@ func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// pushed reports whether a root Pod shows that a leaf runs or has run for it.
+// pushed reports whether a root Pod's status shows that a leaf runs or has run for it.
 func pushed(root *corev1.Pod) bool {
 	return slices.ContainsFunc(root.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionTrue
@@ -68,8 +69,8 @@ func (h *history) toRun(root types.UID, leaf podAt) bool {
 	return known && !s.gone && s.obj.DeletionTimestamp == nil && !finished(s.obj) && !pushed(s.obj)
 }
 
-// unfinished is I6 at the end: no leaf Pod runs, or will run, for a root Pod that has ended or was
-// deleted.
+// unfinished checks I6 at the end: no leaf Pod runs, or will run, for a root Pod that has ended or
+// was deleted.
 func unfinished(e Evidence, _ *history) []Violation {
 	alive := map[types.UID]bool{}
 	for _, s := range e.Live {

@@ -11,7 +11,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// rootPod returns a root in a phase that shows that a leaf runs for it, or not.
+// rootPod returns a root Pod in a phase. If pushed is set, its status shows that a leaf runs for
+// it.
 func rootPod(phase corev1.PodPhase, runs bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "app", UID: rootUID}, Status: corev1.PodStatus{Phase: phase}}
 	if runs {
@@ -20,7 +21,7 @@ func rootPod(phase corev1.PodPhase, runs bool) *corev1.Pod {
 	return pod
 }
 
-// leafPod returns a leaf of the root in a phase. A Pending one has not started.
+// leafPod returns the root's leaf Pod in a phase. If Pending, its container has not started.
 func leafPod(uid types.UID, phase corev1.PodPhase) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: run, Name: "app", UID: uid,
@@ -36,7 +37,7 @@ func leafPod(uid types.UID, phase corev1.PodPhase) *corev1.Pod {
 }
 
 func TestAgain(t *testing.T) {
-	// once: the leaf runs, and is deleted.
+	// once returns a history in which the leaf Pod runs and is deleted.
 	once := func(more ...Sighting) []Sighting {
 		return append([]Sighting{
 			seen(host, 0, rootPod(corev1.PodPending, false)), seen(one, 1, leafPod("a", corev1.PodPending)), seen(one, 2, leafPod("a", corev1.PodRunning)),
@@ -51,20 +52,20 @@ func TestAgain(t *testing.T) {
 		restored *Restore
 		want     int
 	}{
-		"once": {once(), nil, 0},
-		"withdrawn before it started, and created again": {[]Sighting{
+		"runs once": {once(), nil, 0},
+		"created again after it was withdrawn before its start": {[]Sighting{
 			seen(one, 1, leafPod("a", corev1.PodPending)), ended(seen(one, 2, leafPod("a", corev1.PodPending))), seen(one, 6, leafPod("b", corev1.PodRunning)),
 		}, nil, 0},
-		"observed again after the witness listed again":            {once(seen(one, 6, leafPod("a", corev1.PodRunning))), nil, 0},
-		"a Pod of the member's own":                                {once(seen(one, 6, foreign)), nil, 0},
-		"the leaf of a deleted root":                               {once(ended(seen(host, 5, rootPod(corev1.PodSucceeded, true))), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
-		"the leaf of a root that has ended":                        {once(seen(host, 5, rootPod(corev1.PodFailed, true)), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
-		"in another member":                                        {once(seen("cluster39", 6, leafPod("b", corev1.PodPending))), nil, 1},
-		"after a restore, the leaf of a root that reports Running": {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
-		"after a restore, of a root that has ended":                {once(seen(host, 3, rootPod(corev1.PodSucceeded, false)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
-		"after a restore, the leaf of a deleted root":              {once(ended(seen(host, 3, rootPod(corev1.PodRunning, false))), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
-		"after a restore that removed both records":                {once(seen(one, 6, leafPod("b", corev1.PodPending))), restored, 0},
-		"after a restore of the host, which brought the root back": {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(host, 5, rootPod(corev1.PodPending, false)), seen(one, 6, leafPod("b", corev1.PodPending))), &Restore{Cluster: host, At: second(5)}, 0},
+		"reported again by a later list":                          {once(seen(one, 6, leafPod("a", corev1.PodRunning))), nil, 0},
+		"a Pod of the member itself":                              {once(seen(one, 6, foreign)), nil, 0},
+		"created again for a deleted root":                        {once(ended(seen(host, 5, rootPod(corev1.PodSucceeded, true))), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
+		"created again for a root that has ended":                 {once(seen(host, 5, rootPod(corev1.PodFailed, true)), seen(one, 6, leafPod("b", corev1.PodPending))), nil, 1},
+		"created again in another member":                         {once(seen("cluster39", 6, leafPod("b", corev1.PodPending))), nil, 1},
+		"created after a restore for a root that reports Running": {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
+		"created after a restore for a root that has ended":       {once(seen(host, 3, rootPod(corev1.PodSucceeded, false)), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
+		"created after a restore for a deleted root":              {once(ended(seen(host, 3, rootPod(corev1.PodRunning, false))), seen(one, 6, leafPod("b", corev1.PodPending))), restored, 1},
+		"created after a restore that removed all records":        {once(seen(one, 6, leafPod("b", corev1.PodPending))), restored, 0},
+		"created after a restore of the host reset the root":      {once(seen(host, 3, rootPod(corev1.PodRunning, true)), seen(host, 5, rootPod(corev1.PodPending, false)), seen(one, 6, leafPod("b", corev1.PodPending))), &Restore{Cluster: host, At: second(5)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{Namespace: run, Host: host, IDs: map[string]string{host: hostID}, Restored: tt.restored, History: tt.history}
@@ -84,14 +85,14 @@ func TestUnfinished(t *testing.T) {
 		root, leaf *corev1.Pod
 		want       int
 	}{
-		"both run":                          {rootPod(corev1.PodRunning, true), leafPod("a", corev1.PodRunning), 0},
-		"both have ended":                   {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodSucceeded), 0},
-		"the leaf ends first":               {rootPod(corev1.PodPending, true), leafPod("a", corev1.PodRunning), 0},
-		"the root has ended":                {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodRunning), 1},
-		"it has failed, the leaf waits":     {rootPod(corev1.PodFailed, true), leafPod("a", corev1.PodPending), 1},
-		"it has ended, the leaf is deleted": {rootPod(corev1.PodSucceeded, true), deleted, 0},
-		"the root was deleted":              {nil, leafPod("a", corev1.PodRunning), 1},
-		"of another run":                    {nil, elsewhere, 0},
+		"both Pods run":                                 {rootPod(corev1.PodRunning, true), leafPod("a", corev1.PodRunning), 0},
+		"both Pods have ended":                          {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodSucceeded), 0},
+		"the leaf runs before its root reports it":      {rootPod(corev1.PodPending, true), leafPod("a", corev1.PodRunning), 0},
+		"the root has ended, the leaf runs":             {rootPod(corev1.PodSucceeded, true), leafPod("a", corev1.PodRunning), 1},
+		"the root has failed, the leaf is Pending":      {rootPod(corev1.PodFailed, true), leafPod("a", corev1.PodPending), 1},
+		"the root has ended, the leaf is being deleted": {rootPod(corev1.PodSucceeded, true), deleted, 0},
+		"the root was deleted, the leaf runs":           {nil, leafPod("a", corev1.PodRunning), 1},
+		"another run's leaf":                            {nil, elsewhere, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{Namespace: run, Host: host, IDs: map[string]string{host: hostID}, Live: []Sighting{seen(one, 9, tt.leaf)}}

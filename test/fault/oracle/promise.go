@@ -10,14 +10,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// whenUnused reports whether a host PV is a promise whose disk is released with its last Pod.
+// whenUnused reports whether a host PV is a promise with release WhenUnused.
 func whenUnused(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
 		pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
 }
 
-// used returns the missing part, at a time, of the proof that no Pod uses the disk of an existing
-// claim: I2 (c).
+// used returns which part of the proof was missing, at a time, that no Pod uses the disk of an
+// existing claim: I2 (c).
 func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when time.Time) string {
 	since, err := time.Parse(time.RFC3339, promise.Annotations[v1alpha1.AnnotationUnusedSince])
 	grace, graceErr := time.ParseDuration(promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterReleaseGrace])
@@ -32,13 +32,13 @@ func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when t
 	case known && state.obj.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimRetain):
 		return "the member's policy was Retain"
 	case err != nil || graceErr != nil || when.Add(lag).Before(since.Add(grace)):
-		return fmt.Sprintf("host PV %s was unused since %q, and its grace is %s", promise.Name, promise.Annotations[v1alpha1.AnnotationUnusedSince], grace)
+		return fmt.Sprintf("host PV %s had been unused only since %q, and its grace period is %s", promise.Name, promise.Annotations[v1alpha1.AnnotationUnusedSince], grace)
 	}
 	return h.user(promise, when)
 }
 
-// user returns the Pod that used a promise in its member from before the mark until a time. A Pod
-// that was bound after the mark does not get the disk.
+// user describes the Pod, if any, that used a promise in its member from before the mark until a
+// time. A Pod that was bound after the mark does not get the disk.
 func (h *history) user(promise *corev1.PersistentVolume, when time.Time) string {
 	marked := when
 	for _, s := range h.mirrors[standsFor(promise)] {

@@ -10,13 +10,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// notice is how long the manager may take to detect a restore. Here, it probes every second, and
-// reads its record when it restarts a watch.
+// notice is how long the manager may take to detect a restore. In these tests, it probes every
+// second, and reads its record when it restarts a watch.
 const notice = 5 * time.Second
 
-// suspended is I2 after a restore. From the time at which the manager must have detected it until
-// an admin confirms it, nothing is destroyed in the restored cluster, or anywhere if the cluster is
-// part of the proof. After a restore of the host, nothing is destroyed in any member.
+// suspended checks I2 after a restore. From the time at which the manager must have detected the
+// restore until an admin confirms it, nothing is destroyed in a restored member. After a restore of
+// the host, which is part of every proof, nothing is destroyed in any member.
 func suspended(e Evidence, h *history) []Violation {
 	if e.Restored == nil {
 		return nil
@@ -32,8 +32,8 @@ func (e Evidence) unconfirmed(cluster string, at time.Time) bool {
 		at.After(from) && (to.IsZero() || at.Before(to))
 }
 
-// undone reports whether the host was restored between two times, so that an earlier observation
-// in the host may no longer hold.
+// undone reports whether the host was restored between two times, so that the earlier observation
+// may no longer hold.
 func (e Evidence) undone(seen, later time.Time) bool {
 	return e.Restored != nil && e.Restored.Cluster == e.Host && seen.Before(e.Restored.At) && later.After(e.Restored.Began)
 }
@@ -47,7 +47,7 @@ func deletedUnconfirmed(e Evidence) []Violation {
 			storage := r.Namespace == e.Namespace && (r.Resource == "persistentvolumeclaims" || r.Resource == "volumesnapshots") ||
 				r.Resource == "persistentvolumes" || r.Resource == "volumesnapshotcontents"
 			if r.Verb == "delete" && storage && r.Code < http.StatusMultipleChoices && e.unconfirmed(cluster, r.Time) {
-				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("%s %s in %s was deleted %s after the restore of %s, which nobody had confirmed",
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("%s %s in %s was deleted %s after the restore of %s, before an admin confirmed it",
 					r.Resource, r.Name, cluster, r.Time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 		}
@@ -62,11 +62,11 @@ func putToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 		held := false
 		for i, s := range states {
 			if i > 0 && states[i-1].obj.UID != s.obj.UID {
-				held = false // somebody created another one with that name
+				held = false // another PV was created with the same name
 			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) && e.unconfirmed(where.cluster, s.time) {
-				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf PV %s in %s was set to Delete %s after the restore of %s, which nobody had confirmed",
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf PV %s in %s was set to Delete %s after the restore of %s, before an admin confirmed it",
 					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 			held = retain
@@ -82,7 +82,7 @@ func contentsPutToDeleteUnconfirmed(e Evidence, h *history) []Violation {
 	for where, states := range h.leafContents {
 		for _, s := range putToDelete(states) {
 			if s.obj.Spec.VolumeSnapshotRef.Namespace == e.Namespace && e.unconfirmed(where.cluster, s.time) {
-				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf content %s in %s was set to Delete %s after the restore of %s, which nobody had confirmed",
+				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf content %s in %s was set to Delete %s after the restore of %s, before an admin confirmed it",
 					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 		}

@@ -30,17 +30,17 @@ func TestSuspended(t *testing.T) {
 		requests map[string]controlplane.Requests
 		want     int
 	}{
-		"nothing was restored":                          {nil, nil, deletion(30 * time.Second), 0},
-		"a claim deleted while suspended":               {&Restore{Cluster: "host", At: restored, Confirmed: confirmed}, nil, deletion(30 * time.Second), 1},
-		"before it could be detected":                   {&Restore{Cluster: "host", At: restored, Confirmed: confirmed}, nil, deletion(time.Second), 0},
-		"after the confirmation":                        {&Restore{Cluster: "host", At: restored, Confirmed: confirmed}, nil, deletion(2 * time.Minute), 0},
-		"never confirmed":                               {&Restore{Cluster: "host", At: restored}, nil, deletion(2 * time.Minute), 1},
-		"in the restored member":                        {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, nil, deletion(30 * time.Second), 1},
-		"in another member":                             {&Restore{Cluster: "two", At: restored, Confirmed: confirmed}, nil, deletion(30 * time.Second), 0},
-		"a volume set to Delete":                        {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(30*time.Second, "Delete")}, nil, 1},
-		"a volume set to Retain":                        {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Delete"), volume(30*time.Second, "Retain")}, nil, 0},
-		"a volume set to Delete after the confirmation": {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(2*time.Minute, "Delete")}, nil, 0},
-		"a volume that the restore set back":            {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(time.Second, "Delete")}, nil, 0},
+		"a claim deleted without a restore":                    {nil, nil, deletion(30 * time.Second), 0},
+		"a claim deleted while destruction is suspended":       {&Restore{Cluster: "host", At: restored, Confirmed: confirmed}, nil, deletion(30 * time.Second), 1},
+		"a claim deleted before the restore could be detected": {&Restore{Cluster: "host", At: restored, Confirmed: confirmed}, nil, deletion(time.Second), 0},
+		"a claim deleted after the confirmation":               {&Restore{Cluster: "host", At: restored, Confirmed: confirmed}, nil, deletion(2 * time.Minute), 0},
+		"a claim deleted without a confirmation":               {&Restore{Cluster: "host", At: restored}, nil, deletion(2 * time.Minute), 1},
+		"a claim deleted in the restored member":               {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, nil, deletion(30 * time.Second), 1},
+		"a claim deleted in another member":                    {&Restore{Cluster: "two", At: restored, Confirmed: confirmed}, nil, deletion(30 * time.Second), 0},
+		"a volume set to Delete":                               {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(30*time.Second, "Delete")}, nil, 1},
+		"a volume set to Retain":                               {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Delete"), volume(30*time.Second, "Retain")}, nil, 0},
+		"a volume set to Delete after the confirmation":        {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(2*time.Minute, "Delete")}, nil, 0},
+		"a volume that the restore itself returned to Delete":  {&Restore{Cluster: "one", At: restored, Confirmed: confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(time.Second, "Delete")}, nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := Evidence{Namespace: "fault-x", Host: "host", Restored: tt.restored, History: tt.history, Requests: tt.requests}

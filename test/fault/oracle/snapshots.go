@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// handleOf returns the leaf content that a host content represents, <cluster ID>/<name>, or "" if
-// the member has not responded yet.
+// handleOf returns the leaf content that a host content represents, as <cluster ID>/<name>. It
+// returns "" if the host content has no handle yet.
 func handleOf(content *snapshotv1.VolumeSnapshotContent) string {
 	if content.Status == nil || content.Status.SnapshotHandle == nil {
 		return ""
@@ -23,8 +23,8 @@ func handleOf(content *snapshotv1.VolumeSnapshotContent) string {
 	return *content.Status.SnapshotHandle
 }
 
-// represents reports whether a host content represents a snapshot in a ledger: by its handle or,
-// without one, by the VolumeSnapshot and the place.
+// represents reports whether a host content represents a snapshot in a ledger. It compares the
+// handle or, if the content has none, the VolumeSnapshot and the placement.
 func represents(content *snapshotv1.VolumeSnapshotContent, id string, taken ledger.Entry) bool {
 	if handle := handleOf(content); handle != "" {
 		return handle == id+"/"+taken.ContentName
@@ -33,8 +33,8 @@ func represents(content *snapshotv1.VolumeSnapshotContent, id string, taken ledg
 	return ref.Namespace+"/"+ref.Name == taken.VolumeSnapshot && cmp.Or(content.Annotations[v1alpha1.AnnotationPlacedIn], id) == id
 }
 
-// snapshotsAccounted is I1 for snapshots: each one that exists has a content in the host, or is
-// reported as orphaned.
+// snapshotsAccounted checks I1 for snapshots: each existing snapshot has a content in the host, or
+// is reported as orphaned.
 func snapshotsAccounted(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
@@ -52,7 +52,7 @@ func snapshotsAccounted(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// represented reports whether the host has a content for a snapshot at the end.
+// represented reports whether the host has a content for a snapshot at the end of the run.
 func (e Evidence) represented(member string, taken ledger.Entry) bool {
 	return slices.ContainsFunc(e.Live, func(s Sighting) bool {
 		content, ok := s.Object.(*snapshotv1.VolumeSnapshotContent)
@@ -60,8 +60,8 @@ func (e Evidence) represented(member string, taken ledger.Entry) bool {
 	})
 }
 
-// forgottenSnapshot: the member was restored to before the snapshot was taken, and only its driver
-// has a record of it.
+// forgottenSnapshot reports whether the member was restored to a state before the snapshot was
+// taken, so that only its driver has a record of the snapshot.
 func (e Evidence) forgottenSnapshot(member string, taken ledger.Entry) bool {
 	return e.Restored != nil && e.Restored.Cluster == member && !slices.ContainsFunc(e.Live, func(s Sighting) bool {
 		_, ok := s.Object.(*snapshotv1.VolumeSnapshotContent)
@@ -69,8 +69,8 @@ func (e Evidence) forgottenSnapshot(member string, taken ledger.Entry) bool {
 	})
 }
 
-// snapshotsNotLost is I2 for snapshots, from the ledger: no object needed the destroyed snapshots,
-// and that was proven.
+// snapshotsNotLost checks I2 for snapshots in the ledger: each destroyed snapshot was proven to be
+// no longer needed.
 func snapshotsNotLost(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
@@ -94,8 +94,8 @@ func snapshotsNotLost(e Evidence, h *history) []Violation {
 	return found
 }
 
-// contentsPutToDelete is I2 before a snapshot is destroyed: setting a leaf content from Retain to
-// Delete needs the same proof.
+// contentsPutToDelete checks I2 before a snapshot is destroyed: changing a leaf content's policy
+// from Retain to Delete needs the same proof.
 func contentsPutToDelete(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.leafContents {
@@ -120,7 +120,7 @@ func putToDelete(states []contentAt) []contentAt {
 	held := false
 	for i, s := range states {
 		if i > 0 && states[i-1].obj.UID != s.obj.UID {
-			held = false // somebody created another one with that name
+			held = false // another content was created with the same name
 		}
 		retain := s.obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain
 		if held && !retain && !s.gone {
@@ -131,9 +131,9 @@ func putToDelete(states []contentAt) []contentAt {
 	return all
 }
 
-// snapshotLost returns the missing part, at a time, of the proof that a snapshot may be destroyed:
-// its host content is being deleted with policy Delete, its VolumeSnapshot has ended, and the
-// member's policy was Delete.
+// snapshotLost returns which part of the proof was missing, at a time, that a snapshot may be
+// destroyed: its host content is being deleted with policy Delete, its VolumeSnapshot has ended,
+// and the member's policy was Delete.
 func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, when time.Time) string {
 	leaf := h.leafContents[place{member, taken.ContentName}]
 	if len(leaf) > 0 && leaf[0].obj.Labels[v1alpha1.LabelHost] == "" && leaf[0].obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain {
@@ -141,7 +141,7 @@ func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, wh
 	}
 	contents := h.contentsOf(e.IDs[member], taken, leaf, when)
 	if len(contents) == 0 {
-		return "the host never had a content for it"
+		return "the host never had a content for the snapshot"
 	}
 	for _, states := range contents {
 		if why := h.contentWanted(states, when); why != "" {
@@ -151,8 +151,8 @@ func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, wh
 	return ""
 }
 
-// contentsOf returns the host contents that ever represented a snapshot: those with its handle
-// or, if there is none, the last one of its VolumeSnapshot when its leaf content was created.
+// contentsOf returns the host contents that ever represented a snapshot: those with its handle or,
+// if none has it, the VolumeSnapshot's last content when the leaf content was created.
 func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, when time.Time) [][]contentAt {
 	made := when
 	if len(leaf) > 0 {
@@ -176,7 +176,8 @@ func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, wh
 	return [][]contentAt{last}
 }
 
-// contentWanted returns the missing part of the proof that a host content was no longer wanted.
+// contentWanted returns which part of the proof was missing, at a time, that a host content was no
+// longer wanted.
 func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	state, known := before(states, when.Add(lag))
 	if !known {
@@ -195,15 +196,14 @@ func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	return ""
 }
 
-// snapshotEnded reports whether a VolumeSnapshot of the host was gone, or being deleted, by a
-// time.
+// snapshotEnded reports whether a VolumeSnapshot in the host was gone or being deleted by a time.
 func (h *history) snapshotEnded(uid types.UID, when time.Time) bool {
 	return slices.ContainsFunc(h.snapshots[uid], func(s snapshotAt) bool {
 		return (s.gone || s.obj.DeletionTimestamp != nil) && !s.time.After(when.Add(lag))
 	})
 }
 
-// takenOnce is I3 for snapshots: a host content never represents two snapshots.
+// takenOnce checks I3 for snapshots: a host content never represents two snapshots.
 func takenOnce(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, states := range h.contents {

@@ -77,7 +77,7 @@ func ofSnapshot(method string, n int) ledger.Entry {
 	return e
 }
 
-// taken is the correct history of a snapshot until it is in use.
+// taken returns the correct history of a snapshot until it is in use.
 func taken(more ...Sighting) []Sighting {
 	mine := handled(oneID + "/" + leafContentName)
 	return append([]Sighting{
@@ -105,13 +105,13 @@ func TestSnapshots(t *testing.T) {
 		evidence Evidence
 		want     []string // invariant and oracle
 	}{
-		"in use": {Evidence{History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, nil},
-		"in use, and the host has no handle yet": {Evidence{
+		"a snapshot in use": {Evidence{History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, nil},
+		"a snapshot in use, and the host has no handle yet": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(placedAt(oneID)))}, Ledgers: live,
 		}, nil},
-		"I1: without an owner":                           {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
-		"without an owner, and reported":                 {Evidence{History: taken(), Ledgers: live, OrphanedSnapshots: map[string]int{one: 1}}, nil},
-		"I1: without an owner, but a volume is reported": {Evidence{History: taken(), Ledgers: live, Orphaned: map[string]int{one: 1}}, []string{"I1 snapshots"}},
+		"I1: a snapshot without an owner that is not reported":           {Evidence{History: taken(), Ledgers: live}, []string{"I1 snapshots"}},
+		"a snapshot without an owner that is reported":                   {Evidence{History: taken(), Ledgers: live, OrphanedSnapshots: map[string]int{one: 1}}, nil},
+		"I1: a snapshot without an owner, but only a volume is reported": {Evidence{History: taken(), Ledgers: live, Orphaned: map[string]int{one: 1}}, []string{"I1 snapshots"}},
 		"I1: the host's content represents another snapshot": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(handled(oneID+"/another")))}, Ledgers: live,
 		}, []string{"I1 snapshots"}},
@@ -121,58 +121,58 @@ func TestSnapshots(t *testing.T) {
 		"I1: the host's content is another driver's": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine, func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "other" }))}, Ledgers: live,
 		}, []string{"I1 snapshots"}},
-		"its member was restored, and has no record of it": {Evidence{
+		"the restored member has no record of the snapshot": {Evidence{
 			Restored: &Restore{Cluster: one, Began: second(4), At: second(5)}, History: taken(), Ledgers: live,
 		}, nil},
-		"I1: its member was restored, and has it": {Evidence{
+		"I1: the restored member has the snapshot's content": {Evidence{
 			Restored: &Restore{Cluster: one, Began: second(4), At: second(5)}, History: taken(), Ledgers: live,
 			Live: []Sighting{seen(one, 9, leafContent(ours))},
 		}, []string{"I1 snapshots"}},
-		"of another run's claim": {Evidence{Ledgers: books(ledger.Entry{
+		"a snapshot of another run's claim": {Evidence{Ledgers: books(ledger.Entry{
 			Method: ledger.CreateSnapshot, Code: ledger.OK, SnapshotID: "x", ClaimNamespace: "other",
 		})}, nil},
 
-		"destroyed correctly": {Evidence{History: taken(deleting, gone, flipped), Ledgers: destroyed}, nil},
-		"destroyed while its object is being deleted": {Evidence{History: taken(deleting, flipped, func() Sighting {
+		"a snapshot destroyed with evidence": {Evidence{History: taken(deleting, gone, flipped), Ledgers: destroyed}, nil},
+		"a snapshot destroyed while its VolumeSnapshot is being deleted": {Evidence{History: taken(deleting, flipped, func() Sighting {
 			s := rootSnapshot("root-snapshot")
 			s.DeletionTimestamp = &metav1.Time{Time: second(6)}
 			return seen(host, 6, s)
 		}()), Ledgers: destroyed}, nil},
-		"destroyed after the host's content": {Evidence{
+		"a snapshot destroyed after the host's content": {Evidence{
 			History: taken(gone, ended(seen(host, 7, hostContent(mine, ending)))), Ledgers: destroyed,
 		}, nil},
-		"I2: destroyed while the host's content exists": {Evidence{History: taken(gone, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: destroyed while its object exists":         {Evidence{History: taken(deleting, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: destroyed although the host retains it":    {Evidence{History: taken(gone, seen(host, 6, hostContent(mine, ending, kept)), flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: set to Delete, without a destruction":      {Evidence{History: taken(flipped), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, []string{"I2 contents"}},
-		"I2: destroyed although the member retains it": {Evidence{History: []Sighting{
+		"I2: a snapshot destroyed while the host's content exists":  {Evidence{History: taken(gone, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: a snapshot destroyed while its VolumeSnapshot exists":  {Evidence{History: taken(deleting, flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: a snapshot destroyed although the host retains it":     {Evidence{History: taken(gone, seen(host, 6, hostContent(mine, ending, kept)), flipped), Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
+		"I2: a snapshot set to Delete too early, but not destroyed": {Evidence{History: taken(flipped), Live: []Sighting{seen(host, 9, hostContent(mine))}, Ledgers: live}, []string{"I2 contents"}},
+		"I2: a snapshot destroyed although the member retains it": {Evidence{History: []Sighting{
 			seen(host, 0, rootSnapshot("root-snapshot")), seen(one, 3, leafContent(kept)), seen(one, 4, leafContent(kept, ours)),
 			seen(host, 5, hostContent(mine)), deleting, gone, flipped,
 		}, Ledgers: destroyed}, []string{"I2 contents", "I2 snapshots"}},
-		"I2: the host never had it": {Evidence{History: []Sighting{seen(one, 3, leafContent())}, Ledgers: destroyed}, []string{"I2 snapshots"}},
-		"I2: only the content of an earlier one was deleted": {Evidence{History: []Sighting{
+		"I2: a snapshot destroyed, and the host never had a content for it": {Evidence{History: []Sighting{seen(one, 3, leafContent())}, Ledgers: destroyed}, []string{"I2 snapshots"}},
+		"I2: a snapshot destroyed, and only an earlier snapshot's content was deleted": {Evidence{History: []Sighting{
 			seen(host, 0, rootSnapshot("earlier")), seen(host, 0, content("snapcontent-earlier", "earlier", placedAt(oneID))),
 			ended(seen(host, 1, rootSnapshot("earlier"))), ended(seen(host, 1, content("snapcontent-earlier", "earlier", placedAt(oneID), ending))),
 			seen(host, 2, rootSnapshot("root-snapshot")), seen(host, 2, hostContent(placedAt(oneID))), seen(one, 3, leafContent()),
 		}, Ledgers: destroyed}, []string{"I2 snapshots"}},
-		"an earlier one was destroyed, and a later one exists": {Evidence{History: []Sighting{
+		"an earlier snapshot destroyed while a later one exists": {Evidence{History: []Sighting{
 			seen(host, 0, rootSnapshot("earlier")), seen(host, 0, content("snapcontent-earlier", "earlier", placedAt(oneID))), seen(one, 3, leafContent()),
 			ended(seen(host, 5, rootSnapshot("earlier"))), seen(host, 5, content("snapcontent-earlier", "earlier", placedAt(oneID), ending)),
 			seen(host, 6, rootSnapshot("root-snapshot")), seen(host, 6, hostContent(placedAt(oneID))),
 		}, Ledgers: destroyed}, nil},
-		"of an earlier run": {Evidence{Began: second(20), Ledgers: destroyed}, nil},
-		"I2: unconfirmed": {Evidence{
+		"an earlier run's snapshot": {Evidence{Began: second(20), Ledgers: destroyed}, nil},
+		"I2: a leaf deleted before the confirmation": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(60)}, Requests: deletion, History: []Sighting{seen(one, 1, stampedLeaf())},
 		}, []string{"I2 suspended"}},
-		"I2: set to Delete before the confirmation": {Evidence{
+		"I2: a snapshot set to Delete before the confirmation": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(60)}, Ledgers: books(),
 			History: taken(seen(host, 30, hostContent(mine, ending)), ended(seen(host, 31, rootSnapshot("root-snapshot"))), seen(one, 40, leafContent(ours))),
 		}, []string{"I2 suspended"}},
-		"set to Delete after the confirmation": {Evidence{
+		"a snapshot set to Delete after the confirmation": {Evidence{
 			Restored: &Restore{Cluster: host, Began: second(6), At: second(7), Confirmed: second(35)}, Ledgers: books(),
 			History: taken(seen(host, 30, hostContent(mine, ending)), ended(seen(host, 31, rootSnapshot("root-snapshot"))), seen(one, 40, leafContent(ours))),
 		}, nil},
-		"I3: a content of two snapshots": {Evidence{
+		"I3: a content that represents two snapshots": {Evidence{
 			History: taken(seen(host, 9, hostContent(handled(oneID+"/another")))), Ledgers: books(),
 		}, []string{"I3 snapshots"}},
 		"I4: a write to a user's object": {Evidence{
@@ -218,7 +218,7 @@ func TestStateIgnoresOrderOfCreation(t *testing.T) {
 	}
 	a, b := Normalise(object(time.Now().UnixNano()), run, nil), Normalise(object(1), run, nil)
 	if diff := cmp.Diff(a, b); diff != "" {
-		t.Errorf("two times differ (-a +b):\n%s", diff)
+		t.Errorf("states with different times differ (-a +b):\n%s", diff)
 	}
 	if len(a) < 3 {
 		t.Errorf("state = %q, want it without the time", a)

@@ -11,35 +11,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Object is an object of a cluster.
+// Object is an object in a cluster.
 type Object struct {
 	Cluster string
 	unstructured.Unstructured
 }
 
-// dropped are paths, without list indices, of fields that differ from run to run and have no
+// dropped are the paths, without list indices, of fields that differ from run to run without
 // meaning.
 var dropped = []string{
 	"resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.uid",
-	// The ID of the provisioner's process, and an annotation that the host's PV controller adds
+	// The first is the ID of the provisioner's process. The host's PV controller adds the second
 	// only if it observes the claim before the claim is bound.
 	"kubernetes.io/csiProvisionerIdentity", "kubernetes.io/storage-provisioner",
-	// Xylem adds it to enqueue the PV in the member's PV controller, only if necessary.
+	// Xylem adds this only if necessary, to make the member's PV controller enqueue the PV.
 	"xylem.io/volume-uid",
-	// Only a volume that is stamped while its root exists gets it.
+	// Only a volume that is stamped while its root exists has this.
 	"xylem.io/root-namespace-uid",
-	// Whether the member's PV controller or Xylem first bound an unbound volume to the leaf claim
-	// that names it.
+	// This depends on whether the member's PV controller or Xylem was first to bind an unbound
+	// volume to the leaf claim that names it.
 	"kubernetes.io/bound-by-controller",
 	// The number of writes to a status does not matter.
 	"observedGeneration",
-	// The snapshot-controller adds it to a VolumeSnapshot some time after binding it.
+	// The snapshot-controller adds this to a VolumeSnapshot some time after binding it.
 	"metadata.finalizers[snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]",
-	// kube-controller-manager alone writes it, and only if it observes a change of a Pod.
+	// Only kube-controller-manager writes this, and only if it observes a change of a Pod.
 	"status.conditions[Unused]",
-	// The handle in a content is a number, which no pattern matches.
+	// In a content, this is a number, which the pattern for times does not match.
 	"status.creationTime",
-	// The CAs of the host and the members, and tokens.
+	// These contain the CAs of the host and the members, and tokens.
 	"data.ca.crt", "kubernetes.io/config.",
 }
 
@@ -50,12 +50,12 @@ var (
 	loopback  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	random    = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
 	revision  = regexp.MustCompile(`-[0-9a-f]{8,10}\b`)
-	// collision: the digest that distinguishes volumes whose leaves have the same name.
+	// collision matches the digest that distinguishes volumes whose leaves have the same name.
 	collision = regexp.MustCompile(`-[0-9a-f]{16}\b`)
 )
 
-// Normalise renders objects so that two runs can be compared: one line for each field, without the
-// parts that differ from run to run. It replaces UIDs by the object that they represent.
+// Normalise formats objects so that two runs can be compared: one line for each field, without the
+// parts that differ from run to run. It replaces UIDs with the objects that they identify.
 func Normalise(objects []Object, namespace string, ids map[string]string) []string {
 	n := normaliser{namespace: namespace, names: map[string]string{}}
 	for name, id := range ids {
@@ -121,8 +121,8 @@ func (n normaliser) flatten(lines *[]string, prefix, path string, value any) {
 	}
 }
 
-// identity returns the key of a list's item, such as its type or name, because conditions and the
-// like are sets.
+// identity returns the key of a list item, such as its type or name, because the order of
+// conditions and similar lists has no meaning.
 func identity(i int, item any) string {
 	switch v := item.(type) {
 	case string:

@@ -38,7 +38,7 @@ func TestNormalise(t *testing.T) {
 				`host PersistentVolumeClaim data metadata.name="data"`,
 			},
 		},
-		"UIDs are replaced by their objects": {
+		"UIDs are replaced with their objects": {
 			object(map[string]any{"metadata": map[string]any{"name": "data", "uid": rootUID}, "of": rootUID, "in": oneID, "gone": leafUID, "pv": "pvc-" + leafUID}),
 			[]string{
 				"host PersistentVolumeClaim data",
@@ -61,7 +61,7 @@ func TestNormalise(t *testing.T) {
 				`host PersistentVolumeClaim data ns="<namespace>/data"`,
 			},
 		},
-		"sets have no order": {
+		"the order of sets is ignored": {
 			object(map[string]any{"metadata": map[string]any{"name": "data"}, "conditions": []any{
 				map[string]any{"type": "B", "status": "True"}, map[string]any{"type": "A", "status": "False"},
 			}}),

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// accounted is I1: each disk that exists has an owner who may still want it, or is reported as
+// accounted checks I1: each existing disk has an owner who may still want it, or is reported as
 // orphaned.
 func accounted(e Evidence, _ *history) []Violation {
 	live := liveOf(e)
@@ -32,13 +32,13 @@ func accounted(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// forgotten reports whether the member was restored to before the volume existed, and only its
-// driver has a record of it.
+// forgotten reports whether the member was restored to a state before the volume existed, so that
+// only its driver has a record of the volume.
 func forgotten(e Evidence, live ends, member, volume string) bool {
 	return e.Restored != nil && e.Restored.Cluster == member && live.volumes[place{member, volume}] == nil
 }
 
-// ends are the objects at the end.
+// ends contains the objects at the end of the run.
 type ends struct {
 	claims  map[types.UID]bool
 	volumes map[place]*corev1.PersistentVolume
@@ -62,9 +62,9 @@ func liveOf(e Evidence) ends {
 	return l
 }
 
-// wanted: the volume's root claim exists, or its host PV is retained, or may be used again. If a
-// user deleted its leaf PV in the member, it is wanted while the host has its PV and that PV's
-// claim.
+// wanted reports whether a volume may still be needed: its root claim exists, or its host PV has
+// policy Retain. If a user deleted the leaf PV in the member, the volume is wanted while the host
+// has its PV and that PV's claim.
 func (l ends) wanted(member, id, volume string) bool {
 	mirror := l.mirrors[id+"/"+volume]
 	leaf := l.volumes[place{member, volume}]
@@ -77,7 +77,7 @@ func (l ends) wanted(member, id, volume string) bool {
 	return mirror != nil && mirror.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// notLost is I2 from the ledger: no object needed the destroyed disks, and that was proven.
+// notLost checks I2 in the ledger: each destroyed disk was proven to be no longer needed.
 func notLost(e Evidence, h *history) []Violation {
 	var found []Violation
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
@@ -101,7 +101,7 @@ func notLost(e Evidence, h *history) []Violation {
 	return found
 }
 
-// lost returns why a leaf volume should not have been destroyed at a time.
+// lost returns why a leaf volume should not have been destroyed at a time, or "".
 func (h *history) lost(e Evidence, member, volume string, when time.Time) string {
 	states := h.volumes[place{member, volume}]
 	mirror, mirrored := before(h.mirrors[e.IDs[member]+"/"+volume], when.Add(lag))
@@ -112,22 +112,22 @@ func (h *history) lost(e Evidence, member, volume string, when time.Time) string
 	return h.unproven(states, mirror, mirrored, root, when)
 }
 
-// withdrawn returns why a leaf claim whose volume was never mirrored should have kept it. Once the
-// claim is withdrawn, the member decides on the volume. A bound claim is not withdrawn while its
-// root exists.
+// withdrawn returns why a volume that was never mirrored should not have been destroyed at a time,
+// or "". Once its leaf claim is withdrawn, the member decides what happens to the volume. A bound
+// leaf claim must not be withdrawn while its root exists.
 func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	if !h.goneBy(uid, when) {
-		return fmt.Sprintf("it was never mirrored, and its leaf claim %s existed", uid)
+		return fmt.Sprintf("the volume was never mirrored, and its leaf claim %s existed", uid)
 	}
 	leaf, _ := before(h.claims[uid], when.Add(lag))
 	root := types.UID(leaf.obj.Annotations[v1alpha1.AnnotationRootUID])
 	if leaf.obj.Spec.VolumeName != "" && root != "" && !h.goneBy(root, when) {
-		return fmt.Sprintf("its leaf claim %s was bound to it, and the root claim %s existed", uid, root)
+		return fmt.Sprintf("its leaf claim %s was bound to it, and its root claim %s existed", uid, root)
 	}
 	return ""
 }
 
-// unproven returns the missing part, at a time, of the proof that a mirrored volume may be
+// unproven returns which part of the proof was missing, at a time, that a mirrored volume may be
 // destroyed.
 func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
 	if root == "" {
@@ -149,15 +149,15 @@ func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, ro
 	return ""
 }
 
-// flips is I2 before a disk is destroyed: setting a leaf PV from Retain to Delete needs the same
-// proof.
+// flips checks I2 before a disk is destroyed: changing a leaf PV's policy from Retain to Delete
+// needs the same proof.
 func flips(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.volumes {
 		root, held := stampedRoot(states), false
 		for i, s := range states {
 			if i > 0 && states[i-1].obj.UID != s.obj.UID {
-				held = false // somebody created another one with that name
+				held = false // another PV was created with the same name
 			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) {
@@ -176,8 +176,8 @@ func ofNamespace(pv *corev1.PersistentVolume, namespace string) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.Namespace == namespace
 }
 
-// once is I3: a root claim never had two volumes. If a promise's disk is released with its last
-// Pod, it has one at a time, because its PV records only one.
+// once checks I3: a root claim never has two volumes. A promise with release WhenUnused is exempt:
+// it has one volume at a time, because its PV records only one.
 func once(e Evidence, h *history) []Violation {
 	handles := map[types.UID]map[string]bool{}
 	for handle, states := range h.mirrors {
@@ -193,14 +193,15 @@ func once(e Evidence, h *history) []Violation {
 	var found []Violation
 	for uid, of := range handles {
 		if len(of) > 1 {
-			found = append(found, Violation{"I3", "mirrored", fmt.Sprintf("claim %s had host PVs of %d volumes: %v", uid, len(of), slices.Sorted(maps.Keys(of)))})
+			found = append(found, Violation{"I3", "mirrored", fmt.Sprintf("claim %s had host PVs for %d volumes: %v", uid, len(of), slices.Sorted(maps.Keys(of)))})
 		}
 	}
 	return slices.Concat(found, surviving(e), moved(e, h), unplaced(e, h))
 }
 
-// moved is I3 for placed-in: it never changes directly from one member to another, but is removed
-// when the first is proven empty. Observations from before a restore of the host do not count.
+// moved checks I3 for placed-in: it never changes directly from one member to another. Xylem first
+// removes it, once the first member is proven empty. Observations from before a restore of the host
+// do not count.
 func moved(e Evidence, h *history) []Violation {
 	var found []Violation
 	for uid, states := range h.claims {
@@ -214,9 +215,9 @@ func moved(e Evidence, h *history) []Violation {
 	return found
 }
 
-// unplaced is I3 before a volume is created: a leaf claim is created only after the host's claim
-// records its place. Claims that were never observed in the host, because no writes to them
-// occurred, do not count. Observations from before a restore of the host do not count either.
+// unplaced checks I3 before a volume is created: a leaf claim is created only after the host's
+// claim records the placement. Claims that were never observed in the host, because no writes to
+// them occurred, do not count. Neither do observations from before a restore of the host.
 func unplaced(e Evidence, h *history) []Violation {
 	var found []Violation
 	seen := map[types.UID]bool{}
@@ -236,9 +237,9 @@ func unplaced(e Evidence, h *history) []Violation {
 	return found
 }
 
-// surviving is I3 on the disks: only one disk of a root claim is left. After a restore, others may
-// be left if they are reported as orphaned: disks that the restore brought back in a member, or
-// that the host no longer records.
+// surviving checks I3 for the disks: at the end, a root claim has only one. After a restore, there
+// may be others if they are reported as orphaned: disks that the restore brought back in a member,
+// or that the host no longer records.
 func surviving(e Evidence) []Violation {
 	live := liveOf(e)
 	volumes := map[types.UID][]string{}

@@ -15,11 +15,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// settled is I5 and I6: the run settled, and the manager did not crash.
+// settled checks I5 and I6: the run settled, and the manager did not crash.
 func settled(e Evidence, _ *history) []Violation {
 	var found []Violation
 	if e.Unsettled != "" {
-		found = append(found, Violation{"I6", "settled", "it did not settle:  " + e.Unsettled})
+		found = append(found, Violation{"I6", "settled", "the run did not settle: " + e.Unsettled})
 	}
 	for _, log := range e.Panics {
 		found = append(found, Violation{"I6", "panic", log})
@@ -27,7 +27,7 @@ func settled(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// canaries is I4: objects that are not Xylem's are unchanged.
+// canaries checks I4: foreign objects are unchanged.
 func canaries(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, c := range e.Canaries {
@@ -38,8 +38,8 @@ func canaries(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// ownWrites is I4 from the audit logs: every write to a watched kind was to an object with Xylem's
-// stamp.
+// ownWrites checks I4 in the audit logs: every write to a watched kind was to an object that Xylem
+// may write.
 func ownWrites(e Evidence, _ *history) []Violation {
 	ours, watched := map[string]bool{}, map[string]bool{}
 	for _, s := range slices.Concat(e.History, e.Live) {
@@ -54,16 +54,16 @@ func ownWrites(e Evidence, _ *history) []Violation {
 			resource, _, _ := strings.Cut(r.Resource, "/")
 			key := cluster + "/" + resource + "/" + r.Namespace + "/" + r.Name
 			if r.Code < http.StatusMultipleChoices && watched[key] && !ours[key] {
-				found = append(found, Violation{"I4", "audit", fmt.Sprintf("%s of %s in %s, which is not Xylem's", r.Verb, r.Resource, strings.TrimPrefix(key, cluster+"/"))})
+				found = append(found, Violation{"I4", "audit", fmt.Sprintf("%s of %s in %s, which is a foreign object", r.Verb, r.Resource, strings.TrimPrefix(key, cluster+"/"))})
 			}
 		}
 	}
 	return found
 }
 
-// carries reports whether Xylem may write an object. In members, it must have the stamp. In the
-// host, these are PVs with Xylem's label, contents of its driver, and the users' objects that
-// Xylem annotates. VolumeSnapshots belong to users alone.
+// carries reports whether Xylem may write an object. In members, the object must have the stamp. In
+// the host, Xylem may write PVs with its label, contents with its driver, and the users' objects
+// that it annotates. VolumeSnapshots belong to users alone.
 func carries(e Evidence, s Sighting) bool {
 	if s.Cluster != e.Host {
 		return s.Object.GetLabels()[v1alpha1.LabelHost] == e.IDs[e.Host]
@@ -103,7 +103,7 @@ func resourceOf(obj client.Object) string {
 	}
 }
 
-// quiet is I5: there are no writes after everything has settled.
+// quiet checks I5: no writes occur after everything has settled.
 func quiet(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, cluster := range slices.Sorted(maps.Keys(e.Quiet)) {
@@ -114,12 +114,12 @@ func quiet(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// delayed are the kinds that are written seconds after their cause, by design: totals of a
-// member, and the removal of an empty leaf namespace.
+// delayed are the resources that Xylem writes some seconds after the cause, by design: to update a
+// member's totals, and to delete an empty leaf namespace.
 var delayed = []string{"nodes/status", "clusterregistrations/status", "namespaces"}
 
-// Lasting returns the writes that violate rest. Writes to Leases and to the namespaces of other
-// runs do not violate it, and neither do delayed ones, unless strict.
+// Lasting returns the writes that must not occur after everything has settled. Writes to Leases and
+// to other runs' namespaces are allowed and, unless strict is set, delayed writes are too.
 func Lasting(requests controlplane.Requests, namespace string, strict bool) controlplane.Requests {
 	return requests.Writes().Where(func(r controlplane.Request) bool {
 		switch {
@@ -137,18 +137,18 @@ func Lasting(requests controlplane.Requests, namespace string, strict bool) cont
 // NamespacePrefix is the prefix of all runs' namespaces.
 const NamespacePrefix = "fault-"
 
-// sameEnd is I6: the end state equals that of a run without faults.
+// sameEnd checks I6: the end state is the same as that of a run without faults.
 func sameEnd(e Evidence, _ *history) []Violation {
 	if e.Reference == nil || e.Unsettled != "" {
 		return nil
 	}
 	if diff := Diff(e.Reference, e.State); diff != "" {
-		return []Violation{{"I6", "end", "the end differs from that of a run without faults (-reference +this run):\n" + diff}}
+		return []Violation{{"I6", "end", "the end state differs from that of a run without faults (-reference +this run):\n" + diff}}
 	}
 	return nil
 }
 
-// Diff returns the lines that are only in one of two states.
+// Diff returns the lines that are in only one of two states.
 func Diff(reference, state []string) string {
 	counts := map[string]int{}
 	for _, line := range reference {

@@ -17,7 +17,7 @@ import (
 // certificateLife exceeds the duration of any test.
 const certificateLife = 30 * 24 * time.Hour
 
-// newCertificate creates a self-signed certificate for loopback, and also returns it as PEM.
+// newCertificate creates a self-signed certificate for loopback, and also returns it in PEM.
 func newCertificate(name string) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

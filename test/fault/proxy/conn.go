@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// conn is a client's TCP connection, below TLS. It can be frozen: then it neither reads nor
-// writes, and is not closed either.
+// conn is a client's TCP connection, below TLS. A frozen connection neither reads nor writes, and
+// stays open.
 type conn struct {
 	*net.TCPConn
 	forget func(*conn)
@@ -19,7 +19,7 @@ type conn struct {
 	mu sync.Mutex
 	// frozen is closed when the connection is thawed. It is nil if the connection is not frozen.
 	frozen chan struct{}
-	// hole is true for a connection that will never be thawed.
+	// hole means that the connection is a black hole, and is never thawed.
 	hole bool
 }
 
@@ -68,13 +68,13 @@ func (c *conn) Close() error {
 	return c.TCPConn.Close()
 }
 
-// reset closes the connection so that the client sees a reset instead of a normal end.
+// reset closes the connection so that the client receives a reset instead of a normal end.
 func (c *conn) reset() {
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }
 
-// isClosed reports whether our side closed the connection.
+// isClosed reports whether the proxy closed the connection.
 func (c *conn) isClosed() bool {
 	select {
 	case <-c.closed:

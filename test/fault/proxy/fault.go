@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fault is a fault of a write or, with SetMode, of the whole proxy.
+// Fault is what the proxy does with a write or, as the argument of SetMode, with all traffic.
 type Fault string
 
 const (
-	// Pass forwards.
+	// Pass forwards the request.
 	Pass Fault = ""
 	// KillBefore calls OnKill and drops the write.
 	KillBefore Fault = "KillBefore"
-	// KillAfter forwards, reads the response, calls OnKill and drops the response.
+	// KillAfter forwards the write, reads the response, calls OnKill and drops the response.
 	KillAfter Fault = "KillAfter"
-	// Conflict responds with 409 without forwarding, also to the next four writes.
+	// Conflict responds with 409. Like the next four faults, it does not forward the write.
 	Conflict Fault = "Conflict"
 	// TooManyRequests responds with 429 and Retry-After: 1.
 	TooManyRequests Fault = "TooManyRequests"
@@ -32,17 +32,17 @@ const (
 	Unavailable Fault = "Unavailable"
 	// Stall responds with 504 after 30 s, or when the proxy is disarmed.
 	Stall Fault = "Stall"
-	// Cut resets the connection without forwarding.
+	// Cut resets the connection without forwarding the write.
 	Cut Fault = "Cut"
-	// CutAfter forwards, and resets the connection instead of responding.
+	// CutAfter forwards the write, and resets the connection instead of responding.
 	CutAfter Fault = "CutAfter"
-	// BlackHole freezes the connection with all its requests until the proxy is disarmed, without
-	// forwarding.
+	// BlackHole freezes the connection with all its requests until the proxy is disarmed, and does
+	// not forward the write.
 	BlackHole Fault = "BlackHole"
 )
 
 const (
-	// stallTime exceeds all timeouts of the manager.
+	// stallTime exceeds all of the manager's timeouts.
 	stallTime = 30 * time.Second
 	// retrySeconds is the Retry-After of TooManyRequests.
 	retrySeconds = 1
@@ -50,7 +50,7 @@ const (
 
 var errInjected = errors.New("fault injected by the test")
 
-// refusal returns the response of a fault, or nil if it has none.
+// refusal returns the response that the request's fault injects, or nil.
 func refusal(r Request) *apierrors.StatusError {
 	resource := schema.GroupResource{Group: r.Group, Resource: r.Resource}
 	switch r.Fault {
@@ -69,8 +69,8 @@ func refusal(r Request) *apierrors.StatusError {
 	}
 }
 
-// answer writes an error like an API server. Clients that prefer another encoding accept JSON
-// because of its content type.
+// answer writes an error response such as an API server's. Clients that prefer another encoding
+// accept JSON because of the content type.
 func answer(w http.ResponseWriter, refused *apierrors.StatusError) {
 	status := refused.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

@@ -20,7 +20,7 @@ func (l listener) Accept() (net.Conn, error) {
 	}
 	c := &conn{TCPConn: tcp, closed: make(chan struct{}), forget: l.proxy.forget}
 	if !l.proxy.adopt(l, c) {
-		c.reset() // the server detects this itself
+		c.reset() // the server detects the closed connection itself
 	}
 	return c, nil
 }
@@ -67,7 +67,7 @@ func (p *Proxy) resetAll() {
 	}
 }
 
-// listen starts serving. The caller holds the lock.
+// listen starts to serve. The caller holds the lock.
 func (p *Proxy) listen() error {
 	address, err := net.ResolveTCPAddr("tcp", p.address)
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *Proxy) listen() error {
 		if err == nil {
 			l := listener{tcp, p}
 			p.listener = l
-			go func() { _ = p.server.ServeTLS(l, "", "") }() // ends with the listener
+			go func() { _ = p.server.ServeTLS(l, "", "") }() // returns when the listener is closed
 			return nil
 		}
 		select {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Log has all writes in order. Proxies that share it have one gate, which writes to all clusters
-// pass one at a time.
+// Log records all writes in order. Proxies that share a Log share one gate: writes to all their
+// clusters pass it one at a time.
 type Log struct {
-	// gate is locked while the plan decides, and during a kill.
+	// gate is held while the plan decides, and during a kill.
 	gate sync.Mutex
 
 	mu       sync.Mutex
@@ -20,7 +20,7 @@ type Log struct {
 // NewLog returns an empty log.
 func NewLog() *Log { return &Log{} }
 
-// Requests returns the writes so far.
+// Requests returns the writes that have been recorded so far.
 func (l *Log) Requests() []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *Log) finish(r Request, status int) {
 	}
 }
 
-// join adds a proxy to those whose connections a kill resets.
+// join registers a proxy, so that a kill resets its connections.
 func (l *Log) join(p *Proxy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,22 +21,22 @@ const (
 	paramInitial = "sendInitialEvents"
 )
 
-// past is the proxy's record of earlier revisions.
+// past describes the earlier state that lists and watches show.
 type past struct {
-	// revision is what lists show; empty means the latest.
+	// revision is the revision that lists show; empty means the latest.
 	revision string
-	// of has the affected resources; empty means all.
+	// of contains the affected resources; empty means all.
 	of []string
 	// fresh is closed by FreshLists.
 	fresh chan struct{}
 	// lagging is the resource whose watches hold back new events, or empty.
 	lagging string
-	// path, selectors and authorization are those of the last list or watch of a client.
+	// path, selectors and authorization are taken from the clients' last list or watch.
 	path, authorization string
 	selectors           url.Values
 }
 
-// remember records the request for Mark.
+// remember records a list or watch, so that Mark can repeat it.
 func (p *Proxy) remember(r *http.Request) {
 	selectors := url.Values{}
 	for _, key := range []string{"labelSelector", "fieldSelector"} {
@@ -49,8 +49,8 @@ func (p *Proxy) remember(r *http.Request) {
 	p.past.path, p.past.selectors, p.past.authorization = r.URL.Path, selectors, r.Header.Get("Authorization")
 }
 
-// Mark returns the cluster's current revision. The proxy has no credentials, so it repeats the
-// last list or watch of a client as a list.
+// Mark returns the cluster's current revision. The proxy has no credentials of its own, so it
+// repeats the clients' last list or watch as a list.
 func (p *Proxy) Mark(ctx context.Context) (string, error) {
 	p.mu.Lock()
 	target, query, authorization := *p.options.Server, p.past.selectors, p.past.authorization
@@ -71,16 +71,16 @@ func (p *Proxy) Mark(ctx context.Context) (string, error) {
 	}
 	var list metav1.PartialObjectMetadataList
 	if err := json.Unmarshal(reply.body, &list); reply.status != http.StatusOK || err != nil {
-		return "", fmt.Errorf("mark %s: %s answers %d %s", p.options.Name, target.Path, reply.status, reply.body)
+		return "", fmt.Errorf("mark %s: %s responds with %d %s", p.options.Name, target.Path, reply.status, reply.body)
 	}
 	return list.ResourceVersion, nil
 }
 
-// StaleLists answers lists that accept any version (resourceVersion=0) with the state at a
-// revision from Mark. Watches from there deliver nothing until FreshLists. Quorum reads and
-// running watches are unaffected. If resources are given, only their lists and watches are stale,
-// as if one cache lags. etcd drops old revisions after some minutes; the proxy then rejects such
-// lists (410).
+// StaleLists responds to lists that accept any version (resourceVersion=0) with the state at a
+// revision that Mark returned. Watches from that revision deliver nothing until FreshLists. Quorum
+// reads and running watches are unaffected. If resources are given, only their lists and watches
+// are stale, as if one cache lagged behind. etcd drops old revisions after some minutes; such lists
+// then fail with 410.
 func (p *Proxy) StaleLists(revision string, of ...string) {
 	p.FreshLists()
 	p.mu.Lock()
@@ -89,7 +89,7 @@ func (p *Proxy) StaleLists(revision string, of ...string) {
 }
 
 // LagWatches makes the watches of one resource, including running ones, hold back new events
-// until FreshLists. Other watches deliver.
+// until FreshLists. Other watches deliver their events.
 func (p *Proxy) LagWatches(resource string) {
 	p.FreshLists()
 	p.mu.Lock()
@@ -107,7 +107,7 @@ func (p *Proxy) FreshLists() {
 	p.past.revision, p.past.of, p.past.lagging, p.past.fresh = "", nil, "", nil
 }
 
-// keptBack returns the channel that a watch of a resource waits for before it delivers, or nil.
+// keptBack returns the channel on which a watch of a resource waits before it delivers, or nil.
 func (p *Proxy) keptBack(resource string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (a past) shows(resource string) string {
 	return a.revision
 }
 
-// serveList answers a list, with an earlier state if lists are stale.
+// serveList serves a list, with an earlier state if lists are stale.
 func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource string) {
 	p.remember(r)
 	p.mu.Lock()
@@ -142,10 +142,10 @@ func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource strin
 	p.forward.ServeHTTP(w, r)
 }
 
-// pastWatch decides on a watch while lists are stale. It returns the channel to wait for before
-// delivering, or that the watch is rejected. A watch with its own initial list is rejected as by
-// an API server that does not support it, so that client-go's reflector lists instead
-// (k8s.io/client-go/tools/cache, watchList).
+// pastWatch decides what happens to a watch while lists are stale. It returns the channel on which
+// the watch waits before it delivers, or the error with which the watch is rejected. It rejects a
+// watch that requests initial events, as an API server without that feature would. client-go's
+// reflector then lists instead (k8s.io/client-go/tools/cache, watchList).
 func (p *Proxy) pastWatch(r *http.Request, resource string) (hold <-chan struct{}, refused *apierrors.StatusError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,9 +18,10 @@ import (
 const (
 	// loopback is the address on which proxies listen.
 	loopback = "127.0.0.1"
-	// headerTimeout bounds reading a request's header.
+	// headerTimeout is the timeout for reading a request's header.
 	headerTimeout = 30 * time.Second
-	// relistenTimeout and relistenPoll bound the wait for the proxy's address to be free again.
+	// relistenTimeout and relistenPoll are the timeout and the polling interval of the wait until the
+	// proxy's address is free again.
 	relistenTimeout = 5 * time.Second
 	relistenPoll    = 20 * time.Millisecond
 )
@@ -32,16 +33,16 @@ type Options struct {
 	// Server is the API server's URL. CA is the PEM-encoded CA certificate that verifies it.
 	Server *url.URL
 	CA     []byte
-	// Address to listen on; empty means 127.0.0.1 and a free port.
+	// Address is the address to listen on; empty means a free port on 127.0.0.1.
 	Address string
-	// Log to write to; nil means a new one.
+	// Log is the log to which the proxy writes; nil means a new one.
 	Log *Log
-	// Leases includes writes of Leases in the plan.
+	// Leases passes writes to Leases to the plan, too.
 	Leases bool
 }
 
-// Plan decides on each write before it is forwarded, one at a time. It must not wait for other
-// writes.
+// Plan returns the fault for a write. The proxy calls it before it forwards the write, for one
+// write at a time. A plan must not wait for other writes.
 type Plan func(Request) Fault
 
 // Proxy is a proxy in front of one API server. Its methods, except Close, are safe for concurrent
@@ -63,7 +64,7 @@ type Proxy struct {
 	plan     Plan
 	onKill   func()
 	healed   chan struct{} // closed and replaced by Disarm
-	watches  []*watch      // in order of arrival
+	watches  []*watch      // running watches, in order of arrival
 	gone     int
 	past     past
 }
@@ -72,7 +73,7 @@ type Proxy struct {
 func New(o Options) (*Proxy, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(o.CA) {
-		return nil, fmt.Errorf("proxy of %s: its CA is not a certificate", o.Name)
+		return nil, fmt.Errorf("proxy of %s: the CA is not a certificate", o.Name)
 	}
 	if o.Address == "" {
 		o.Address = net.JoinHostPort(loopback, "0")
@@ -86,7 +87,7 @@ func New(o Options) (*Proxy, error) {
 		transport: &http.Transport{
 			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
 			ForceAttemptHTTP2: true,
-			// Forward no header that the client did not send.
+			// Do not add headers that the client did not send.
 			DisableCompression: true,
 		},
 	}
@@ -119,7 +120,7 @@ func New(o Options) (*Proxy, error) {
 // URL returns the URL for clients.
 func (p *Proxy) URL() string { return "https://" + p.address }
 
-// CA returns the PEM of the authority of the proxy's certificate.
+// CA returns the CA certificate that verifies the proxy's certificate, in PEM.
 func (p *Proxy) CA() []byte { return p.ca }
 
 // Close ends the proxy and all connections.
@@ -136,14 +137,14 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// Arm makes the plan decide on each write from now on.
+// Arm sets the plan for all later writes.
 func (p *Proxy) Arm(plan Plan) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.plan = plan
 }
 
-// Disarm forwards everything from now on, and ends stalls and black holes.
+// Disarm removes the plan, so that the proxy forwards everything, and ends stalls and black holes.
 func (p *Proxy) Disarm() {
 	p.mu.Lock()
 	p.plan = nil
@@ -163,14 +164,14 @@ func (p *Proxy) OnKill(kill func()) {
 	p.onKill = kill
 }
 
-// Log returns the writes so far, of all proxies that share the Log.
+// Log returns the writes that all proxies that share the Log have recorded so far.
 func (p *Proxy) Log() []Request { return p.log.Requests() }
 
-// Reset drops the writes so far.
+// Reset drops the recorded writes.
 func (p *Proxy) Reset() { p.log.Reset() }
 
-// SetMode affects all traffic: Pass, Cut (connections are reset and refused) or BlackHole
-// (nothing moves; with Pass, everything continues).
+// SetMode sets what happens to all traffic: Pass, Cut (connections are reset and refused) or
+// BlackHole (no data passes; after Pass, everything continues).
 func (p *Proxy) SetMode(mode Fault) error {
 	p.mu.Lock()
 	if p.closed {
@@ -195,7 +196,7 @@ func (p *Proxy) SetMode(mode Fault) error {
 			err = p.listen()
 		}
 	default:
-		err = fmt.Errorf("%s is not a mode of a proxy", mode)
+		err = fmt.Errorf("fault %s cannot be a proxy's mode", mode)
 	}
 	if err == nil {
 		p.mode = mode

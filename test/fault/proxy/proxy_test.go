@@ -26,16 +26,16 @@ import (
 const (
 	jsonType     = runtime.ContentTypeJSON
 	protobufType = runtime.ContentTypeProtobuf
-	// brief is how long a test reads from a connection on which nothing must arrive.
+	// brief is how long a test waits for something that must not happen.
 	brief = 300 * time.Millisecond
 )
 
-// beReset matches a reset as a client sees it. The kernel reports it only once. If it reports it
-// to a writer, readers see EOF.
+// beReset matches the error that a client receives after a reset. The kernel reports a reset only
+// once. If it reports the reset to a writer, readers receive EOF.
 var beReset = Or(MatchError(syscall.ECONNRESET), MatchError(io.ErrUnexpectedEOF))
 
 var _ = Describe("the log", func() {
-	DescribeTable("has every write, with its name", func(ctx SpecContext, contentType string) {
+	DescribeTable("contains every write, with the object's name", func(ctx SpecContext, contentType string) {
 		p := start()
 		s := tell(ctx, p, contentType)
 		maps := s.CoreV1().ConfigMaps(s.namespace)
@@ -76,7 +76,7 @@ var _ = Describe("the log", func() {
 		Expect(p.Log()).To(BeEmpty())
 	}, Entry("in JSON", jsonType), Entry("in protobuf", protobufType))
 
-	It("has Leases, which the plan sees only on request", func(ctx SpecContext) {
+	It("contains writes to Leases, which reach the plan only on request", func(ctx SpecContext) {
 		lease := func(ctx context.Context, s story) error {
 			_, err := s.CoordinationV1().Leases(s.namespace).Create(ctx,
 				&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "l"}}, metav1.CreateOptions{})
@@ -92,7 +92,7 @@ var _ = Describe("the log", func() {
 		Expect(lease(ctx, tell(ctx, p, jsonType))).NotTo(Succeed())
 	})
 
-	It("is common to all proxies that share it", func(ctx SpecContext) {
+	It("contains the writes of all proxies that share it", func(ctx SpecContext) {
 		log := proxy.NewLog()
 		share := func(name string) *proxy.Proxy {
 			return start(func(o *proxy.Options) { o.Name, o.Log = name, log })
@@ -111,7 +111,7 @@ var _ = Describe("the log", func() {
 })
 
 var _ = Describe("a write", func() {
-	DescribeTable("is refused", func(ctx SpecContext, fault proxy.Fault, is func(error) bool) {
+	DescribeTable("is rejected", func(ctx SpecContext, fault proxy.Fault, is func(error) bool) {
 		for _, contentType := range []string{jsonType, protobufType} {
 			p := start()
 			p.Arm(once(fault))
@@ -128,7 +128,7 @@ var _ = Describe("a write", func() {
 		Entry("because the server is not available", proxy.Unavailable, apierrors.IsServiceUnavailable),
 	)
 
-	It("gets 429, and is retried after the second that the response requests", func(ctx SpecContext) {
+	It("fails with 429, and the client retries it after the second that the response specifies", func(ctx SpecContext) {
 		p := start()
 		p.Arm(once(proxy.TooManyRequests))
 		Expect(tell(ctx, p, protobufType).create(ctx, "a")).To(Succeed())
@@ -162,15 +162,15 @@ var _ = Describe("a write", func() {
 		Expect(s.create(ctx, "b")).To(Succeed())
 	}, Entry("before", proxy.Cut, false), Entry("after", proxy.CutAfter, true))
 
-	DescribeTable("kills the client before or after forwarding the request", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
+	DescribeTable("can kill the client before or after it is forwarded", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		seen := make(chan bool, 2)
 		p.Arm(once(fault))
 		p.OnKill(func() { seen <- s.there(ctx, "a"); p.Disarm() })
 		Expect(s.create(ctx, "a")).To(beReset)
-		Expect(seen).To(Receive(Equal(forwarded)), "at the moment of death")
-		Expect(seen).NotTo(Receive(), "another death")
+		Expect(seen).To(Receive(Equal(forwarded)), "state when the client was killed")
+		Expect(seen).NotTo(Receive(), "the client was killed twice")
 		Expect(s.there(ctx, "a")).To(Equal(forwarded))
 		Expect(p.Log()).To(HaveLen(1))
 		Expect(s.create(ctx, "b")).To(Succeed())
@@ -187,7 +187,7 @@ var _ = Describe("a write", func() {
 		result := make(chan error, 1)
 		go func() { result <- s.create(ctx, "a") }()
 		Eventually(p.Log).Should(HaveLen(1))
-		// It drops pings, too, so clients can detect it.
+		// A black hole drops pings, too, so clients can detect it.
 		Eventually(w.ResultChan()).Should(BeClosed())
 		var dead error
 		Eventually(result).Should(Receive(&dead))
@@ -201,24 +201,24 @@ var _ = Describe("a write", func() {
 })
 
 var _ = Describe("the whole proxy", func() {
-	It("is disconnected and comes back at its address", func(ctx SpecContext) {
+	It("can be disconnected, and returns at the same address", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		Expect(s.create(ctx, "a")).To(Succeed())
 		Expect(p.SetMode(proxy.Cut)).To(Succeed())
-		// A request may be the first to observe the reset.
+		// The first request may still observe the reset.
 		Eventually(s.create).WithContext(ctx).WithArguments("b").Should(MatchError(syscall.ECONNREFUSED))
 		Expect(p.SetMode(proxy.Pass)).To(Succeed())
 		Expect(s.create(ctx, "b")).To(Succeed())
 		Expect(p.SetMode(proxy.Conflict)).NotTo(Succeed())
 	})
 
-	It("is a black hole and continues where it stopped", func(ctx SpecContext) {
+	It("can become a black hole, and continues where it stopped", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		Expect(s.create(ctx, "a")).To(Succeed())
 		Expect(p.SetMode(proxy.BlackHole)).To(Succeed())
-		Expect(s.create(ctx, "b")).NotTo(Succeed(), "the pings get no response")
+		Expect(s.create(ctx, "b")).NotTo(Succeed(), "create through a black hole")
 		short, cancel := context.WithTimeout(ctx, brief)
 		defer cancel()
 		err := connect(p, jsonType).CoreV1().RESTClient().Get().AbsPath("/version").Do(short).Error()
@@ -229,7 +229,7 @@ var _ = Describe("the whole proxy", func() {
 })
 
 var _ = Describe("watches", func() {
-	It("end normally", func(ctx SpecContext) {
+	It("end normally on request", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, protobufType)
 		s.put(ctx, "a")
@@ -242,7 +242,7 @@ var _ = Describe("watches", func() {
 		Expect(s.names(ctx)).To(ContainElement("a"), "the connection still works")
 	})
 
-	It("get 410 Expired as often as requested", func(ctx SpecContext) {
+	It("fail with 410 Expired as often as requested", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, protobufType)
 		p.GoneWatches(1)
@@ -281,7 +281,7 @@ var _ = Describe("lists", func() {
 		Expect(cached("new")()).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(s.names(ctx)).To(ContainElements("old", "new"), "a quorum read")
 
-		// When another watch has received it, this one would have, too.
+		// Barrier: once another watch has received the event, the informer would have received it, too.
 		s.put(ctx, "newest")
 		w, err := s.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{
 			FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, "newest").String(),
@@ -296,7 +296,7 @@ var _ = Describe("lists", func() {
 		Eventually(cached("newest")).Should(Succeed())
 	})
 
-	It("hold back new events of one resource while another is current", func(ctx SpecContext) {
+	It("can lag behind: watches of one resource hold back new events while others deliver", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		maps, err := s.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{})

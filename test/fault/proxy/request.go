@@ -11,29 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Request is one write.
+// Request is a recorded write.
 type Request struct {
-	// Seq is its number in the log, from 1.
+	// Seq is the write's number in the log, from 1.
 	Seq int
-	// Cluster is the name of its proxy.
+	// Cluster is the name of the proxy's cluster.
 	Cluster string
-	// UserAgent is the client's.
+	// UserAgent is the client's user agent.
 	UserAgent string
 	// Verb is create, update, patch, delete or deletecollection.
 	Verb string
 	// Group, Resource, Subresource, Namespace and Name identify the object. Name is empty if the
 	// server generates it.
 	Group, Resource, Subresource, Namespace, Name string
-	// Status is the server's status code, or 0 if there is none yet.
+	// Status is the status code of the response, or 0 if none has been sent yet.
 	Status int
 	// Fault is the fault that was injected.
 	Fault Fault
-	// At is when it passed the gate.
+	// At is when the write passed the gate.
 	At time.Time
 }
 
-// Key identifies the kind of write in the same way in every run of a scenario, regardless of
-// generated names. For example: "host patch persistentvolumeclaims/status".
+// Key identifies the kind of write. It is the same in every run of a scenario, because it contains
+// no generated names. For example: "host patch persistentvolumeclaims/status".
 func (r Request) Key() string {
 	resource := r.Resource
 	if r.Subresource != "" {
@@ -42,20 +42,20 @@ func (r Request) Key() string {
 	return r.Cluster + " " + r.Verb + " " + resource
 }
 
-// Requests with these verbs do not write.
+// The verbs of read requests.
 const (
 	verbList  = "list"
 	verbWatch = "watch"
 	verbGet   = "get"
 )
 
-// writes has the verbs of HTTP methods that write.
+// writes maps the HTTP methods that write to their verbs.
 var writes = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
 // parse parses method and URL as the API server does (k8s.io/apiserver/pkg/endpoints/request).
-// Verb is empty if the URL is not that of a resource.
+// Verb is empty if the URL does not identify a resource.
 func parse(r *http.Request) Request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	var q Request
@@ -67,7 +67,7 @@ func parse(r *http.Request) Request {
 	default:
 		return Request{}
 	}
-	// Namespaces have no namespace.
+	// Namespaces are cluster-scoped.
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		q.Namespace, parts = parts[1], parts[2:]
 	}
@@ -101,7 +101,7 @@ func verb(r *http.Request, q Request) string {
 	}
 }
 
-// changes reports whether a request changes anything.
+// changes reports whether a request counts as a write.
 func changes(r *http.Request, q Request) bool {
 	if q.Verb == "" || writes[r.Method] == "" {
 		return false
@@ -114,8 +114,8 @@ func changes(r *http.Request, q Request) bool {
 // k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 var protobufMagic = []byte("k8s\x00")
 
-// nameIn returns the name of an object in a create request. In protobuf, the metadata of every
-// kind is field 1.
+// nameIn returns the name of the object in a create request. In protobuf, field 1 of every kind is
+// the metadata.
 func nameIn(body []byte) string {
 	var object metav1.PartialObjectMetadata
 	if encoded, ok := bytes.CutPrefix(body, protobufMagic); ok {

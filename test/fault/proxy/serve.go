@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// carryTimeout bounds a write whose client has disconnected.
+	// carryTimeout is the timeout of a forwarded write. It also applies if the client disconnects.
 	carryTimeout = time.Minute
 	// groupLeases is the API group of Leases.
 	groupLeases = "coordination.k8s.io"
@@ -37,8 +37,8 @@ func drop(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// fail ends a request to which the server did not respond. If the client canceled it, other
-// requests on its connection continue.
+// fail ends a request to which the server did not respond. It resets the connection, unless the
+// client canceled the request: then, other requests on the connection continue.
 func fail(r *http.Request) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
@@ -83,8 +83,8 @@ func (p *Proxy) serveWrite(w http.ResponseWriter, r *http.Request, q Request) {
 	reply.send(w)
 }
 
-// pass is the gate. It returns the recorded write, and a function that records its response. A
-// kill happens here and does not return.
+// pass is the gate. It returns the recorded write, and a function that records the response. If the
+// fault is a kill, pass kills the client and does not return.
 func (p *Proxy) pass(r *http.Request, body []byte, q Request) (Request, func(int)) {
 	p.log.gate.Lock()
 	defer p.log.gate.Unlock()
@@ -114,7 +114,7 @@ func (p *Proxy) pass(r *http.Request, body []byte, q Request) (Request, func(int
 	panic(http.ErrAbortHandler)
 }
 
-// stall delays a request.
+// stall waits until the stall is over, or the client gives up.
 func (p *Proxy) stall(r *http.Request) {
 	timer := time.NewTimer(stallTime)
 	defer timer.Stop()
@@ -125,7 +125,7 @@ func (p *Proxy) stall(r *http.Request) {
 	}
 }
 
-// swallow freezes the connection of a request, and never returns to it.
+// swallow freezes a request's connection until the proxy is disarmed, and then drops the request.
 func (p *Proxy) swallow(r *http.Request) {
 	healed := p.whenHealed()
 	c := connOf(r.Context())
@@ -158,7 +158,7 @@ func (y reply) send(w http.ResponseWriter) {
 	_, _ = w.Write(y.body)
 }
 
-// carryOut forwards a write and reads the response, even if the client disconnects.
+// carryOut forwards a write and reads the response, even if the client disconnects in the meantime.
 func (p *Proxy) carryOut(r *http.Request, body []byte) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), carryTimeout)
 	defer cancel()

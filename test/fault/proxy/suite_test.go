@@ -23,8 +23,8 @@ import (
 
 const (
 	account = "client"
-	// pingAfter is how long a connection may be silent before a test client sends a ping, and how
-	// long the client waits for the response.
+	// pingAfter is how long a test client waits on an idle connection before it sends a ping, and
+	// then for the response.
 	pingAfter = 200 * time.Millisecond
 )
 
@@ -63,7 +63,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// start starts a proxy for one spec.
+// start starts a proxy for the current spec.
 func start(change ...func(*proxy.Options)) *proxy.Proxy {
 	server, err := url.Parse(cluster.Server(controlplane.Direct))
 	Expect(err).NotTo(HaveOccurred())
@@ -77,15 +77,15 @@ func start(change ...func(*proxy.Options)) *proxy.Proxy {
 	return p
 }
 
-// config returns a client configuration that uses a proxy.
+// config returns a client configuration for a proxy.
 func config(p *proxy.Proxy) *rest.Config {
 	return &rest.Config{
 		Host: p.URL(), BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: p.CA()}, QPS: -1,
 	}
 }
 
-// connect creates a client with its own connection, which detects dead connections with HTTP/2
-// pings. It prefers protobuf, as most clients do, unless configured otherwise.
+// connect creates a client with its own connection. The client sends HTTP/2 pings to detect a dead
+// connection, and uses the given content type.
 func connect(p *proxy.Proxy, contentType string) kubernetes.Interface {
 	c := config(p)
 	c.ContentType = contentType
@@ -124,12 +124,12 @@ func (s story) create(ctx context.Context, name string) error {
 	return err
 }
 
-// put creates a ConfigMap directly.
+// put creates a ConfigMap without the proxy.
 func (s story) put(ctx context.Context, name string) {
 	Expect(story{cluster.Client(), s.namespace}.create(ctx, name)).To(Succeed())
 }
 
-// there reads directly whether a ConfigMap exists.
+// there reports whether a ConfigMap exists, without the proxy.
 func (s story) there(ctx context.Context, name string) bool {
 	_, err := cluster.Client().CoreV1().ConfigMaps(s.namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -139,7 +139,7 @@ func (s story) there(ctx context.Context, name string) bool {
 	return true
 }
 
-// names returns the ConfigMaps that a quorum read through the proxy shows.
+// names returns the names of the ConfigMaps in a quorum read through the proxy.
 func (s story) names(ctx context.Context) []string {
 	list, err := s.CoreV1().ConfigMaps(s.namespace).List(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
@@ -150,7 +150,7 @@ func (s story) names(ctx context.Context) []string {
 	return names
 }
 
-// once injects a fault at the next write.
+// once returns a plan that injects a fault at the next write only.
 func once(f proxy.Fault) proxy.Plan {
 	done := false
 	return func(proxy.Request) proxy.Fault {

@@ -11,14 +11,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// drainTimeout bounds the wait for a watch to end if its client does not read.
+// drainTimeout is how long EndWatches waits for a watch whose client does not read.
 const drainTimeout = time.Second
 
-// watch is a watch, from the arrival of its request.
+// watch is a running watch, from the arrival of its request.
 type watch struct {
 	// hold holds events back until it is closed; nil means that they pass.
 	hold <-chan struct{}
-	// lag is the source of the current hold, or nil.
+	// lag returns the channel on which new events currently wait, or nil.
 	lag func() <-chan struct{}
 	// end is closed to end the watch normally, and done when it has ended.
 	end, done chan struct{}
@@ -46,14 +46,14 @@ func (p *Proxy) EndWatches() {
 	}
 }
 
-// GoneWatches answers the next n watches with 410 Expired.
+// GoneWatches makes the next n watches fail with 410 Expired.
 func (p *Proxy) GoneWatches(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.gone = n
 }
 
-// takeGone reports whether this watch is one of those.
+// takeGone reports whether the next watch must fail with 410 Expired, and counts it.
 func (p *Proxy) takeGone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func adoptWatch(response *http.Response) error {
 	if w, ok := ctx.Value(watchKey{}).(*watch); ok && response.StatusCode == http.StatusOK {
 		body := response.Body
 		response.Body = &events{ReadCloser: body, ctx: ctx, watch: w}
-		// Read usually blocks in the server's body.
+		// Closing the body ends a Read that waits for the server.
 		go func() {
 			select {
 			case <-w.end:
@@ -106,7 +106,7 @@ func adoptWatch(response *http.Response) error {
 	return nil
 }
 
-// events wraps the body of a watch.
+// events wraps the response body of a watch, to hold back events.
 type events struct {
 	io.ReadCloser
 	ctx   context.Context //nolint:containedctx // a body has no other way to know its request's

@@ -14,18 +14,18 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// kill kills the manager, and returns when it is dead.
+// kill kills the manager, and returns when the process has ended.
 func (r *Rig) kill() {
-	_ = r.Manager.Kill() // SIGKILL fails only if there is no such process
+	_ = r.Manager.Kill() // SIGKILL fails only if the process does not exist
 }
 
-// Hold prevents restarts of the manager until its result is called.
+// Hold prevents restarts of the manager until the caller calls release.
 func (r *Rig) Hold() (release func()) {
 	r.starting.Lock()
 	return r.starting.Unlock
 }
 
-// Away stops the manager while a function runs.
+// Away keeps the manager stopped while a function runs.
 func (r *Rig) Away(do func() error) error {
 	release := r.Hold()
 	defer release()
@@ -33,13 +33,14 @@ func (r *Rig) Away(do func() error) error {
 	return do()
 }
 
-// Again kills the manager, and returns when the next process, with another epoch, has all links.
+// Again kills the manager, and returns when the next process has connected to all members with a
+// new epoch.
 func (r *Rig) Again(ctx context.Context) error {
 	before := r.Lives()
 	r.kill()
 	return harness.Await(ctx, "the restart of the manager", func(ctx context.Context) error {
 		if r.Lives() == before {
-			return errors.New("it has not been restarted")
+			return errors.New("the manager has not been restarted")
 		}
 		return r.Linked(ctx)
 	})
@@ -73,7 +74,7 @@ func (r *Rig) keep(ctx context.Context) {
 		r.started = time.Now()
 		r.lives++
 		r.mu.Unlock()
-		_ = r.Manager.Start(ctx) // the code above handles an exit during the start
+		_ = r.Manager.Start(ctx) // the next iteration handles an exit during the start
 		r.starting.Unlock()
 	}
 }
@@ -85,14 +86,14 @@ func (r *Rig) Lives() int {
 	return r.lives
 }
 
-// Linked returns nil when the current manager holds the fence of every registered member, as read
-// from the members.
+// Linked returns nil once the current manager process holds the fence of every registered member,
+// according to live reads from the members.
 func (r *Rig) Linked(ctx context.Context) error {
 	r.mu.Lock()
 	started := r.started
 	r.mu.Unlock()
 	if !r.Manager.Running() {
-		return errors.New("the manager does not run")
+		return errors.New("the manager is not running")
 	}
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := r.Host.API.List(ctx, &registrations); err != nil {
@@ -105,21 +106,21 @@ func (r *Rig) Linked(ctx context.Context) error {
 		}
 		name := r.nameOf(cr.Status.ClusterID)
 		if name == "" {
-			return fmt.Errorf("registration %s has no cluster yet", cr.Name)
+			return fmt.Errorf("registration %s has not recorded a cluster ID yet", cr.Name)
 		}
 		var fence coordinationv1.Lease
 		if err := r.Member(name).API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: r.IDs[Host]}, &fence); err != nil {
 			return fmt.Errorf("read the fence of %s: %w", name, err)
 		}
 		if fence.Spec.RenewTime == nil || fence.Spec.RenewTime.Time.Before(started) {
-			return fmt.Errorf("the fence of %s has not been renewed since the manager began", name)
+			return fmt.Errorf("the fence of %s has not been renewed since the manager started", name)
 		}
 	}
 	return nil
 }
 
-// Apart reports whether a registration has no member: another registration has its cluster, or it
-// has never connected.
+// Apart reports whether a registration lacks a member, because another registration has its cluster
+// or because it has never connected.
 func Apart(cr *v1alpha1.ClusterRegistration) bool {
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	if c == nil {

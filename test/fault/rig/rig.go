@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Names of the clusters, and of the members' nodes in the host.
+// The names of the clusters, and of the members' nodes in the host.
 const (
 	Host    = "host"
 	One     = "cluster38"
@@ -36,7 +36,7 @@ const (
 	nodeGrace     = 20 * time.Second
 )
 
-// Classes of the host. All have the provisioner csi.xylem.io and WaitForFirstConsumer.
+// The host's StorageClasses. All have the provisioner csi.xylem.io and WaitForFirstConsumer.
 const (
 	// ClassDelete has policy Delete on both sides.
 	ClassDelete = controlplane.ClassHostpath
@@ -46,17 +46,17 @@ const (
 	ClassRetain = "retain-host"
 	// ClassRetained has policy Delete in the host and Retain in the members.
 	ClassRetained = controlplane.ClassRetained
-	// ClassPromise is for promises. The members' class waits for a consumer and has policy
+	// ClassPromise is in promise mode. The members' class waits for a consumer and has policy
 	// Delete.
 	ClassPromise = "promise"
-	// ClassScratch is ClassPromise, but releases a disk one second after its last Pod.
+	// ClassScratch is like ClassPromise, but releases a disk one second after its last Pod has ended.
 	ClassScratch = "scratch"
-	// ClassImpatient is ClassDelete, but Xylem reassigns claims one second after a member fails
-	// them.
+	// ClassImpatient is like ClassDelete, but Xylem reassigns a claim one second after a member
+	// fails to provision it.
 	ClassImpatient = "impatient"
 )
 
-// VolumeSnapshotClasses of the host. All have the driver csi.xylem.io.
+// The host's VolumeSnapshotClasses. All have the driver csi.xylem.io.
 const (
 	// SnapshotDelete has policy Delete on both sides.
 	SnapshotDelete = controlplane.ClassSnapshots
@@ -66,7 +66,7 @@ const (
 	SnapshotRetained = controlplane.ClassRetainedSnapshots
 )
 
-// VolumeAttributesClasses of the host. They map to those of the members with the prefix
+// The host's VolumeAttributesClasses. In the members, their names have the prefix
 // memberAttributes.
 const (
 	AttributesGold   = "gold"
@@ -75,7 +75,7 @@ const (
 	memberAttributes = "member-"
 )
 
-// MemberAttributes returns the members' name of a VolumeAttributesClass of the host.
+// MemberAttributes returns the members' name for a VolumeAttributesClass of the host.
 func MemberAttributes(host string) string { return memberAttributes + host }
 
 // Options configures a rig.
@@ -88,7 +88,7 @@ type Options struct {
 	Progress func(format string, args ...any)
 }
 
-// Rig has the clusters, the proxies and the manager. Stop it after use.
+// Rig consists of the clusters, the proxies and the manager. Stop it after use.
 type Rig struct {
 	*harness.Xylem
 	// IDs are the cluster IDs by name.
@@ -102,7 +102,7 @@ type Rig struct {
 	end      context.CancelFunc
 	keeper   sync.WaitGroup
 
-	// starting is held while the manager starts, and to prevent that.
+	// starting is held while the manager starts, and by Hold to prevent a start.
 	starting sync.Mutex
 
 	mu      sync.Mutex
@@ -111,7 +111,7 @@ type Rig struct {
 	lives   int
 }
 
-// Start starts a rig. After an error, it stops everything that it started.
+// Start starts a rig. If it fails, it stops everything that it has started.
 func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	r := &Rig{downtime: o.Downtime, IDs: map[string]string{}, Writes: proxy.NewLog(), proxies: map[string]*proxy.Proxy{}, end: func() {}}
 	r.Xylem, err = harness.Start(ctx, harness.Options{
@@ -160,7 +160,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	return r, nil
 }
 
-// One node for each member, so that the node of a Pod is not random.
+// Each member has one node, so that a Pod's node is not random.
 func member(name string) controlplane.ClusterOptions {
 	return controlplane.ClusterOptions{Name: name, Nodes: 1}
 }
@@ -216,8 +216,8 @@ func (r *Rig) createAttributes(ctx context.Context) error {
 	return nil
 }
 
-// front starts a proxy in front of a cluster, if there is none yet, and returns a kubeconfig that
-// uses it.
+// front starts a proxy in front of a cluster, unless one is running, and returns a kubeconfig that
+// uses the proxy.
 func (r *Rig) front(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
 	p, err := r.proxyOf(c)
 	if err != nil {
@@ -262,7 +262,7 @@ func (r *Rig) Proxy(name string) *proxy.Proxy {
 	return r.proxies[name]
 }
 
-// Proxies returns all of them by cluster name.
+// Proxies returns all proxies by cluster name.
 func (r *Rig) Proxies() []*proxy.Proxy {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,14 +20,14 @@ import (
 // rewatch is the interval before a witness restarts a watch.
 const rewatch = 100 * time.Millisecond
 
-// Witness records every state of the objects in all clusters, bypassing the proxies. So it also has
-// the intermediate states.
+// Witness watches all clusters without the proxies, and records every state of their objects,
+// including intermediate states.
 type Witness struct {
 	mu   sync.Mutex
 	seen []oracle.Sighting
 }
 
-// kinds to watch.
+// kinds returns the lists of the kinds to watch.
 func kinds() []client.ObjectList {
 	return []client.ObjectList{
 		&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{},
@@ -50,8 +50,8 @@ func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error
 	return w, nil
 }
 
-// follow watches from a resource version. When a watch ends, it lists everything, and records
-// missing objects as gone. A restored cluster may not know the last version, or use it for
+// follow watches from a resource version. When a watch ends, follow lists all objects and records
+// missing ones as gone, because in a restored cluster the last version may not exist, or represent
 // another state.
 func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.ObjectList, from string) {
 	known := map[client.ObjectKey]client.Object{}
@@ -84,7 +84,7 @@ func (w *Witness) drain(cluster string, stream watch.Interface, known map[client
 	}
 }
 
-// relist records all changes since the last known state.
+// relist lists all objects and records the changes since the last known state.
 func (w *Witness) relist(ctx context.Context, c *harness.Cluster, list client.ObjectList, known map[client.ObjectKey]client.Object) (string, error) {
 	if err := c.API.List(ctx, list); err != nil {
 		return "", err
@@ -129,14 +129,14 @@ func (w *Witness) note(cluster string, obj client.Object, gone bool, known map[c
 	w.seen = append(w.seen, oracle.Sighting{At: time.Now(), Cluster: cluster, Gone: gone, Object: obj})
 }
 
-// Seen returns what was recorded since the last Forget, in order of arrival.
+// Seen returns the states recorded since the last Forget, in order of arrival.
 func (w *Witness) Seen() []oracle.Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]oracle.Sighting(nil), w.seen...)
 }
 
-// Forget drops what was recorded so far.
+// Forget drops the recorded states.
 func (w *Witness) Forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

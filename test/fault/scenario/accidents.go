@@ -14,11 +14,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// accidents are mistakes of admins.
+// accidents returns the scenarios about mistakes of admins.
 func accidents() []Scenario {
 	return []Scenario{
 		{
-			Name: "lost-host-pv", About: "an admin deletes the host PV of a claim in use with its finalizers: the claim is Lost, and recovers",
+			Name: "lost-host-pv", About: "an admin deletes the host PV of a claim in use, and removes its finalizers: the claim becomes Lost, and recovers",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				return w.lose(ctx, volume(w.Noted("volume")))
@@ -26,7 +26,7 @@ func accidents() []Scenario {
 			Settled: do((*World).healed),
 		},
 		{
-			Name: "lost-leaf-claim", About: "a member's admin deletes a leaf claim: the next leaf claim uses its volume, which is kept",
+			Name: "lost-leaf-claim", About: "a member's admin deletes a leaf claim: its volume is kept, and the next leaf claim uses it",
 			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				leaf, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
@@ -42,7 +42,7 @@ func accidents() []Scenario {
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "taken", About: "the member has its own claim with that name, in a namespace that was handed over: Xylem reports it and does not change it",
+			Name: "taken", About: "the member has its own claim with the same name, in a namespace that it handed over: Xylem reports the claim and does not change it",
 			Setup: do((*World).takeName),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.pair(ctx, rig.ClassDelete); err != nil {
@@ -62,7 +62,7 @@ func accidents() []Scenario {
 	}
 }
 
-// lose deletes a host PV and its finalizers, as the loss of a part of etcd would.
+// lose deletes a host PV and removes its finalizers, as if a part of etcd were lost.
 func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
 	if err := w.delete(ctx, w.Host, pv); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
 	return patch(ctx, w.Host, pv, `{"metadata":{"finalizers":null}}`)
 }
 
-// takeName creates a claim in the first member that is not Xylem's.
+// takeName creates the member's own claim, which is not Xylem's, in the first member.
 func (w *World) takeName(ctx context.Context) error {
 	member, none := w.Member(rig.One), ""
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Labels: map[string]string{v1alpha1.LabelHost: w.IDs[rig.Host]}}}
@@ -85,7 +85,7 @@ func (w *World) takeName(ctx context.Context) error {
 	return nil
 }
 
-// refused is met when the user's claim reports that it cannot be placed.
+// refused returns nil once the user's claim reports that it cannot be placed.
 func (w *World) refused(ctx context.Context) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *World) refused(ctx context.Context) error {
 	return fmt.Errorf("claim %s reports %v", data, claim.Status.Conditions)
 }
 
-// untouched is met when the host has no volume for the pair and the member's own claim is
+// untouched returns nil once the host has no volume for the pair, and the member's own claim is
 // unchanged.
 func (w *World) untouched(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Host, w.Member(rig.Two)); err != nil {
@@ -115,7 +115,7 @@ func (w *World) untouched(ctx context.Context) error {
 	return gone[corev1.Pod](ctx, w, w.Member(rig.One), app)
 }
 
-// healed is met when the claim is bound to a host PV of the same name with Xylem's finalizer.
+// healed returns nil once the claim is bound to a host PV of the same name with Xylem's finalizer.
 func (w *World) healed(ctx context.Context) error {
 	if err := w.reused(ctx); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// attached are volumes in use that their member attaches and detaches. The drivers of the rig do
-// not attach volumes, so the scenarios write the VolumeAttachment as kube-controller-manager and
-// csi-attacher do.
+// attached returns the scenarios in which a member attaches or detaches a volume in use. The rig's
+// drivers do not attach volumes, so the scenarios write the VolumeAttachment as
+// kube-controller-manager and csi-attacher would.
 func attached() []Scenario {
 	return []Scenario{
 		{
-			Name: "attach", About: "the driver fails to attach a volume in use, and then attaches it",
+			Name: "attach", About: "the driver fails to attach a volume in use, and later attaches it",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.attach(ctx, storagev1.VolumeAttachmentStatus{AttachError: &storagev1.VolumeError{Message: "the cable is loose"}}); err != nil {
@@ -66,7 +66,8 @@ func (w *World) attachment() *storagev1.VolumeAttachment {
 	return a
 }
 
-// attach creates the VolumeAttachment of the claim's volume if there is none, and sets its status.
+// attach sets the status of the VolumeAttachment of the claim's volume. It creates the
+// VolumeAttachment if necessary.
 func (w *World) attach(ctx context.Context, status storagev1.VolumeAttachmentStatus) error {
 	api, a := w.Member(rig.One).API, w.attachment()
 	err := api.Get(ctx, client.ObjectKeyFromObject(a), a)
@@ -85,7 +86,7 @@ func (w *World) attach(ctx context.Context, status storagev1.VolumeAttachmentSta
 	return nil
 }
 
-// attaches returns the spec of an attachment of the claim's volume to its Pod's node.
+// attaches returns the spec of the VolumeAttachment of the claim's volume to its Pod's node.
 func (w *World) attaches(ctx context.Context) (spec storagev1.VolumeAttachmentSpec, err error) {
 	member := w.Member(rig.One)
 	pod, err := get[corev1.Pod](ctx, w, member, app)
@@ -110,7 +111,7 @@ func (w *World) detach(ctx context.Context) error {
 	return client.IgnoreNotFound(w.delete(ctx, w.Member(rig.One), w.attachment()))
 }
 
-// shownAttached is met when the claim reports that its volume is attached, and its Pod runs.
+// shownAttached returns nil once the claim reports that its volume is attached, and its Pod runs.
 func (w *World) shownAttached(ctx context.Context) error {
 	if err := w.showsAttachment(ctx, corev1.ConditionTrue, v1alpha1.ReasonAttached); err != nil {
 		return err
@@ -118,14 +119,15 @@ func (w *World) shownAttached(ctx context.Context) error {
 	return w.upAndBound(ctx)
 }
 
-// showsAttachment is met when the user's claim has this condition Attached.
+// showsAttachment returns nil once the user's claim has the condition Attached with this status and
+// reason.
 func (w *World) showsAttachment(ctx context.Context, status corev1.ConditionStatus, reason string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
 		return err
 	}
 	if c := report.Attached(claim); c == nil || c.Status != status || c.Reason != reason {
-		return fmt.Errorf("claim %s reports the attachment as %+v, not %s", data, c, reason)
+		return fmt.Errorf("claim %s reports the attachment as %+v, want %s", data, c, reason)
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ func All() []Scenario {
 	return all
 }
 
-// Find returns the scenario of that name.
+// Find returns the scenario with that name.
 func Find(name string) (Scenario, bool) {
 	for _, s := range All() {
 		if s.Name == name {

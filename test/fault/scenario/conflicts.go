@@ -18,14 +18,15 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// slow is a claim whose disk is never created, and its Pod.
+// slow is the name of a claim whose disk is delayed, and of its Pod.
 const slow = "slow"
 
-// conflicts are claims whose name is taken, or that cannot be created.
+// conflicts returns the scenarios about names that are taken, delayed disks, clones, lost leaves
+// and access modes.
 func conflicts() []Scenario {
 	return []Scenario{
 		{
-			Name: "volume-name-taken", About: "the host has a PV with the leaf PV's name: the mirror gets another name",
+			Name: "volume-name-taken", About: "the host already has a PV with the leaf PV's name: the host PV gets another name",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, false) },
 			Act:   do((*World).takeVolumeName),
 			Settled: func(ctx context.Context, w *World) error {
@@ -43,13 +44,13 @@ func conflicts() []Scenario {
 			},
 		},
 		{
-			Name: "side-by-side", About: "the disk of one claim is never created: that of another claim is still created",
+			Name: "side-by-side", About: "one claim's disk is not created: another claim is still provisioned",
 			Act:     do((*World).sideBySide),
 			Settled: func(ctx context.Context, w *World) error { return errors.Join(w.upAndBound(ctx), w.running(ctx, slow)) },
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "data-source", About: "a claim is cloned: once, in the member of its source, with its data",
+			Name: "data-source", About: "a claim is cloned: one disk is created, in the source's member, with the source's data",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				err := w.createClaim(ctx, slow, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
@@ -65,7 +66,7 @@ func conflicts() []Scenario {
 			},
 		},
 		{
-			Name: "lost-leaf-volume", About: "a member's admin deletes leaf claim and leaf PV: Xylem does not replace them, and the host keeps its PV",
+			Name: "lost-leaf-volume", About: "a member's admin deletes a leaf claim and its leaf PV: Xylem does not replace them, and the host keeps its PV",
 			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassDelete) },
 			Act:   do((*World).loseLeaf),
 			Settled: func(ctx context.Context, w *World) error {
@@ -78,7 +79,7 @@ func conflicts() []Scenario {
 			Restore: do((*World).destroyLost),
 		},
 		{
-			Name: "one-pod", About: "a claim and its Pod are created, with access mode ReadWriteOncePod",
+			Name: "one-pod", About: "a claim with access mode ReadWriteOncePod and its Pod are created",
 			Act: func(ctx context.Context, w *World) error {
 				err := w.createClaim(ctx, data, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
 					c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
@@ -114,7 +115,7 @@ func (w *World) takeVolumeName(ctx context.Context) error {
 	return w.Member(rig.One).SetFaults()
 }
 
-// sideBySide delays the slow claim's disk until the other one's Pod runs.
+// sideBySide delays the slow claim's disk until the other claim's Pod runs.
 func (w *World) sideBySide(ctx context.Context) error {
 	if err := w.Member(rig.One).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + slow, Stall: true}); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (w *World) sideBySide(ctx context.Context) error {
 	return w.Member(rig.One).SetFaults()
 }
 
-// loseLeaf deletes the leaf claim and the leaf PV with their finalizers.
+// loseLeaf deletes the leaf claim and the leaf PV, and removes their finalizers.
 func (w *World) loseLeaf(ctx context.Context) error {
 	one := w.Member(rig.One)
 	leaf, err := get[corev1.PersistentVolume](ctx, w, one, w.Noted("volume"))
@@ -145,7 +146,7 @@ func (w *World) loseLeaf(ctx context.Context) error {
 		return err
 	}
 	w.Note("handle", leaf.Spec.CSI.VolumeHandle)
-	for _, obj := range []client.Object{leaf, w.claim()} { // leaf PV first: Xylem would re-create a claim whose volume exists
+	for _, obj := range []client.Object{leaf, w.claim()} { // the leaf PV first, because Xylem would re-create a leaf claim whose volume exists
 		if err := w.delete(ctx, one, obj); err != nil {
 			return err
 		}
@@ -156,8 +157,8 @@ func (w *World) loseLeaf(ctx context.Context) error {
 	return nil
 }
 
-// destroyLost makes the member's provisioner destroy the disk that no longer has a PV. It creates
-// a Released PV for the disk.
+// destroyLost creates a Released PV for the disk that no longer has one, so that the member's
+// provisioner destroys the disk.
 func (w *World) destroyLost(ctx context.Context) error {
 	pv := volume("lost-" + w.Namespace)
 	pv.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": controlplane.DefaultDriverName}
@@ -174,7 +175,7 @@ func (w *World) destroyLost(ctx context.Context) error {
 	return nil
 }
 
-// refusedFor is met when the claim's condition reports why the claim cannot be placed.
+// refusedFor returns nil once the claim's condition reports why the claim cannot be placed.
 func (w *World) refusedFor(ctx context.Context, name, reason string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {

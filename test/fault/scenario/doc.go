@@ -1,3 +1,3 @@
-// Package scenario has the scenarios during which faults are injected. Each waits until the
-// clusters are settled, performs one action of a user or an admin, and checks for the expected end.
+// Package scenario contains the scenarios during which faults are injected. Each waits until the
+// clusters have settled, acts as a user or an admin, and checks the end state.
 package scenario

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// another is a second registration of a cluster.
+	// another is the name of a second registration of a cluster.
 	another = "another"
 	// nowhere is an address without a listener.
 	nowhere = "https://127.0.0.1:1"
 )
 
-// duplicates are clusters that are registered twice. The registration that recorded the cluster
-// first keeps it.
+// duplicates returns the scenarios in which a cluster is registered twice. The registration that
+// recorded the cluster first keeps it.
 func duplicates() []Scenario {
 	return []Scenario{
 		{
@@ -41,7 +41,7 @@ func duplicates() []Scenario {
 			Restore: do((*World).unregisterAnother),
 		},
 		{
-			Name: "registered-before", About: "an older registration that never connected connects to a member of a younger registration, which has a claim there",
+			Name: "registered-before", About: "an older registration that never connected gets a kubeconfig for a younger registration's member, which has a claim: the younger registration keeps the member",
 			Setup: do((*World).olderUnconnected),
 			Act: func(ctx context.Context, w *World) error {
 				kubeconfig, err := w.MemberKubeconfig(ctx, rig.Two)
@@ -58,7 +58,7 @@ func duplicates() []Scenario {
 	}
 }
 
-// registerAnother creates the second registration, and does not wait.
+// registerAnother creates the second registration, without waiting for it.
 func (w *World) registerAnother(ctx context.Context, kubeconfig []byte) error {
 	if err := w.SetKubeconfig(ctx, another, kubeconfig); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (w *World) registerAnother(ctx context.Context, kubeconfig []byte) error {
 	return nil
 }
 
-// olderUnconnected registers the second member with a kubeconfig that cannot connect, and then
-// with one that works. It creates a claim and a Pod there.
+// olderUnconnected registers the second member twice: first with a kubeconfig that cannot connect,
+// and then with one that can. It then creates a claim and a Pod there.
 func (w *World) olderUnconnected(ctx context.Context) error {
 	if err := w.Deregister(ctx, rig.Two); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (w *World) olderUnconnected(ctx context.Context) error {
 	})
 }
 
-// duplicate is met when the second registration is rejected and has no node.
+// duplicate returns nil once the second registration is rejected and lacks a node.
 func (w *World) duplicate(ctx context.Context) error {
 	cr, err := get[v1alpha1.ClusterRegistration](ctx, w, w.Host, another)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// settings is a ConfigMap that a Pod needs.
+// settings is the name of a ConfigMap that a Pod needs.
 const settings = "settings"
 
-// ended are Pods that run to completion once, as those of Jobs do.
+// ended returns the scenarios in which a Pod runs to completion once, as a Job's Pods do.
 func ended() []Scenario {
 	return []Scenario{
 		{
-			Name: "pod-ends", About: "a Pod that is never restarted runs and ends in its member",
+			Name: "pod-ends", About: "a Pod with restartPolicy Never runs and ends in its member",
 			Setup: do((*World).upOnce),
 			Act: func(ctx context.Context, w *World) error {
 				leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app}}
@@ -41,7 +41,7 @@ func ended() []Scenario {
 
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
-// upOnce creates a claim and a Pod that is never restarted, and waits until it runs.
+// upOnce creates a claim and a Pod with restartPolicy Never, and waits until the Pod runs.
 func (w *World) upOnce(ctx context.Context) error {
 	if err := errors.Join(w.createClaim(ctx, data, rig.ClassDelete), w.createPod(ctx, app, data, rig.NodeOne, never)); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (w *World) upOnce(ctx context.Context) error {
 	return harness.Await(ctx, "claim and Pod", w.upAndBound)
 }
 
-// phase is met when the Pod has a phase in a cluster.
+// phase returns nil once the Pod has a phase in a cluster.
 func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodPhase) error {
 	pod, err := get[corev1.Pod](ctx, w, c, app)
 	if err == nil && pod.Status.Phase != phase {
@@ -70,10 +70,10 @@ func (w *World) waitForSettings(ctx context.Context) error {
 	if err := w.Host.API.Create(ctx, pod); err != nil {
 		return fmt.Errorf("create Pod %s: %w", app, err)
 	}
-	return harness.Await(ctx, "the Pod to wait", func(ctx context.Context) error { return w.waits(ctx, "ReferenceMissing") })
+	return harness.Await(ctx, "the Pod to report the missing ConfigMap", func(ctx context.Context) error { return w.waits(ctx, "ReferenceMissing") })
 }
 
-// waits is met when the Pod is bound to its node and reports why it is not pushed.
+// waits returns nil once the Pod is bound to its node and reports why it is not pushed.
 func (w *World) waits(ctx context.Context, reason string) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Host, app)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *World) waits(ctx context.Context, reason string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("found Pod %s on node %q, reporting %v", app, pod.Spec.NodeName, pod.Status.Conditions)
+	return fmt.Errorf("Pod %s is on node %q, and reports %v", app, pod.Spec.NodeName, pod.Status.Conditions)
 }
 
 func (w *World) runOnce(ctx context.Context) error {

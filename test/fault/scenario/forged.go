@@ -17,11 +17,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// forged are objects that a member's admin creates with Xylem's stamp.
+// forged returns the scenarios in which a member's admin creates objects with Xylem's stamp.
 func forged() []Scenario {
 	return []Scenario{
 		{
-			Name: "forged", About: "a claim is created, and a member's admin forges its namespace, leaf claim and volume there: the claim reports it, and is not placed",
+			Name: "forged", About: "a claim is created, and a member's admin forges its namespace, leaf claim and volume: the claim reports them, and is not placed there",
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.createClaim(ctx, data, rig.ClassDelete); err != nil {
 					return err
@@ -43,8 +43,8 @@ func forged() []Scenario {
 	}
 }
 
-// forgedObjects returns a namespace that is handed over by its label, a volume, and a claim that
-// is bound to it. The claim has the name and the stamp of the root claim.
+// forgedObjects returns a namespace whose label hands it over to Xylem, a volume, and a claim that
+// is bound to the volume. The claim has the root claim's name and stamp.
 func (w *World) forgedObjects(root string) []client.Object {
 	meta := metav1.ObjectMeta{
 		Namespace: w.Namespace, Name: data,
@@ -77,16 +77,16 @@ func (w *World) forge(ctx context.Context) error {
 			return fmt.Errorf("forge %T %s: %w", obj, obj.GetName(), err)
 		}
 	}
-	return harness.Await(ctx, "the forged claim", func(ctx context.Context) error {
+	return harness.Await(ctx, "the forged claim to be bound", func(ctx context.Context) error {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.Two), data)
 		if err == nil && claim.Status.Phase != corev1.ClaimBound {
-			err = errors.New("it is not bound")
+			err = errors.New("the claim is not bound")
 		}
 		return err
 	})
 }
 
-// removeForged removes the forged objects, the claim first.
+// removeForged deletes the forged objects, first the claim.
 func (w *World) removeForged(ctx context.Context) error {
 	objects := w.forgedObjects("")
 	for i := range objects {

@@ -12,11 +12,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// left are snapshots whose member is deregistered.
+// left returns the scenarios in which a snapshot's member is deregistered.
 func left() []Scenario {
 	return []Scenario{
 		{
-			Name: "snapshot-unregister", About: "the member of a snapshot is deregistered with policy Retain and registered again: the snapshot is adopted",
+			Name: "snapshot-unregister", About: "a snapshot's member is deregistered with policy Retain and registered again: Xylem adopts the snapshot",
 			Setup: do((*World).snapshotInTwo),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.unregister(ctx); err != nil {
@@ -32,7 +32,7 @@ func left() []Scenario {
 			},
 		},
 		{
-			Name: "snapshot-unregister-drain", About: "the member of a snapshot is deregistered with policy Drain, and claim and snapshot are deleted",
+			Name: "snapshot-unregister-drain", About: "a snapshot's member is deregistered with policy Drain, and the claim and the snapshot are deleted",
 			Setup: func(ctx context.Context, w *World) error {
 				if err := w.snapshotInTwo(ctx); err != nil {
 					return err
@@ -48,7 +48,7 @@ func left() []Scenario {
 			Restore: do((*World).registerAgain),
 		},
 		{
-			Name: "snapshot-unregister-force", About: "the unreachable member of a snapshot is deregistered by force: the host keeps the record of the snapshot's location",
+			Name: "snapshot-unregister-force", About: "a snapshot's unreachable member is deregistered by force: the host keeps the record of where the snapshot is",
 			Setup: do((*World).snapshotInTwo),
 			Act:   do((*World).unregisterByForce),
 			Settled: func(ctx context.Context, w *World) error {
@@ -59,11 +59,12 @@ func left() []Scenario {
 	}
 }
 
-// givenUp are snapshots that an admin abandons, or that cannot be taken.
+// givenUp returns the scenarios in which an admin abandons a snapshot, or a snapshot cannot be
+// taken.
 func givenUp() []Scenario {
 	return []Scenario{
 		{
-			Name: "snapshot-abandon", About: "an admin abandons a snapshot and deletes it: the member keeps its data, as an orphan",
+			Name: "snapshot-abandon", About: "an admin abandons a snapshot and deletes it: the member keeps the data as an orphan",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				content := &snapshotv1.VolumeSnapshotContent{}
@@ -78,7 +79,7 @@ func givenUp() []Scenario {
 			},
 		},
 		{
-			Name: "snapshot-taken", About: "the member has its own VolumeSnapshot with that name: Xylem reports it and does not change it",
+			Name: "snapshot-taken", About: "the member has its own VolumeSnapshot with the same name: Xylem reports it and does not change it",
 			Setup: func(ctx context.Context, w *World) error {
 				if err := w.up(ctx, rig.ClassDelete); err != nil {
 					return err
@@ -105,7 +106,7 @@ func givenUp() []Scenario {
 					return err
 				}
 				if string(theirs.UID) != w.Noted("theirs") || theirs.DeletionTimestamp != nil || theirs.Labels[v1alpha1.LabelHost] != "" {
-					return fmt.Errorf("the member's own snapshot is another, or is being deleted, or has labels: %+v", theirs.ObjectMeta)
+					return fmt.Errorf("the member's own snapshot was replaced, is being deleted, or has labels: %+v", theirs.ObjectMeta)
 				}
 				return errors.Join(gone[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly), w.snapshots(0), w.upAndBound(ctx))
 			},
@@ -113,7 +114,7 @@ func givenUp() []Scenario {
 	}
 }
 
-// snapshotInTwo creates a snapshot of a claim in the second member that no Pod uses.
+// snapshotInTwo creates a claim in the second member that no Pod uses, and a snapshot of it.
 func (w *World) snapshotInTwo(ctx context.Context) error {
 	w.Note("home", rig.Two)
 	if err := w.unusedInTwo(ctx); err != nil {
@@ -125,20 +126,21 @@ func (w *World) snapshotInTwo(ctx context.Context) error {
 	return harness.Await(ctx, "the snapshot", w.snapshotHeld)
 }
 
-// goneFrom is met when the host's content reports that its member was deregistered, with that name.
+// goneFrom returns nil once the host's content reports that its member, with that name, was
+// deregistered.
 func (w *World) goneFrom(ctx context.Context, registration string) error {
 	content, err := w.content(ctx, w.Host)
 	if err != nil {
 		return err
 	}
 	if is := content.Annotations[v1alpha1.AnnotationClusterGone]; is != registration {
-		return fmt.Errorf("content %s reports that %q was deregistered, not %q", content.Name, is, registration)
+		return fmt.Errorf("content %s reports %q as deregistered, want %q", content.Name, is, registration)
 	}
 	return nil
 }
 
-// orphanedSnapshot is met when the host has no record of the snapshot, but the member has its data
-// and the content that protects it.
+// orphanedSnapshot returns nil once the host has no record of the snapshot, but the member has the
+// data and the content that protects it.
 func (w *World) orphanedSnapshot(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Names that scenarios use.
+// The names that scenarios use.
 const (
 	app  = "app"
 	data = "data"
 )
 
-// lifecycle is the life of one claim and its Pod.
+// lifecycle returns the scenarios about the life of one claim and its Pod.
 func lifecycle() []Scenario {
 	return []Scenario{
 		{
@@ -42,13 +42,13 @@ func lifecycle() []Scenario {
 			Settled: do((*World).grown),
 		},
 		{
-			Name: "delete", About: "Pod and claim are deleted, policy Delete", Core: true,
+			Name: "delete", About: "a Pod and its claim with policy Delete are deleted", Core: true,
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:     do((*World).deletePair),
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "delete-claim-first", About: "the claim is deleted while its Pod still runs, then the Pod",
+			Name: "delete-claim-first", About: "a claim is deleted while its Pod still runs, and then the Pod is deleted",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				return errors.Join(w.deleteClaim(ctx), w.deleteApp(ctx))
@@ -56,7 +56,7 @@ func lifecycle() []Scenario {
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "delete-pod", About: "a Pod is deleted, and another one with its name uses the same claim",
+			Name: "delete-pod", About: "a Pod is deleted, and another Pod with the same name uses the same claim",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.endApp(ctx); err != nil {
@@ -67,7 +67,7 @@ func lifecycle() []Scenario {
 			Settled: do((*World).upAndBound),
 		},
 		{
-			Name: "recreate", About: "Pod and claim are deleted and immediately re-created with the same names",
+			Name: "recreate", About: "a Pod and its claim are deleted and immediately re-created with the same names",
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:     func(ctx context.Context, w *World) error { return w.recreate(ctx, rig.ClassDelete) },
 			Settled: do((*World).recreated),
@@ -120,12 +120,12 @@ func (w *World) endApp(ctx context.Context) error {
 	if err := w.deleteApp(ctx); err != nil {
 		return err
 	}
-	return harness.Await(ctx, "the deletion of Pod  "+app, func(ctx context.Context) error {
+	return harness.Await(ctx, "the deletion of Pod "+app, func(ctx context.Context) error {
 		return gone[corev1.Pod](ctx, w, w.Host, app)
 	})
 }
 
-// destroyed is met when nothing is left of the pair and its volume.
+// destroyed returns nil once no objects of the pair, and none of its volume, are left.
 func (w *World) destroyed(ctx context.Context) error {
 	clusters := w.Clusters()
 	if err := w.nothing(ctx, []string{app, data}, clusters...); err != nil {
@@ -139,7 +139,7 @@ func (w *World) destroyed(ctx context.Context) error {
 	return w.disks(rig.One, data, 0)
 }
 
-// reported returns the conditions of a claim without Unused, which kube-controller-manager sets from
+// reported returns the conditions of a claim except Unused, which kube-controller-manager sets from
 // Kubernetes 1.37 on.
 func reported(claim *corev1.PersistentVolumeClaim) []corev1.PersistentVolumeClaimCondition {
 	return slices.DeleteFunc(slices.Clone(claim.Status.Conditions), func(c corev1.PersistentVolumeClaimCondition) bool {
@@ -178,7 +178,7 @@ func (w *World) recreate(ctx context.Context, class string) error {
 	return w.pair(ctx, class)
 }
 
-// recreated is met when the new claim has a new disk and the old one was deleted.
+// recreated returns nil once the new claim has a new disk and the old disk is deleted.
 func (w *World) recreated(ctx context.Context) error {
 	if err := w.upAndBound(ctx); err != nil {
 		return err

@@ -15,17 +15,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// modified are claims in use whose VolumeAttributesClass changes.
+// modified returns the scenarios in which the VolumeAttributesClass of a claim in use changes.
 func modified() []Scenario {
 	return []Scenario{
 		{
-			Name: "modify", About: "a claim in use names another VolumeAttributesClass",
+			Name: "modify", About: "the VolumeAttributesClass of a claim in use is changed",
 			Setup:   do((*World).golden),
 			Act:     func(ctx context.Context, w *World) error { return w.modify(ctx, rig.AttributesSilver) },
 			Settled: func(ctx context.Context, w *World) error { return w.hasAttributes(ctx, rig.AttributesSilver) },
 		},
 		{
-			Name: "modify-first", About: "a claim in use names a VolumeAttributesClass, and the driver fails once after it has applied the class",
+			Name: "modify-first", About: "the VolumeAttributesClass of a claim in use is set, and the driver fails once after it has applied the class",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.up(ctx, rig.ClassDelete), w.Member(rig.One).SetFaults(csidriver.Fault{
 					Method: ledger.ModifyVolume, Claim: w.Namespace + "/" + data, Times: 1, Code: codes.DeadlineExceeded, After: true}))
@@ -35,7 +35,7 @@ func modified() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "modify-cancel", About: "a claim in use names another VolumeAttributesClass, which the driver cannot apply, and then the first class again",
+			Name: "modify-cancel", About: "the VolumeAttributesClass of a claim in use is changed to one that the driver cannot apply, and then back",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.golden(ctx), w.Member(rig.One).SetFaults(csidriver.Fault{
 					Method: ledger.ModifyVolume, Claim: w.Namespace + "/" + data, Code: codes.InvalidArgument}))
@@ -55,7 +55,7 @@ func modified() []Scenario {
 	}
 }
 
-// golden calls up, with a VolumeAttributesClass.
+// golden calls up for a claim with a VolumeAttributesClass.
 func (w *World) golden(ctx context.Context) error {
 	if err := w.createClaim(ctx, data, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.VolumeAttributesClassName = ptr.To(rig.AttributesGold)
@@ -72,8 +72,8 @@ func (w *World) modify(ctx context.Context, class string) error {
 	return patch(ctx, w.Host, w.claim(), fmt.Sprintf(`{"spec":{"volumeAttributesClassName":%q}}`, class))
 }
 
-// hasAttributes is met when claim and volume have the VolumeAttributesClass on both sides, with the
-// name of each side, and no change is in progress.
+// hasAttributes returns nil once claim and volume have the VolumeAttributesClass in host and
+// member, with the name that it has there, and no change is in progress.
 func (w *World) hasAttributes(ctx context.Context, class string) error {
 	for c, want := range map[*harness.Cluster]string{w.Host: class, w.Member(rig.One): rig.MemberAttributes(class)} {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, data)
@@ -81,21 +81,21 @@ func (w *World) hasAttributes(ctx context.Context, class string) error {
 			return err
 		}
 		if current := ptr.Deref(claim.Status.CurrentVolumeAttributesClassName, ""); current != want || claim.Status.ModifyVolumeStatus != nil || len(reported(claim)) > 0 {
-			return fmt.Errorf("claim %s has class %q in %s, not %q: %+v", data, current, c.Name(), want, claim.Status)
+			return fmt.Errorf("claim %s has class %q in %s, want %q: %+v", data, current, c.Name(), want, claim.Status)
 		}
 		pv, err := get[corev1.PersistentVolume](ctx, w, c, claim.Spec.VolumeName)
 		if err != nil {
 			return err
 		}
 		if has := ptr.Deref(pv.Spec.VolumeAttributesClassName, ""); has != want {
-			return fmt.Errorf("volume %s has class %q in %s, not %q", pv.Name, has, c.Name(), want)
+			return fmt.Errorf("volume %s has class %q in %s, want %q", pv.Name, has, c.Name(), want)
 		}
 	}
 	return w.upAndBound(ctx)
 }
 
-// infeasible is met when the user's claim reports, with the host's name, that the driver cannot
-// apply the class.
+// infeasible returns nil once the user's claim reports, with the host's name, that the driver
+// cannot apply the class.
 func (w *World) infeasible(ctx context.Context) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {

@@ -15,53 +15,53 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// promises are claims that are bound before they have a disk.
+// promises returns the scenarios in which a claim is bound before it has a disk.
 func promises() []Scenario {
 	return []Scenario{
 		{
-			Name: "promise-delete", About: "Pod and claim of a fulfilled promise are deleted", Core: true,
+			Name: "promise-delete", About: "the Pod and the claim of a fulfilled promise are deleted", Core: true,
 			Setup:   func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassPromise) },
 			Act:     do((*World).deletePair),
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "promise-create", About: "a promised claim and its Pod are created", Core: true,
+			Name: "promise-create", About: "a claim in promise mode and its Pod are created", Core: true,
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassPromise) },
 			Settled: do((*World).promiseKept),
 		},
 		{
-			Name: "promise-scratch", About: "a claim whose disk is released with its last Pod, and a Pod that uses it for longer than the grace period",
+			Name: "promise-scratch", About: "a claim with release WhenUnused, and a Pod that uses it for longer than the grace period",
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassScratch) },
 			Settled: do((*World).promiseKept),
 		},
 		{
-			Name: "promise-unused", About: "a promised claim is created, and deleted without a Pod",
+			Name: "promise-unused", About: "a claim in promise mode is created, and deleted before a Pod has used it",
 			Act:     do((*World).promiseUnused),
 			Settled: do((*World).promiseGone),
 		},
 		{
-			Name: "promise-two", About: "Pods of a promised claim are bound in both members: one waits, and fails when the disk is created in the other",
+			Name: "promise-two", About: "two Pods of a claim in promise mode are bound in different members: one waits, and fails when the disk is created for the other",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
 			Act:     do((*World).promiseTwo),
 			Settled: do((*World).promiseOnce),
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "promise-withdraw", About: "Pod and promised claim are deleted before the provisioner has begun",
+			Name: "promise-withdraw", About: "a claim in promise mode and its Pod are deleted before the provisioner has begun",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
 			Act:     do((*World).withdraw),
 			Settled: do((*World).promiseWithdrawn),
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "promise-withdraw-late", About: "Pod and promised claim are deleted after the provisioner has created the disk, but before it responds",
+			Name: "promise-withdraw-late", About: "a claim in promise mode and its Pod are deleted after the driver has created the disk, but before it responds",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, true) },
 			Act:     do((*World).withdraw),
 			Settled: do((*World).promiseWithdrawn),
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "promise-move", About: "before the disk is created, the Pod is deleted, and one in the other member uses the claim",
+			Name: "promise-move", About: "before a promise's disk is created, the Pod is deleted, and a Pod in the other member uses the claim",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
 			Act:     do((*World).promiseMove),
 			Settled: do((*World).promiseMoved),
@@ -70,7 +70,7 @@ func promises() []Scenario {
 	}
 }
 
-// releases are promises that a member releases.
+// releases returns the scenarios in which a member releases a promise.
 func releases() []Scenario {
 	return []Scenario{
 		{
@@ -91,7 +91,7 @@ func releases() []Scenario {
 				if err := w.endApp(ctx); err != nil {
 					return err
 				}
-				if err := harness.Await(ctx, "the mark", w.marked); err != nil {
+				if err := harness.Await(ctx, "the promise to be marked as unused", w.marked); err != nil {
 					return err
 				}
 				return w.deleteClaim(ctx)
@@ -99,7 +99,7 @@ func releases() []Scenario {
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "promise-unregister", About: "a member is deregistered while it provisions the disk of a promise: the Pod is evicted, and the promise is released",
+			Name: "promise-unregister", About: "a member is deregistered while it provisions a promise's disk: the Pod is evicted, and the promise is released",
 			Setup:   do((*World).promisedInTwo),
 			Act:     do((*World).unregisterConfirmed),
 			Settled: do((*World).promiseUnfulfilled),
@@ -110,8 +110,8 @@ func releases() []Scenario {
 	}
 }
 
-// promisedInTwo creates a promised claim and its Pod in the second member. The driver does not
-// create the disk yet.
+// promisedInTwo creates a claim in promise mode and its Pod in the second member. The driver does
+// not create the disk yet.
 func (w *World) promisedInTwo(ctx context.Context) error {
 	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true}
 	if err := w.Member(rig.Two).SetFaults(fault); err != nil {
@@ -126,7 +126,7 @@ func (w *World) promisedInTwo(ctx context.Context) error {
 	return harness.Await(ctx, "the provisioner", func(ctx context.Context) error {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.Two), data)
 		if err == nil && claim.Annotations[selectedNode] == "" {
-			err = errors.New("the leaf claim has no selected node")
+			err = errors.New("the leaf claim has no selected node yet")
 		}
 		return err
 	})
@@ -140,7 +140,8 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 	return w.unregister(ctx)
 }
 
-// promiseUnfulfilled is met when the member is deregistered and the promise is unfulfilled again.
+// promiseUnfulfilled returns nil once the member is deregistered and the promise is unfulfilled
+// again.
 func (w *World) promiseUnfulfilled(ctx context.Context) error {
 	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "the disk does not exist yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
@@ -155,12 +156,12 @@ func (w *World) promiseUnfulfilled(ctx context.Context) error {
 		return err
 	}
 	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" || len(pv.Labels) > 0 {
-		return fmt.Errorf("claim %s is placed in %q, and its promise labelled %v", data, placed, pv.Labels)
+		return fmt.Errorf("claim %s is placed in %q, and its promise has the labels %v", data, placed, pv.Labels)
 	}
 	return nil
 }
 
-// fulfilled creates the pair, waits until it runs, and notes the volume.
+// fulfilled creates the pair, waits until the Pod runs, and notes the volume.
 func (w *World) fulfilled(ctx context.Context, class string) error {
 	if err := w.pair(ctx, class); err != nil {
 		return err
@@ -185,7 +186,7 @@ func (w *World) promise(ctx context.Context) (*corev1.PersistentVolume, error) {
 	return get[corev1.PersistentVolume](ctx, w, w.Host, name)
 }
 
-// promiseIn is met when the claim has a disk in a member and records it.
+// promiseIn returns nil once the claim has a disk in a member and records it.
 func (w *World) promiseIn(ctx context.Context, member string) error {
 	pv, err := w.promise(ctx)
 	if err != nil {
@@ -196,7 +197,7 @@ func (w *World) promiseIn(ctx context.Context, member string) error {
 		return err
 	}
 	if !strings.HasPrefix(pv.Annotations[v1alpha1.AnnotationVolume], id+"/") {
-		return fmt.Errorf("promise %s has volume %q", pv.Name, pv.Annotations[v1alpha1.AnnotationVolume])
+		return fmt.Errorf("promise %s records the volume %q", pv.Name, pv.Annotations[v1alpha1.AnnotationVolume])
 	}
 	return w.promiseSays(ctx, v1alpha1.ReasonFulfilled, "")
 }
@@ -211,23 +212,23 @@ func (w *World) promiseSays(ctx context.Context, reason, message string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("claim %s has the conditions %v, not %s: %q", data, claim.Status.Conditions, reason, message)
+	return fmt.Errorf("claim %s has the conditions %v, want %s: %q", data, claim.Status.Conditions, reason, message)
 }
 
 func (w *World) promiseKept(ctx context.Context) error {
 	return errors.Join(w.upAndBound(ctx), w.promiseIn(ctx, rig.One))
 }
 
-// stray is the second Pod.
+// stray is the name of the second Pod.
 const stray = "stray"
 
-// promiseTwo creates a second Pod in the other member. It lets the provisioner of the first
-// continue once that Pod reports that it must wait.
+// promiseTwo creates a second Pod in the other member. Once that Pod reports that it waits, it lets
+// the first member's provisioner continue.
 func (w *World) promiseTwo(ctx context.Context) error {
 	if err := w.createPod(ctx, stray, data, rig.NodeTwo); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the second Pod", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the second Pod to wait", func(ctx context.Context) error {
 		pod, err := get[corev1.Pod](ctx, w, w.Host, stray)
 		if err != nil {
 			return err
@@ -244,7 +245,7 @@ func (w *World) promiseTwo(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// promiseOnce is met when the first Pod has the disk and the second has failed.
+// promiseOnce returns nil once the first Pod has the disk and the second has failed.
 func (w *World) promiseOnce(ctx context.Context) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Host, stray)
 	if err != nil {
@@ -260,13 +261,13 @@ func (w *World) promiseUnused(ctx context.Context) error {
 	if err := w.createClaim(ctx, data, rig.ClassPromise); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the promise", func(ctx context.Context) error { return w.promiseSays(ctx, v1alpha1.ReasonPromised, "") }); err != nil {
+	if err := harness.Await(ctx, "the promise to be bound", func(ctx context.Context) error { return w.promiseSays(ctx, v1alpha1.ReasonPromised, "") }); err != nil {
 		return err
 	}
 	return w.deleteClaim(ctx)
 }
 
-// promiseGone is met when nothing is left of the claim or of any promise of the namespace.
+// promiseGone returns nil once the claim's objects, and all promises of the namespace, are gone.
 func (w *World) promiseGone(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{data}, w.Clusters()...); err != nil {
 		return err
@@ -287,8 +288,8 @@ func (w *World) promiseWithdrawn(ctx context.Context) error {
 	return errors.Join(w.withdrawnEntirely(ctx), w.promiseGone(ctx))
 }
 
-// promiseMove gives the claim to a Pod in the other member. It lets the provisioner of the first
-// continue once nothing is left there.
+// promiseMove deletes the Pod and creates one in the other member. Once the first member has no
+// objects of the pair, it lets that member's provisioner continue.
 func (w *World) promiseMove(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
 		return err
@@ -296,7 +297,7 @@ func (w *World) promiseMove(ctx context.Context) error {
 	if err := w.createApp(ctx, rig.NodeTwo); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the withdrawal", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the withdrawal from the first member", func(ctx context.Context) error {
 		return w.nothing(ctx, []string{app, data}, w.Member(rig.One))
 	}); err != nil {
 		return err
@@ -304,13 +305,14 @@ func (w *World) promiseMove(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// promiseMoved is met when Pod and disk are in the second member and the first has no objects of them.
+// promiseMoved returns nil once Pod and disk are in the second member and the first has none of
+// their objects.
 func (w *World) promiseMoved(ctx context.Context) error {
 	return errors.Join(w.running(ctx, app), w.boundInTwo(ctx), w.promiseIn(ctx, rig.Two), w.disks(rig.Two, data, 1),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.One)), w.disks(rig.One, data, 0))
 }
 
-// marked is met when the promise is marked as unused.
+// marked returns nil once the promise is marked as unused.
 func (w *World) marked(ctx context.Context) error {
 	pv, err := w.promise(ctx)
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 
 const logs = "logs"
 
-// recovery has claims that only one of the members can satisfy.
+// recovery returns the scenarios in which only one of the members can provision a claim.
 func recovery() []Scenario {
 	return []Scenario{
 		{
-			Name: "recover", About: "a member's driver fails a claim, and the other member satisfies it",
+			Name: "recover", About: "a member's driver fails to provision a claim, and the other member provisions it",
 			Setup:   func(_ context.Context, w *World) error { return w.failing(data) },
 			Act:     func(ctx context.Context, w *World) error { return w.appWith(ctx, data) },
 			Settled: func(ctx context.Context, w *World) error { return w.recovered(ctx, data) },
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "recover-together", About: "a member's driver fails one of two claims of a Pod, and the other member satisfies both",
+			Name: "recover-together", About: "a member's driver fails to provision one of a Pod's two claims, and the other member provisions both",
 			Setup:   func(_ context.Context, w *World) error { return w.failing(data, logs) },
 			Act:     func(ctx context.Context, w *World) error { return w.appWith(ctx, data, logs) },
 			Settled: func(ctx context.Context, w *World) error { return w.recovered(ctx, data, logs) },
@@ -38,7 +38,7 @@ func recovery() []Scenario {
 }
 
 // failing makes the first member's driver fail the claims, each with another code. Each code is
-// final: no volume is being created.
+// final: it means that no volume is being created.
 func (w *World) failing(claims ...string) error {
 	var faults []csidriver.Fault
 	for i, claim := range claims {
@@ -71,8 +71,8 @@ func (w *World) appWith(ctx context.Context, claims ...string) error {
 	return nil
 }
 
-// recovered is met when the Pod runs, all of its claims have their volumes in the second member,
-// the first has no objects of them, and no annotation of the recovery is left.
+// recovered returns nil once the Pod runs, all of its claims have their volumes in the second
+// member, the first member has none of their objects, and no annotation of the recovery is left.
 func (w *World) recovered(ctx context.Context, claims ...string) error {
 	if err := w.running(ctx, app); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (w *World) recovered(ctx context.Context, claims ...string) error {
 	return w.nothing(ctx, append([]string{app}, claims...), w.Member(rig.One))
 }
 
-// atRest is met when a claim no longer reports members that failed it.
+// atRest returns nil once a claim no longer reports members that failed it.
 func (w *World) atRest(ctx context.Context, name string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *World) atRest(ctx context.Context, name string) error {
 	}
 	for _, key := range []string{v1alpha1.AnnotationTried, v1alpha1.AnnotationSteeredTo} {
 		if value, has := claim.Annotations[key]; has {
-			return fmt.Errorf("claim %s is still annotated %s=%s", name, key, value)
+			return fmt.Errorf("claim %s still has the annotation %s=%s", name, key, value)
 		}
 	}
 	if len(reported(claim)) > 0 {

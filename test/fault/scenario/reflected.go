@@ -15,16 +15,16 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Classes of the second member that Xylem publishes in the host.
+// The second member's classes that Xylem publishes in the host.
 const (
 	reflectedClass = "reflected"
 	passingClass   = "passing"
 )
 
-// reflected are classes that the second member publishes in the host.
+// reflected returns the scenarios in which Xylem publishes the second member's classes in the host.
 func reflected() []Scenario {
 	return []Scenario{{
-		Name: "reflect", About: "classes of a member are published; one is re-created with another policy, one is deleted",
+		Name: "reflect", About: "a member's classes are published in the host: one is re-created with another policy, and one is deleted",
 		Setup: func(ctx context.Context, w *World) error {
 			return patch(ctx, w.Host, registration(),
 				`{"spec":{"storage":{"reflect":{"enabled":true,"selector":{"matchLabels":{"fault":"reflect"}}}}}}`)
@@ -35,8 +35,8 @@ func reflected() []Scenario {
 	}}
 }
 
-// changeClasses changes the member's classes. Each step waits until the host shows the previous
-// one.
+// changeClasses changes the member's classes step by step. Each step waits until the host shows the
+// result of the previous one.
 func (w *World) changeClasses(ctx context.Context) error {
 	member := w.Member(rig.Two)
 	first := memberClass(reflectedClass, corev1.PersistentVolumeReclaimDelete)
@@ -67,7 +67,7 @@ func (w *World) classesFollow(ctx context.Context) error {
 	return errors.Join(w.published(ctx, reflectedClass, corev1.PersistentVolumeReclaimRetain), gone[storagev1.StorageClass](ctx, w, w.Host, passingClass))
 }
 
-// published is met when the host has the class with that policy, published by the member.
+// published returns nil once the host has the class with that policy, and the member offers it.
 func (w *World) published(ctx context.Context, name string, policy corev1.PersistentVolumeReclaimPolicy) error {
 	class, err := get[storagev1.StorageClass](ctx, w, w.Host, name)
 	if err != nil {

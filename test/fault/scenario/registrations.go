@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// registrations are registrations and deregistrations of the second member.
+// registrations returns the scenarios in which the second member is registered or deregistered.
 func registrations() []Scenario {
 	return []Scenario{
 		{
@@ -25,7 +25,7 @@ func registrations() []Scenario {
 			Settled: do((*World).registered),
 		},
 		{
-			Name: "unregister-retain", About: "a member is deregistered with policy Retain and registered again: its volume is adopted",
+			Name: "unregister-retain", About: "a member is deregistered with policy Retain and registered again: Xylem adopts its volume",
 			Setup: do((*World).unusedInTwo),
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.unregister(ctx); err != nil {
@@ -72,7 +72,7 @@ func registration() *v1alpha1.ClusterRegistration {
 	return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: rig.Two}}
 }
 
-// registerTwo registers the second member, and does not wait.
+// registerTwo registers the second member, without waiting for the connection.
 func (w *World) registerTwo(ctx context.Context) error {
 	kubeconfig, err := w.MemberKubeconfig(ctx, rig.Two)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *World) registerAgain(ctx context.Context) error {
 	return w.AwaitReady(ctx, rig.Two)
 }
 
-// unregister deletes the registration, and does not wait.
+// unregister deletes the registration, without waiting for the end.
 func (w *World) unregister(ctx context.Context) error {
 	return w.delete(ctx, w.Host, registration())
 }
@@ -138,7 +138,7 @@ func (w *World) boundInTwo(ctx context.Context) error {
 	return errors.Join(held(pv), w.disks(rig.Two, data, 1))
 }
 
-// registered is met when the member's node is Ready in the host.
+// registered returns nil once the member's node is Ready in the host.
 func (w *World) registered(ctx context.Context) error {
 	node, err := get[corev1.Node](ctx, w, w.Host, rig.NodeTwo)
 	if err != nil {
@@ -152,12 +152,12 @@ func (w *World) registered(ctx context.Context) error {
 	return fmt.Errorf("node %s is not Ready", node.Name)
 }
 
-// unregistered is met when the registration and the node are deleted.
+// unregistered returns nil once the registration and the node are deleted.
 func (w *World) unregistered(ctx context.Context) error {
 	return errors.Join(gone[v1alpha1.ClusterRegistration](ctx, w, w.Host, rig.Two), gone[corev1.Node](ctx, w, w.Host, rig.NodeTwo))
 }
 
-// letGo is met when the host PV records that its cluster was deregistered, and no longer has
+// letGo returns nil once the host PV reports that its cluster was deregistered, and no longer has
 // Xylem's finalizer.
 func (w *World) letGo(ctx context.Context) error {
 	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
@@ -165,7 +165,7 @@ func (w *World) letGo(ctx context.Context) error {
 		return err
 	}
 	if held(pv) == nil || pv.Annotations[v1alpha1.AnnotationClusterGone] == "" {
-		return fmt.Errorf("volume %s: finalizers %v, annotations %v", pv.Name, pv.Finalizers, pv.Annotations)
+		return fmt.Errorf("volume %s has the finalizers %v and the annotations %v", pv.Name, pv.Finalizers, pv.Annotations)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (w *World) unregisterByForce(ctx context.Context) error {
 	return w.unregister(ctx)
 }
 
-// reachAgain registers that member again, now that it is reachable.
+// reachAgain reconnects the second member and registers it again.
 func (w *World) reachAgain(ctx context.Context) error {
 	if err := w.Proxy(rig.Two).SetMode(proxy.Pass); err != nil {
 		return err

@@ -13,12 +13,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// replaced are leaf PVs that are re-created under their names, with another UID. As a provisioner
-// does, the scenario creates them without the stamp and with the class's policy.
+// replaced returns the scenarios in which a leaf PV is re-created with the same name and another
+// UID. As a provisioner would, the scenario creates it without the stamp and with the class's
+// policy.
 func replaced() []Scenario {
 	return []Scenario{
 		{
-			Name: "replaced-in-use", About: "the leaf PV of a claim in use is re-created under its name: its disk is kept",
+			Name: "replaced-in-use", About: "the leaf PV of a claim in use is re-created with the same name: the disk is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:   do((*World).replace),
 			Settled: func(ctx context.Context, w *World) error {
@@ -32,7 +33,7 @@ func replaced() []Scenario {
 			Restore: do((*World).clearReplaced),
 		},
 		{
-			Name: "replaced-retain", About: "a leaf PV is re-created under its name, and Pod and claim are deleted, policy Retain in the host: its disk is kept",
+			Name: "replaced-retain", About: "a leaf PV is re-created with the same name, and its Pod and claim are deleted: with policy Retain in the host, the disk is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.replace(ctx); err != nil {
@@ -47,7 +48,7 @@ func replaced() []Scenario {
 			Restore: do((*World).clearReplaced),
 		},
 		{
-			Name: "replaced-away", About: "while the manager is stopped, a leaf PV is re-created under its name and the claim is deleted, policy Retain in the host: its disk is kept",
+			Name: "replaced-away", About: "while the manager is stopped, a leaf PV is re-created with the same name, and its claim is deleted: with policy Retain in the host, the disk is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassRetain) },
 			Act: func(ctx context.Context, w *World) error {
 				return w.Away(func() error { return errors.Join(w.replace(ctx), w.deleteClaimEntirely(ctx)) })
@@ -59,7 +60,7 @@ func replaced() []Scenario {
 			Restore: do((*World).clearReplaced),
 		},
 		{
-			Name: "replaced-delete", About: "a leaf PV is re-created under its name, and Pod and claim are deleted, policy Delete: the host PV is deleted, and the disk is kept as an orphan",
+			Name: "replaced-delete", About: "a leaf PV is re-created with the same name, and its Pod and claim are deleted: with policy Delete, the host PV is deleted, and the disk is kept as an orphan",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := w.replace(ctx); err != nil {
@@ -76,8 +77,7 @@ func replaced() []Scenario {
 	}
 }
 
-// deleteClaimEntirely deletes the claim in the host, where it has no finalizers, and waits until it
-// is deleted.
+// deleteClaimEntirely deletes the claim in the host and waits until it is gone.
 func (w *World) deleteClaimEntirely(ctx context.Context) error {
 	if err := w.deleteClaim(ctx); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (w *World) deleteClaimEntirely(ctx context.Context) error {
 	})
 }
 
-// replace deletes the leaf PV with its finalizers, and re-creates it for the same leaf claim,
+// replace deletes the leaf PV, removes its finalizers, and re-creates it for the same leaf claim,
 // which recovers.
 func (w *World) replace(ctx context.Context) error {
 	one := w.Member(rig.One)
@@ -120,7 +120,7 @@ func (w *World) replace(ctx context.Context) error {
 // annProvisionedBy is the provisioner's own annotation.
 const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// replacement is met when the leaf PV is another one with the same name and has policy Retain.
+// replacement returns nil once the leaf PV was replaced and the new one has policy Retain.
 func (w *World) replacement(ctx context.Context) error {
 	leaf, err := get[corev1.PersistentVolume](ctx, w, w.Member(rig.One), w.Noted("volume"))
 	if err != nil {

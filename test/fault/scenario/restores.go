@@ -14,14 +14,14 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// again is a claim that is restored from the snapshot, and its Pod.
+// again is the name of a claim that is restored from the snapshot, and of its Pod.
 const again = "again"
 
-// restores are claims that are created from a snapshot.
+// restores returns the scenarios in which a claim is created from a snapshot.
 func restores() []Scenario {
 	return []Scenario{
 		{
-			Name: "restore", About: "a claim is restored from a snapshot: once, in the member that has the snapshot, with its data",
+			Name: "restore", About: "a claim is restored from a snapshot: one disk is created, in the snapshot's member, with the snapshot's data",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act:   do((*World).restore),
 			Settled: func(ctx context.Context, w *World) error {
@@ -29,7 +29,7 @@ func restores() []Scenario {
 			},
 		},
 		{
-			Name: "restore-delete", About: "a snapshot is deleted while a claim is restored from it: it is destroyed only when the new disk exists",
+			Name: "restore-delete", About: "a snapshot is deleted while a claim is restored from it: Xylem destroys it only when the new disk exists",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.withSnapshot(ctx, rig.SnapshotDelete), w.Member(rig.One).SetFaults(
 					csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + again, Stall: true}))
@@ -71,7 +71,7 @@ func (w *World) restore(ctx context.Context) error {
 	return w.createPod(ctx, again, again, rig.NodeOne)
 }
 
-// restoredOnce is met when the Pod runs and its claim has one disk with the snapshot's data.
+// restoredOnce returns nil once the Pod runs and its claim has one disk with the snapshot's data.
 func (w *World) restoredOnce(ctx context.Context) error {
 	if err := errors.Join(w.running(ctx, again), w.bound(ctx, again, rig.One), w.disks(rig.One, again, 1)); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (w *World) restoredOnce(ctx context.Context) error {
 	}
 	for id, disk := range book.ForClaim(w.Namespace, again).Live() {
 		if disk.Source != w.Noted("snapshot") {
-			return fmt.Errorf("disk %s of claim %s was filled from %q, not from snapshot %q", id, again, disk.Source, w.Noted("snapshot"))
+			return fmt.Errorf("disk %s of claim %s was filled from %q, want snapshot %q", id, again, disk.Source, w.Noted("snapshot"))
 		}
 	}
 	return nil

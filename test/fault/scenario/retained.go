@@ -12,17 +12,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// retained has claims whose volumes are kept at the end.
+// retained returns the scenarios about volumes that are kept, or that fail to be reclaimed.
 func retained() []Scenario {
 	return []Scenario{
 		{
-			Name: "retain", About: "Pod and claim are deleted, policy Retain in the host", Core: true,
+			Name: "retain", About: "a Pod and its claim are deleted, with policy Retain in the host", Core: true,
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
 			Act:     do((*World).deletePair),
 			Settled: do((*World).kept),
 		},
 		{
-			Name: "retain-member", About: "Pod and claim are deleted, policy Retain in the member's class only",
+			Name: "retain-member", About: "a Pod and its claim are deleted, with policy Retain only in the member's class",
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetained) },
 			Act:     do((*World).deletePair),
 			Settled: do((*World).kept),
@@ -34,13 +34,13 @@ func retained() []Scenario {
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "reuse-member", About: "a new claim uses a retained volume after its claimRef is cleared; only the member's class has policy Retain",
+			Name: "reuse-member", About: "a new claim uses a retained volume after its claimRef is cleared, with policy Retain only in the member's class",
 			Setup:   func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetained) },
 			Act:     func(ctx context.Context, w *World) error { return w.reuse(ctx, rig.ClassRetained) },
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "recreate-retain", About: "Pod and claim are deleted and re-created: the new claim has a new disk, and the old one is kept",
+			Name: "recreate-retain", About: "a Pod and its claim are deleted and re-created: the new claim has a new disk, and the old disk is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
 			Act:   func(ctx context.Context, w *World) error { return w.recreate(ctx, rig.ClassRetain) },
 			Settled: func(ctx context.Context, w *World) error {
@@ -57,7 +57,7 @@ func retained() []Scenario {
 			Settled: do((*World).abandoned),
 		},
 		{
-			Name: "retain-late", About: "Pod and claim are deleted just after the host PV was set to Retain",
+			Name: "retain-late", About: "a Pod and its claim are deleted just after the host PV was set to Retain",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := patch(ctx, w.Host, volume(w.Noted("volume")), `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`); err != nil {
@@ -68,7 +68,7 @@ func retained() []Scenario {
 			Settled: do((*World).kept),
 		},
 		{
-			Name: "delete-failed", About: "Pod and claim are deleted, and the host PV is Failed because of policy Recycle; then it is set to Delete",
+			Name: "delete-failed", About: "a Pod and its claim are deleted, and the host PV becomes Failed because of policy Recycle: then an admin sets it to Delete",
 			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act:     do((*World).failReclaim),
 			Settled: do((*World).destroyed),
@@ -105,7 +105,8 @@ func (w *World) released(ctx context.Context, class string) error {
 	return harness.Await(ctx, "the volume to be Released", w.kept)
 }
 
-// kept is met when the pair is deleted, the volume is Released on both sides, and its disk exists.
+// kept returns nil once the pair is deleted, the volume is Released on both sides, and its disk
+// exists.
 func (w *World) kept(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
 		return err
@@ -141,12 +142,12 @@ func (w *World) reused(ctx context.Context) error {
 		return err
 	}
 	if name != w.Noted("volume") {
-		return fmt.Errorf("the claim is bound to %s, not to %s", name, w.Noted("volume"))
+		return fmt.Errorf("the claim is bound to %s, want %s", name, w.Noted("volume"))
 	}
 	return w.volumePhase(ctx, name, corev1.VolumeBound, w.Host, w.Member(rig.One))
 }
 
-// abandoned is met when the host has no record of the volume, but its data still exists.
+// abandoned returns nil once the host has no record of the volume, but its data still exists.
 func (w *World) abandoned(ctx context.Context) error {
 	if err := gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume")); err != nil {
 		return err

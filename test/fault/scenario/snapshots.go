@@ -19,7 +19,7 @@ import (
 // nightly is the name of the snapshot.
 const nightly = "nightly"
 
-// snapshots is the lifecycle of a snapshot of a claim in use.
+// snapshots returns the scenarios about the lifecycle of a snapshot of a claim in use.
 func snapshots() []Scenario {
 	return []Scenario{
 		{
@@ -41,19 +41,19 @@ func snapshots() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "snapshot-delete", About: "a snapshot is deleted, policy Delete", Core: true,
+			Name: "snapshot-delete", About: "a snapshot with policy Delete is deleted", Core: true,
 			Setup:   func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act:     do((*World).deleteSnapshot),
 			Settled: do((*World).snapshotDestroyed),
 		},
 		{
-			Name: "snapshot-retain", About: "a snapshot is deleted, policy Retain in the host",
+			Name: "snapshot-retain", About: "a snapshot is deleted, with policy Retain in the host",
 			Setup:   func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotRetain) },
 			Act:     do((*World).deleteSnapshot),
 			Settled: do((*World).snapshotKept),
 		},
 		{
-			Name: "snapshot-retain-member", About: "a snapshot is deleted, policy Retain in the member's class only",
+			Name: "snapshot-retain-member", About: "a snapshot is deleted, with policy Retain only in the member's class",
 			Setup:   func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotRetained) },
 			Act:     do((*World).deleteSnapshot),
 			Settled: do((*World).snapshotKept),
@@ -77,8 +77,8 @@ func snapshots() []Scenario {
 	}
 }
 
-// hastened are snapshots that are deleted, or whose claim is deleted, before they are ready, and
-// those that a member's admin deletes.
+// hastened returns the scenarios in which a snapshot or its claim is deleted before the snapshot is
+// ready, or a member's admin deletes a snapshot.
 func hastened() []Scenario {
 	return []Scenario{
 		{
@@ -91,7 +91,7 @@ func hastened() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "snapshot-outlives", About: "Pod and claim are deleted before the snapshot is ready, and the snapshot stays",
+			Name: "snapshot-outlives", About: "a Pod and its claim are deleted before the claim's snapshot is ready: the snapshot is kept",
 			Setup: do((*World).uploading),
 			Act: func(ctx context.Context, w *World) error {
 				return errors.Join(w.deletePair(ctx), w.provision(ctx))
@@ -102,7 +102,7 @@ func hastened() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "snapshot-lost", About: "the member's admin deletes the member's VolumeSnapshot: its data is kept",
+			Name: "snapshot-lost", About: "a member's admin deletes the leaf VolumeSnapshot: its data is kept",
 			Setup: func(ctx context.Context, w *World) error { return w.withSnapshot(ctx, rig.SnapshotDelete) },
 			Act:   func(ctx context.Context, w *World) error { return w.delete(ctx, w.home(), w.snapshot()) },
 			Settled: func(ctx context.Context, w *World) error {
@@ -112,7 +112,7 @@ func hastened() []Scenario {
 	}
 }
 
-// home returns the member that has the claim: the noted one, or the first by default.
+// home returns the member that has the claim: the noted member or, by default, the first.
 func (w *World) home() *harness.Cluster {
 	if name := w.Noted("home"); name != "" {
 		return w.Member(name)
@@ -142,7 +142,8 @@ func (w *World) withSnapshot(ctx context.Context, class string) error {
 	return harness.Await(ctx, "the snapshot", func(ctx context.Context) error { return errors.Join(w.snapshotReady(ctx), w.snapshots(1)) })
 }
 
-// taking calls up and takes a snapshot. The driver has taken it, but its response is delayed.
+// taking calls up and takes a snapshot. The driver has taken the snapshot, but stalls before it
+// responds.
 func (w *World) taking(ctx context.Context) error {
 	if err := w.up(ctx, rig.ClassDelete); err != nil {
 		return err
@@ -160,7 +161,7 @@ func (w *World) taking(ctx context.Context) error {
 	})
 }
 
-// uploading calls up and takes a snapshot that is not ready until provision.
+// uploading calls up and takes a snapshot that becomes ready only after provision is called.
 func (w *World) uploading(ctx context.Context) error {
 	if err := w.up(ctx, rig.ClassDelete); err != nil {
 		return err
@@ -199,24 +200,24 @@ func (w *World) content(ctx context.Context, c *harness.Cluster) (*snapshotv1.Vo
 	return content, err
 }
 
-// snapshots is met when the member has this many snapshots of the claim.
+// snapshots returns nil once the member has this many snapshots of the claim.
 func (w *World) snapshots(want int) error {
 	book, err := w.home().Ledger()
 	if err != nil {
 		return err
 	}
 	if live := book.ForClaim(w.Namespace, data).LiveSnapshotIDs(); len(live) != want {
-		return fmt.Errorf("%s has the snapshots %v, not %d", w.home().Name(), live, want)
+		return fmt.Errorf("%s has the snapshots %v, want %d", w.home().Name(), live, want)
 	}
 	return nil
 }
 
-// taken is met when claim and Pod are unchanged and the snapshot is protected.
+// taken returns nil once claim and Pod are unchanged and the snapshot is protected.
 func (w *World) taken(ctx context.Context) error {
 	return errors.Join(w.upAndBound(ctx), w.snapshotHeld(ctx))
 }
 
-// snapshotHeld is met when the snapshot is ready on both sides, was taken once, and has policy
+// snapshotHeld returns nil once the snapshot is ready on both sides, was taken once, and has policy
 // Retain in the member.
 func (w *World) snapshotHeld(ctx context.Context) error {
 	if err := errors.Join(w.snapshotReady(ctx), w.snapshots(1)); err != nil {
@@ -232,8 +233,8 @@ func (w *World) snapshotHeld(ctx context.Context) error {
 	return nil
 }
 
-// snapshotReady is met when the host shows the snapshot as ready and its content represents the
-// leaf content.
+// snapshotReady returns nil once the host shows the snapshot as ready and its content represents
+// the leaf content.
 func (w *World) snapshotReady(ctx context.Context) error {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 	if err != nil {
@@ -252,13 +253,13 @@ func (w *World) snapshotReady(ctx context.Context) error {
 		return err
 	}
 	if want, is := w.IDs[w.home().Name()]+"/"+leaf.Name, ptr.Deref(content.Status.SnapshotHandle, ""); is != want {
-		return fmt.Errorf("content %s represents %q, not %q", content.Name, is, want)
+		return fmt.Errorf("content %s represents %q, want %q", content.Name, is, want)
 	}
 	return nil
 }
 
-// contentFailed is met when the host's content reports a problem. The snapshot-controller does not
-// copy it to a VolumeSnapshot that was ready before.
+// contentFailed returns nil once the host's content reports a problem. The snapshot-controller does
+// not copy it to a VolumeSnapshot that was ready before.
 func (w *World) contentFailed(ctx context.Context) error {
 	content, err := w.content(ctx, w.Host)
 	if err != nil {
@@ -270,24 +271,25 @@ func (w *World) contentFailed(ctx context.Context) error {
 	return nil
 }
 
-// snapshotFailed is met when the host's VolumeSnapshot reports a problem.
+// snapshotFailed returns nil once the host's VolumeSnapshot reports a problem.
 func (w *World) snapshotFailed(ctx context.Context) error {
 	snapshot, err := get[snapshotv1.VolumeSnapshot](ctx, w, w.Host, nightly)
 	if err != nil {
 		return err
 	}
 	if snapshot.Status == nil || snapshot.Status.Error == nil {
-		return fmt.Errorf("the host reports nothing about snapshot %s", nightly)
+		return fmt.Errorf("snapshot %s reports no problem in the host", nightly)
 	}
 	return nil
 }
 
-// snapshotDestroyed is met when nothing is left of the snapshot and its claim exists.
+// snapshotDestroyed returns nil once the snapshot's objects and data are gone, and its claim
+// exists.
 func (w *World) snapshotDestroyed(ctx context.Context) error {
 	return errors.Join(w.noSnapshot(ctx), w.upAndBound(ctx))
 }
 
-// noSnapshot is met when nothing is left of the snapshot.
+// noSnapshot returns nil once the snapshot's objects and data are gone.
 func (w *World) noSnapshot(ctx context.Context) error {
 	for _, c := range w.Clusters() {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {
@@ -306,8 +308,8 @@ func (w *World) noSnapshot(ctx context.Context) error {
 	return w.snapshots(0)
 }
 
-// snapshotKept is met when the VolumeSnapshot is deleted on both sides, but its contents and data
-// exist.
+// snapshotKept returns nil once the VolumeSnapshot is deleted on both sides, but its contents and
+// data exist.
 func (w *World) snapshotKept(ctx context.Context) error {
 	for _, c := range []*harness.Cluster{w.Host, w.home()} {
 		if err := gone[snapshotv1.VolumeSnapshot](ctx, w, c, nightly); err != nil {

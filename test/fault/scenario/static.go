@@ -14,17 +14,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// static are scenarios of the adoption of existing volumes.
+// static returns the scenarios in which an admin adopts an existing volume.
 func static() []Scenario {
 	return []Scenario{
 		{
-			Name: "adopt", About: "an admin creates a PersistentVolume for an existing disk of the member, and a claim and a Pod use it",
+			Name: "adopt", About: "an admin creates a PersistentVolume for a member's existing disk, and a claim and a Pod use it",
 			Setup:   do((*World).before),
 			Act:     do((*World).adopt),
 			Settled: do((*World).reused),
 		},
 		{
-			Name: "adopt-orphan", About: "an admin creates a PersistentVolume for an orphaned disk of this host, and a claim and a Pod use it",
+			Name: "adopt-orphan", About: "an admin creates a PersistentVolume for this host's orphaned disk, and a claim and a Pod use it",
 			Setup:   do((*World).orphan),
 			Act:     do((*World).adopt),
 			Settled: do((*World).reused),
@@ -52,7 +52,7 @@ func static() []Scenario {
 	}
 }
 
-// orphan creates a retained volume whose host PV an admin has deleted.
+// orphan creates a retained volume, and deletes its host PV as an admin would.
 func (w *World) orphan(ctx context.Context) error {
 	if err := w.released(ctx, rig.ClassRetained); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (w *World) before(ctx context.Context) error {
 	})
 }
 
-// ask creates the admin's host PV that requests the disk.
+// ask creates the host PV with which an admin requests the disk.
 func (w *World) ask(ctx context.Context) error {
 	id, err := w.Member(rig.One).ID(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (w *World) stamped(ctx context.Context) error {
 		return err
 	}
 	if leaf.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		return fmt.Errorf("volume %s has no stamp", leaf.Name)
+		return fmt.Errorf("volume %s has no stamp yet", leaf.Name)
 	}
 	return nil
 }

@@ -12,29 +12,29 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// withdrawn are claims that are withdrawn before they are bound.
+// withdrawn returns the scenarios in which a claim is withdrawn before it is bound.
 func withdrawn() []Scenario {
 	return []Scenario{
 		{
-			Name: "withdraw", About: "Pod and claim are deleted before the provisioner has begun",
+			Name: "withdraw", About: "a Pod and its claim are deleted before the provisioner has begun",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, false) },
 			Act:     do((*World).withdraw),
 			Settled: do((*World).withdrawnEntirely),
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "withdraw-late", About: "Pod and claim are deleted after the provisioner has created the disk, but before it responds",
+			Name: "withdraw-late", About: "a Pod and its claim are deleted after the driver has created the disk, but before it responds",
 			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
 			Act:     do((*World).withdraw),
 			Settled: do((*World).withdrawnEntirely),
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "withdraw-retained", About: "Pod and claim are deleted while the disk is created, and the member's class retains it: the disk is kept, and reported as orphaned",
+			Name: "withdraw-retained", About: "a Pod and its claim are deleted while the disk is created, with policy Retain in the member's class: the disk is kept, and reported as orphaned",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassRetained, true) },
 			// The provisioner must not continue before the leaf claim is gone. Otherwise, the
-			// volume would be bound for a moment, and stamped if the manager observed it. It would
-			// be an orphan either way, but the end state would differ.
+			// volume would be bound for a moment, and stamped if the manager observed that. It would
+			// be an orphan in either case, but the end states would differ.
 			Act: func(ctx context.Context, w *World) error { return w.withdrawFrom(ctx, w.Host, w.Member(rig.One)) },
 			Settled: func(ctx context.Context, w *World) error {
 				return errors.Join(w.nothing(ctx, []string{app, data}, w.Clusters()...), w.disks(rig.One, data, 1))
@@ -42,7 +42,7 @@ func withdrawn() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "move", About: "while the disk is created, the Pod is deleted, and one in the other member uses the claim",
+			Name: "move", About: "while the disk is created, the Pod is deleted, and a Pod in the other member uses the claim",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
 			Act:   do((*World).move),
 			Settled: func(ctx context.Context, w *World) error {
@@ -53,7 +53,7 @@ func withdrawn() []Scenario {
 	}
 }
 
-// provisioning creates the pair. The driver delays before it creates the disk, or after it.
+// provisioning creates the pair. The driver stalls before or after it creates the disk.
 func (w *World) provisioning(ctx context.Context, class string, made bool) error {
 	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true, After: made}
 	if err := w.Member(rig.One).SetFaults(fault); err != nil {
@@ -71,7 +71,7 @@ func (w *World) provisioning(ctx context.Context, class string, made bool) error
 			return err
 		}
 		if claim.Annotations[selectedNode] == "" {
-			return errors.New("the leaf claim has no selected node")
+			return errors.New("the leaf claim has no selected node yet")
 		}
 		if made {
 			return w.disks(rig.One, data, 1)
@@ -80,15 +80,15 @@ func (w *World) provisioning(ctx context.Context, class string, made bool) error
 	})
 }
 
-// selectedNode is the key of the scheduler's selection.
+// selectedNode is the annotation with the node that the scheduler selected.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
 // provision lets the provisioner continue.
 func (w *World) provision(context.Context) error { return w.Member(rig.One).SetFaults() }
 
-// move makes the scheduler select a node again. It lets the provisioner continue once the first
-// member has no objects of the pair. Otherwise, the claim would get the volume, and the new Pod would
-// stay Pending, as within a single cluster.
+// move makes the scheduler select a node again. It lets the provisioner continue only once the
+// first member has none of the pair's objects. Otherwise, the claim would be bound to the volume,
+// and the new Pod would stay Pending, as within a single cluster.
 func (w *World) move(ctx context.Context) error {
 	if err := w.endApp(ctx); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (w *World) move(ctx context.Context) error {
 	if err := w.createApp(ctx, rig.NodeTwo); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the withdrawal", func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the withdrawal from the first member", func(ctx context.Context) error {
 		return w.nothing(ctx, []string{app, data}, w.Member(rig.One))
 	}); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (w *World) move(ctx context.Context) error {
 	return w.provision(ctx)
 }
 
-// withdraw deletes the pair, and lets the provisioner continue once the host has no objects of it.
+// withdraw deletes the pair, and lets the provisioner continue once the pair is gone in the host.
 func (w *World) withdraw(ctx context.Context) error { return w.withdrawFrom(ctx, w.Host) }
 
 // withdrawFrom waits until the pair is deleted in these clusters.
@@ -123,7 +123,8 @@ func (w *World) withdrawFrom(ctx context.Context, clusters ...*harness.Cluster) 
 	return w.provision(ctx)
 }
 
-// withdrawnEntirely is met when nothing is left, including the disk that the provisioner created.
+// withdrawnEntirely returns nil once nothing is left, including the disk that the provisioner
+// created.
 func (w *World) withdrawnEntirely(ctx context.Context) error {
 	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
 		return err

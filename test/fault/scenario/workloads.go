@@ -20,7 +20,7 @@ const (
 	replicas = 2
 )
 
-// workloads are Pods that a controller re-creates.
+// workloads returns the scenarios in which a controller re-creates Pods.
 func workloads() []Scenario {
 	return []Scenario{
 		{
@@ -40,7 +40,7 @@ func workloads() []Scenario {
 			Settled: do((*World).scaled),
 		},
 		{
-			Name: "evict", About: "a leaf Pod is evicted in its member, and the StatefulSet creates another one there",
+			Name: "evict", About: "a StatefulSet's leaf Pod is evicted in its member: the StatefulSet re-creates the Pod there",
 			Setup: func(ctx context.Context, w *World) error { return w.statefulSet(ctx) },
 			Act: func(ctx context.Context, w *World) error {
 				member := w.Member(rig.One)
@@ -78,7 +78,7 @@ func (w *World) statefulSet(ctx context.Context) error {
 	if err := w.Host.API.Create(ctx, object); err != nil {
 		return fmt.Errorf("create StatefulSet %s: %w", set, err)
 	}
-	if err := harness.Await(ctx, "the StatefulSet", w.replicas); err != nil {
+	if err := harness.Await(ctx, "the StatefulSet to run", w.replicas); err != nil {
 		return err
 	}
 	for i := range replicas {
@@ -105,7 +105,7 @@ func (w *World) replicas(ctx context.Context) error {
 	return nil
 }
 
-// scaled is met when the replicas run with their original disks.
+// scaled returns nil once the replicas run with their original disks.
 func (w *World) scaled(ctx context.Context) error {
 	if err := w.replicas(ctx); err != nil {
 		return err
@@ -116,13 +116,13 @@ func (w *World) scaled(ctx context.Context) error {
 			return err
 		}
 		if had := w.Noted(claimOf(i)); volume != had {
-			return fmt.Errorf("claim %s is bound to %s, and was bound to %s", claimOf(i), volume, had)
+			return fmt.Errorf("claim %s is bound to %s, but was bound to %s before", claimOf(i), volume, had)
 		}
 	}
 	return nil
 }
 
-// returned is met when the leaf Pod is not the one that was evicted.
+// returned returns nil once the evicted leaf Pod has been replaced.
 func (w *World) returned(ctx context.Context) error {
 	pod, err := get[corev1.Pod](ctx, w, w.Member(rig.One), replica(0))
 	if err != nil {

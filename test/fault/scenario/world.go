@@ -19,20 +19,20 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Scenario is one action of a user or an admin.
+// Scenario is one action of a user or an admin, and its expected end state.
 type Scenario struct {
 	Name string
 	// About is a one-line description.
 	About string
 	// Core scenarios are part of Slice.
 	Core bool
-	// Setup prepares the clusters for Act, without faults.
+	// Setup prepares the clusters for Act. No faults are injected during it.
 	Setup Step
 	// Act is the action during which faults are injected.
 	Act Step
-	// Settled returns nil when live reads show the expected end.
+	// Settled returns nil once live reads show the expected end state.
 	Settled Step
-	// Restore, if set, undoes what deleting the namespace's objects does not.
+	// Restore, if set, undoes changes that remain after the namespace's objects are deleted.
 	Restore Step
 }
 
@@ -58,7 +58,7 @@ func NewWorld(r *rig.Rig, namespace string) *World {
 	return &World{Rig: r, Namespace: namespace, notes: map[string]string{}}
 }
 
-// Note keeps a value for later phases of a scenario.
+// Note records a value for later steps of a scenario.
 func (w *World) Note(key, value string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,7 +93,7 @@ func get[T any, P interface {
 	return obj, nil
 }
 
-// gone is met when an object no longer exists.
+// gone returns nil once an object no longer exists.
 func gone[T any, P interface {
 	*T
 	client.Object
@@ -108,7 +108,7 @@ func gone[T any, P interface {
 	return fmt.Errorf("%T %s is still in %s", obj, name, c.Name())
 }
 
-// Making.
+// The following create and change objects.
 
 type claimOption = func(*corev1.PersistentVolumeClaim)
 
@@ -133,14 +133,14 @@ func podSpec(node string, claims ...string) corev1.PodSpec {
 	return spec
 }
 
-// createApp creates the Pod that uses the claim, for a node.
+// createApp creates the Pod that uses the claim, with a node selector.
 func (w *World) createApp(ctx context.Context, node string) error {
 	return w.createPod(ctx, app, data, node)
 }
 
 type podOption = func(*corev1.Pod)
 
-// createPod creates a Pod that uses a claim, for a node.
+// createPod creates a Pod that uses a claim, with a node selector.
 func (w *World) createPod(ctx context.Context, name, claim, node string, options ...podOption) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: podSpec(node, claim)}
 	for _, option := range options {
@@ -174,9 +174,9 @@ func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body stri
 	return nil
 }
 
-// Looking.
+// The following check the state of objects.
 
-// running is met when the host shows the Pod as Running and Ready, and its claims are bound.
+// running returns nil once the host shows the Pods as Running and Ready.
 func (w *World) running(ctx context.Context, names ...string) error {
 	for _, name := range names {
 		pod, err := get[corev1.Pod](ctx, w, w.Host, name)
@@ -199,7 +199,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// bound is met when the claim is Bound in the host and in the member.
+// bound returns nil once the claim is Bound in the host and in the member.
 func (w *World) bound(ctx context.Context, name, member string) error {
 	for _, c := range []*harness.Cluster{w.Host, w.Member(member)} {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, name)
@@ -213,7 +213,7 @@ func (w *World) bound(ctx context.Context, name, member string) error {
 	return nil
 }
 
-// volumeOf returns the volume to which a claim of the host is bound.
+// volumeOf returns the name of the volume to which a claim in the host is bound.
 func (w *World) volumeOf(ctx context.Context, name string) (string, error) {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {
@@ -222,7 +222,7 @@ func (w *World) volumeOf(ctx context.Context, name string) (string, error) {
 	return claim.Spec.VolumeName, nil
 }
 
-// volumePhase is met when a PV has a phase in the clusters.
+// volumePhase returns nil once a PV has a phase in the clusters.
 func (w *World) volumePhase(ctx context.Context, name string, phase corev1.PersistentVolumePhase, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		pv, err := get[corev1.PersistentVolume](ctx, w, c, name)
@@ -236,20 +236,20 @@ func (w *World) volumePhase(ctx context.Context, name string, phase corev1.Persi
 	return nil
 }
 
-// disks is met when the member has this many disks of a claim.
+// disks returns nil once the member has this many disks of a claim.
 func (w *World) disks(member, claim string, want int) error {
 	book, err := w.Member(member).Ledger()
 	if err != nil {
 		return err
 	}
 	if live := book.ForClaim(w.Namespace, claim).LiveIDs(); len(live) != want {
-		return fmt.Errorf("%s has the disks %v of claim %s, not %d", member, live, claim, want)
+		return fmt.Errorf("%s has the disks %v of claim %s, want %d", member, live, claim, want)
 	}
 	return nil
 }
 
-// copied is met when all disks that a member's driver created for a claim were filled from another
-// claim's.
+// copied returns nil once all disks that a member's driver created for a claim are copies of
+// another claim's disk.
 func (w *World) copied(member, source, claim string) error {
 	book, err := w.Member(member).Ledger()
 	if err != nil {
@@ -258,13 +258,13 @@ func (w *World) copied(member, source, claim string) error {
 	sources := book.ForClaim(w.Namespace, source).LiveIDs()
 	for id, disk := range book.ForClaim(w.Namespace, claim).Live() {
 		if !slices.Contains(sources, disk.Source) {
-			return fmt.Errorf("%s has disk %s of claim %s, which was filled from %q, not from a disk of claim %s (%v)", member, id, claim, disk.Source, source, sources)
+			return fmt.Errorf("%s has disk %s of claim %s, which was filled from %q, want a disk of claim %s (%v)", member, id, claim, disk.Source, source, sources)
 		}
 	}
 	return nil
 }
 
-// nothing is met when no Pod or claim with these names is left in the clusters.
+// nothing returns nil once no Pods or claims with these names are left in the clusters.
 func (w *World) nothing(ctx context.Context, names []string, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		for _, name := range names {

@@ -1,7 +1,7 @@
-// Command charts generates the parts of the Helm charts that have another source: CRDs, RBAC,
-// admission policies and the CSIDriver from kustomize's output for config/, and the
-// descriptions in values.schema.json and the table of values in README.md from the comments of
-// values.yaml.
+// Command charts generates the parts of the Helm charts that have another source. It generates
+// CRDs, RBAC, admission policies and the CSIDriver from kustomize's output for config/. It
+// generates the descriptions in values.schema.json and the table of values in README.md from the
+// comments in values.yaml.
 //
 //	go run ./test/gen/charts --kustomize bin/kustomize            # write
 //	go run ./test/gen/charts --kustomize bin/kustomize --verify   # print differences, and fail

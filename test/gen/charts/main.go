@@ -10,21 +10,21 @@ import (
 	"slices"
 )
 
-// chart is a chart to generate: its kustomization, and how to distribute the objects to
-// templates.
+// chart defines how a chart is generated: from which kustomization, and which template contains
+// which objects.
 type chart struct {
 	name, kustomization string
 	// account is the ServiceAccount in the kustomization. accountValue is its name in the chart's
 	// templates.
 	account, accountValue string
-	// accountPrefix is the prefix of the account's name in policies, if that is not accountValue.
+	// accountPrefix is the prefix of the account's name in policies, if it differs from accountValue.
 	accountPrefix string
-	// values map literals of the kustomization to the chart's values.
+	// values has pairs: a literal in the kustomization, and the chart's value that replaces it.
 	values    []string
 	templates []template
-	// rightsFile receives the permissions of the account; empty for none.
+	// rightsFile is the file for the account's permissions, if any.
 	rightsFile string
-	// narrowed is a rule that a value restricts to namespaces, or nil.
+	// narrowed is a rule that a value can restrict to some namespaces, or nil.
 	narrowed *narrowed
 }
 
@@ -102,7 +102,7 @@ func run(kustomize string, verify bool) error {
 	return nil
 }
 
-// build returns the objects of a kustomization.
+// build returns the objects that a kustomization builds.
 func build(kustomize, kustomization string) ([]map[string]any, error) {
 	command := exec.Command(kustomize, "build", kustomization) //nolint:gosec // the caller's own choice
 	command.Stderr = os.Stderr
@@ -117,7 +117,7 @@ func build(kustomize, kustomization string) ([]map[string]any, error) {
 	return objects, nil
 }
 
-// generate returns the content of the chart's generated files by path.
+// generate returns the content of the chart's generated files, by path.
 func (c chart) generate(kustomize string) (map[string][]byte, error) {
 	objects, err := build(kustomize, c.kustomization)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c chart) generate(kustomize string) (map[string][]byte, error) {
 	}
 	rights, err := c.rights(objects)
 	if err != nil {
-		return nil, fmt.Errorf("the rights of %s: %w", c.account, err)
+		return nil, fmt.Errorf("find the permissions of %s: %w", c.account, err)
 	}
 	if c.rightsFile != "" {
 		files[filepath.Join(directory, c.rightsFile)] = rights

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// narrowed is a rule of a ClusterRole. If a value lists namespaces, a Role and a RoleBinding in
-// each grant it instead.
+// narrowed is a rule in a ClusterRole. If a value lists namespaces, a Role and a RoleBinding in
+// each of them grant the permissions instead.
 type narrowed struct {
-	// namespaces is the value that lists them. rule is the YAML of the rule.
+	// namespaces is the value that lists the namespaces. rule is the rule as YAML.
 	namespaces, rule string
 	// role is the name of the Roles and RoleBindings.
 	role string
 }
 
-// leaveOut makes every occurrence of the rule in the text depend on the value.
+// leaveOut omits the rule from the text if the value lists namespaces. The rule must occur once.
 func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	rule := indented(n.rule, indent)
 	if strings.Count(text, rule) != 1 {
@@ -23,7 +23,7 @@ func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	return strings.Replace(text, rule, "{{- if not "+n.namespaces+" }}\n"+rule+"{{- end }}\n", 1), nil
 }
 
-// roles returns the Roles and RoleBindings for each of the namespaces.
+// roles returns a Role and a RoleBinding for each of the namespaces.
 func (n *narrowed) roles(account string) string {
 	return strings.NewReplacer("NAMESPACES", n.namespaces, "ROLE", n.role, "ACCOUNT", strings.Replace(account, "{{ .", "{{ $.", 1), "RULE\n", n.rule).Replace(`{{- range $namespace := NAMESPACES }}
 ---
@@ -56,7 +56,7 @@ subjects:
 `)
 }
 
-// rights returns the permissions in each of the namespaces, for the test of a release.
+// rights returns the permissions in each of the namespaces, which `helm test` checks.
 func (n *narrowed) rights() string {
 	return "{{- range " + n.namespaces + " }}\n- namespace: {{ . }}\n  rules:\n" + indented(n.rule, "  ") + "{{- end }}\n"
 }

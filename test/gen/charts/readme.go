@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Markers before and after the table of values in README.md.
+// Markers around the table of values in README.md.
 const (
 	tableBegin = "<!-- Generated from values.yaml by `make charts`. -->\n"
 	tableEnd   = "<!-- End of what is generated. -->\n"

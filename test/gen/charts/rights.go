@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rights returns the permissions of the account for `manager check installed`: a list of
-// {namespace, rules}, without rules on URLs.
+// rights returns the account's permissions for `manager check installed`: a list of {namespace,
+// rules}, without rules for non-resource URLs.
 func (c chart) rights(objects []map[string]any) ([]byte, error) {
 	type key struct{ kind, namespace, name string }
 	rules := map[key][]any{}
@@ -27,7 +27,7 @@ func (c chart) rights(objects []map[string]any) ([]byte, error) {
 		if kind := object["kind"]; kind != "ClusterRoleBinding" && kind != "RoleBinding" {
 			continue
 		}
-		var binding rbacv1.RoleBinding // has the fields of both
+		var binding rbacv1.RoleBinding // also has all fields of a ClusterRoleBinding
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &binding); err != nil {
 			return nil, fmt.Errorf("read a binding: %w", err)
 		}

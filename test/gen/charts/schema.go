@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// schema returns the chart's values.schema.json with the descriptions of values.yaml. It fails
-// if a value is only in one of the two.
+// schema returns the chart's values.schema.json with the descriptions from values.yaml. It fails
+// if a value is in only one of the two files.
 func schema(directory string) ([]byte, error) {
 	content, err := os.ReadFile(filepath.Join(directory, "values.schema.json")) //nolint:gosec // part of the repository
 	if err != nil {
@@ -32,7 +32,7 @@ func schema(directory string) ([]byte, error) {
 	for _, v := range described {
 		property, ok := lookUp(root, v.path)
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("%s is in values.yaml, not in the schema", v.name()))
+			wrong = append(wrong, fmt.Errorf("%s is in values.yaml but not in the schema", v.name()))
 			continue
 		}
 		known[v.name()] = v.leaf
@@ -50,7 +50,7 @@ func schema(directory string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// lookUp returns the schema of a value.
+// lookUp returns the schema for a value.
 func lookUp(schema map[string]any, path []string) (map[string]any, bool) {
 	for _, key := range path {
 		properties, _ := schema["properties"].(map[string]any)
@@ -63,27 +63,27 @@ func lookUp(schema map[string]any, path []string) (map[string]any, bool) {
 	return schema, true
 }
 
-// surplus returns an error for each property without a value. It does not descend below known
-// leaves.
+// surplus returns an error for each property that values.yaml lacks. It does not descend below
+// known leaves.
 func surplus(schema map[string]any, path []string, known map[string]bool) []error {
 	properties, _ := schema["properties"].(map[string]any)
 	var wrong []error
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
 		here := append(append([]string(nil), path...), key)
 		name := strings.Join(here, ".")
-		if name == "global" { // Helm's own value, which every chart has
+		if name == "global" { // Helm's own value in every chart
 			continue
 		}
 		inner, ok := properties[key].(map[string]any)
 		leaf := known[name]
 		switch {
 		case !ok:
-			wrong = append(wrong, fmt.Errorf("the schema of %s is not an object", name))
+			wrong = append(wrong, fmt.Errorf("the schema for %s is not an object", name))
 		case leaf:
 		case inner["properties"] != nil:
 			wrong = append(wrong, surplus(inner, here, known)...)
 		default:
-			wrong = append(wrong, fmt.Errorf("%s is in the schema, not in values.yaml", name))
+			wrong = append(wrong, fmt.Errorf("%s is in the schema but not in values.yaml", name))
 		}
 	}
 	return wrong

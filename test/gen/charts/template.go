@@ -21,16 +21,16 @@ const namespace = "xylem-system"
 type template struct {
 	file  string
 	kinds []string
-	// from is the kustomization of the objects, if that is not the chart's.
+	// from is the kustomization that builds the objects, if it is not the chart's.
 	from string
-	// only and without select objects by their names. If only is empty, it selects all.
+	// only and without select objects by name: only this one, or all except this one.
 	only, without string
-	// condition is the condition for the whole template. keep is the condition for the annotation
-	// that makes Helm keep the objects on uninstall.
+	// condition is the condition under which the template has output. keep is the condition for the
+	// annotation that makes Helm keep the objects on uninstall.
 	condition, keep string
 }
 
-// Placeholders for text that is not YAML.
+// Placeholders for template actions, which are not YAML.
 const (
 	placeLabels = "PLACE-OF-LABELS"
 	placeKeep   = "PLACE-OF-KEEP"
@@ -58,7 +58,7 @@ func split(stream []byte) ([]map[string]any, error) {
 	}
 }
 
-// render returns the template with the objects of its kinds.
+// render returns the template's text, with all objects that the template selects.
 func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. See the comments there. */ -}}\n", cmp.Or(t.from, c.kustomization))
@@ -94,7 +94,7 @@ func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-// selects reports whether an object belongs into the template.
+// selects reports whether an object belongs in the template.
 func (t template) selects(object map[string]any) bool {
 	kind, _ := object["kind"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -102,12 +102,12 @@ func (t template) selects(object map[string]any) bool {
 	return slices.Contains(t.kinds, kind) && (t.only == "" || name == t.only) && (t.without == "" || name != t.without)
 }
 
-// object returns the text of an object in a template, with the chart's labels instead of
-// kustomize's, the release's namespace and the account's value.
+// object returns an object's text for a template. It replaces kustomize's labels with the chart's,
+// and the namespace and account with actions.
 func (c chart) object(t template, object map[string]any) (string, error) {
 	metadata, ok := object["metadata"].(map[string]any)
 	if !ok {
-		return "", fmt.Errorf("no metadata")
+		return "", fmt.Errorf("the object lacks metadata")
 	}
 	object, metadata = maps.Clone(object), maps.Clone(metadata)
 	object["metadata"] = metadata
@@ -127,11 +127,11 @@ func (c chart) object(t template, object map[string]any) (string, error) {
 	}
 	text := encoded.String()
 	if strings.Contains(text, "{{") {
-		return "", fmt.Errorf("it contains {{, which Helm would interpret as an action")
+		return "", fmt.Errorf("the object contains {{, which Helm would interpret as an action")
 	}
 	text = c.parametrize(text)
 	if !labelsLine.MatchString(text) {
-		return "", fmt.Errorf("no place for labels")
+		return "", fmt.Errorf("the text lacks the placeholder for labels")
 	}
 	text = labelsLine.ReplaceAllLiteralString(text, "  labels:\n    {{- include \"xylem.labels\" . | nindent 4 }}")
 	if t.keep != "" {
@@ -140,7 +140,7 @@ func (c chart) object(t template, object map[string]any) (string, error) {
 	return text, nil
 }
 
-// parametrize replaces the namespace and the account's name by values.
+// parametrize replaces the namespace and the account's name with the chart's values.
 func (c chart) parametrize(text string) string {
 	const release, subject, names = "{{ .Release.Namespace }}", "- kind: ServiceAccount\n  name: ", "resourceNames:\n  - "
 	prefix := cmp.Or(c.accountPrefix, c.accountValue)

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is a value of a chart: a leaf of values.yaml, or a node with its own comment.
+// value is a chart value: a leaf in values.yaml, or a mapping with its own comment.
 type value struct {
 	path        []string
 	description string
@@ -20,8 +20,8 @@ type value struct {
 
 func (v value) name() string { return strings.Join(v.path, ".") }
 
-// values reads values.yaml. It descends into a mapping whose keys have comments. Any other node
-// is one value and must have a comment.
+// values reads values.yaml. It descends into mappings whose keys have comments. Any other node is
+// a single value and must have a comment.
 func values(directory string) ([]value, error) {
 	content, err := os.ReadFile(filepath.Join(directory, "values.yaml")) //nolint:gosec // part of the repository
 	if err != nil {
@@ -51,7 +51,7 @@ func descend(mapping *yaml.Node, path []string) ([]value, error) {
 			continue
 		}
 		if v.description == "" {
-			return nil, fmt.Errorf("values.yaml, line %d: %s has no comment that describes it", key.Line, v.name())
+			return nil, fmt.Errorf("values.yaml, line %d: %s lacks a comment that describes it", key.Line, v.name())
 		}
 		v.leaf = true
 		out = append(out, v)
@@ -59,7 +59,7 @@ func descend(mapping *yaml.Node, path []string) ([]value, error) {
 	return out, nil
 }
 
-// comment returns the last paragraph above a key as one line.
+// comment returns the last paragraph of the comment above a key, as one line.
 func comment(key *yaml.Node) string {
 	paragraphs := strings.Split(key.HeadComment, "\n\n")
 	var words []string

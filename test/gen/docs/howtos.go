@@ -10,7 +10,7 @@ import (
 // howTos is the page whose tables of reasons are generated.
 const howTos = "config/samples/README.md"
 
-// reasonsMark matches a table of reasons, and the comments around it. The first one has the
+// reasonsMark matches a table of reasons, and the comments around it. The first comment names the
 // reasons.
 var reasonsMark = regexp.MustCompile(`(?s)<!-- reasons: ([\w ]+) -->\n.*?<!-- end of reasons -->\n`)
 
@@ -28,7 +28,7 @@ func howTosPage() ([]byte, error) {
 	return []byte(out), err
 }
 
-// withReasons replaces each marked table of a page. A reason that does not exist is an error.
+// withReasons replaces each marked table on a page. A reason that does not exist is an error.
 func withReasons(page string, groups []group) (string, error) {
 	known := map[string]entry{}
 	for _, g := range groups {

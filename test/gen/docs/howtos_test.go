@@ -20,13 +20,13 @@ func TestWithReasons(t *testing.T) {
 		page, want string
 		fails      bool
 	}{
-		"no table":        {page: "text\n", want: "text\n"},
-		"an empty table":  {page: "a\n<!-- reasons: Away NameTaken -->\n<!-- end of reasons -->\nb\n", want: "a\n" + table + "b\n"},
-		"an old table":    {page: "<!-- reasons: Away NameTaken -->\n| old |\n<!-- end of reasons -->\n", want: table},
-		"a current table": {page: table, want: table},
-		"two tables":      {page: table + "x\n" + table, want: table + "x\n" + table},
-		"an unknown one":  {page: "<!-- reasons: Nothing -->\n<!-- end of reasons -->\n", fails: true},
-		"without its end": {page: "<!-- reasons: Away -->\n", want: "<!-- reasons: Away -->\n"},
+		"no table":            {page: "text\n", want: "text\n"},
+		"an empty table":      {page: "a\n<!-- reasons: Away NameTaken -->\n<!-- end of reasons -->\nb\n", want: "a\n" + table + "b\n"},
+		"an old table":        {page: "<!-- reasons: Away NameTaken -->\n| old |\n<!-- end of reasons -->\n", want: table},
+		"a current table":     {page: table, want: table},
+		"two tables":          {page: table + "x\n" + table, want: table + "x\n" + table},
+		"an unknown reason":   {page: "<!-- reasons: Nothing -->\n<!-- end of reasons -->\n", fails: true},
+		"without an end mark": {page: "<!-- reasons: Away -->\n", want: "<!-- reasons: Away -->\n"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -41,11 +41,11 @@ func TestWithReasons(t *testing.T) {
 	}
 }
 
-// reported matches the last cell of a row of a table: the reasons that the user reads.
+// reported matches the last cell in a table row, which lists the reasons that the user reads.
 var reported = regexp.MustCompile(`(?m)\| ([A-Z][\w, ]*) \|$`)
 
-// TestHowTosHaveEveryReason: the how-tos for snapshots, restores and clones have each reason with
-// which Xylem reports a problem with them.
+// TestHowTosHaveEveryReason checks that the how-tos for snapshots, restores and clones list every
+// reason with which Xylem reports a problem with them.
 func TestHowTosHaveEveryReason(t *testing.T) {
 	t.Chdir("../../..")
 	page, err := os.ReadFile(howTos)
@@ -68,7 +68,7 @@ func TestHowTosHaveEveryReason(t *testing.T) {
 	rows = rows[:strings.Index(rows, "## Steps")]
 	for _, cells := range reported.FindAllStringSubmatch(rows, -1) {
 		for name := range strings.SplitSeq(cells[1], ", ") {
-			if name != "The user reads" {
+			if name != "Reported reason" {
 				wanted[name] = true
 			}
 		}
@@ -82,7 +82,7 @@ func TestHowTosHaveEveryReason(t *testing.T) {
 	}
 	for name := range wanted {
 		if !slices.Contains(listed, name) {
-			t.Errorf("%s: no table has reason %s", howTos, name)
+			t.Errorf("%s: no table lists reason %s", howTos, name)
 		}
 	}
 }

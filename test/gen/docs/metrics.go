@@ -26,7 +26,7 @@ func metricsPage() ([]byte, error) {
 				if m, is := metricOf(call, labels); is {
 					found = append(found, m)
 					if m.help == "" || m.labels == "" {
-						wrong = append(wrong, fmt.Errorf("metric %s: no help text, or its labels are not a list", m.name))
+						wrong = append(wrong, fmt.Errorf("metric %s lacks a help text, or its labels are not a list", m.name))
 					}
 				}
 			}
@@ -39,15 +39,15 @@ func metricsPage() ([]byte, error) {
 
 ` + "`" + `make generate` + "`" + ` writes this page from the metrics' definitions.
 
-- ` + "`" + `cluster` + "`" + ` is a registration's name. The series of a member are deleted with its registration.
+- ` + "`" + `cluster` + "`" + ` is a registration's name. A member's series are deleted with its registration.
 - ` + "`" + `controller` + "`" + `, ` + "`" + `side` + "`" + `, ` + "`" + `kind` + "`" + `, ` + "`" + `verb` + "`" + ` and ` + "`" + `result` + "`" + ` have a few values each.
-- Only the leading replica has the series of members. Every replica counts its heartbeats.
-- The manager also serves controller-runtime's metrics of the host's controllers (` + "`" + `controller_runtime_*` + "`" + `, ` + "`" + `workqueue_*` + "`" + `,
-  ` + "`" + `rest_client_*` + "`" + `), and those of Go and the process.
+- Only the leading replica has the members' series. Every replica counts its heartbeats.
+- The manager also serves controller-runtime's metrics for the host's controllers (` + "`" + `controller_runtime_*` + "`" + `, ` + "`" + `workqueue_*` + "`" + `,
+  ` + "`" + `rest_client_*` + "`" + `), and metrics for Go and the process.
 
 Provisioning latency starts when Xylem records the member on the claim (` + "`" + `xylem.io/placed-in` + "`" + `), not at the claim's creation,
-because a claim may wait for a Pod for days. The process that placed the claim measures it once; a restart drops measurements in
-way. A promise is measured for each disk that is provisioned for it.
+because a claim may wait for a Pod for days. The process that placed the claim measures the latency once. A restart drops
+measurements in progress. For a promise, each disk that is provisioned is measured.
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|

@@ -13,22 +13,22 @@ import (
 	"unicode"
 )
 
-// toDo separates, in a reason's comment, the description and what to do.
+// toDo separates the description from what to do, in a reason's comment.
 const toDo = "To do:"
 
 // constant matches the name of a reason in comments.
 var constant = regexp.MustCompile(`\bReason([A-Z]\w*)`)
 
-// contract is the package with the comments.
+// contract is the package whose comments describe the reasons.
 const contract = "api/v1alpha1"
 
-// group is a block of constants with its comment.
+// group is a block of constants, with the block's comment.
 type group struct {
 	text    string
 	entries []entry
 }
 
-// entry is a constant: its name and value, its description, and what the user can do.
+// entry is a constant's name and value, its description, and what the user can do.
 type entry struct{ name, value, says, do string }
 
 func reasonsPage() ([]byte, error) {
@@ -67,7 +67,7 @@ func reasonsTable() ([]byte, error) {
 	return out, nil
 }
 
-// reasons returns the conditions, and the reasons by group, of the contract.
+// reasons returns the contract's conditions, and its reasons by group.
 func reasons() (conditions []entry, groups []group, err error) {
 	_, files, err := sources(contract)
 	if err != nil {
@@ -100,7 +100,7 @@ func reasons() (conditions []entry, groups []group, err error) {
 	return conditions, groups, nil
 }
 
-// entryOf reads a constant that is a condition's type, a reason, or neither.
+// entryOf reads a constant. kind is "condition", "reason", or "" for other constants.
 func entryOf(block *ast.GenDecl, spec ast.Spec) (e entry, kind string, err error) {
 	v, ok := spec.(*ast.ValueSpec)
 	if !ok || len(v.Names) != 1 || len(v.Values) != 1 {
@@ -141,9 +141,9 @@ func render(conditions []entry, groups []group) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Conditions and reasons
 
-Every condition, and every reason of events, conditions and statuses, with what to do. ` + "`make generate`" + ` writes this page from
-the comments in ` + "`" + contract + "`" + `. The message next to a reason contains the names. Xylem repeats Warning events of leaf objects on
-their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem why`" + ` names the problem to solve first, and ` + "`kubectl xylem tree`" + ` shows all of them.
+This page lists every condition, and every reason in events, conditions and statuses, with what to do. ` + "`make generate`" + ` writes it
+from the comments in ` + "`" + contract + "`" + `. The message next to a reason names the objects. Xylem repeats the Warning events of leaf objects on
+their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem why`" + ` names the problem to solve first, and ` + "`kubectl xylem tree`" + ` shows all problems.
 [TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) is organized by symptom.
 
 ## Conditions

@@ -5,26 +5,26 @@ import "github.com/xylem-io/xylem/internal/snapshot/lifecycle"
 const snapshotsIntro = `# The life of a snapshot
 
 ` + "`make generate`" + ` writes this page from the table in [internal/snapshot/lifecycle](snapshot/lifecycle), which root_snapshot,
-leaf_snapshot and host_snapshot share, as the controllers of volumes share [that of volumes](VOLUMES.md). Each of them
-observes what its request is about, and looks for the first row, from top to bottom, whose conditions all hold. If the row
-names that controller, it takes the step. Otherwise leaf_snapshot, or host_snapshot in its own rows, writes the status of
-the host content: the row's message, or the member's status.
+leaf_snapshot and host_snapshot share, like the volume controllers share [the table for volumes](VOLUMES.md). For each
+request, the controller observes the objects and finds the first row, from top to bottom, whose conditions all hold. If
+the row names that controller, it takes the step. Otherwise, leaf_snapshot (or host_snapshot in its own rows) writes the
+status of the host content: the row's message, or the member's status.
 
 | Word | Meaning |
 |---|---|
 | root | the user's VolumeSnapshot in the host |
 | host content | its VolumeSnapshotContent, which the host's snapshot-controller creates |
 | leaf, leaf content | their counterparts in the member; the member's snapshot-controller creates the leaf content |
-| placed | an annotation of the host content names the member that has the snapshot, or may have it |
+| placed | an annotation on the host content names the member that has, or may have, the snapshot |
 | announced | the host's snapshot-controller has annotated the host content: the root is being deleted, or is gone |
 | ended | the root is gone, or is being deleted |
 | held | the host content has the finalizer that its driver removes |
 | stamped | the leaf content carries Xylem's labels and annotations for this root, and the member's deletion policy |
-| secured | stamped, and with policy Retain |
+| secured | the leaf content is stamped, and its policy is Retain |
 | recorded | the host content has the UID of the leaf content, and the handle that the driver gave it |
-| replaced | the member has another leaf, or leaf content, than the host content records |
-| released | an admin abandons it, or its member is no longer registered |
-| to be destroyed | the policies on both sides are Delete, and the end is announced; otherwise it is kept |
+| replaced | the member has a different leaf, or leaf content, than the host content records |
+| released | an admin abandons the snapshot, or its member is no longer registered |
+| to be destroyed | the policies on both sides are Delete, and the end is announced; otherwise, the snapshot is kept |
 
 `
 

@@ -30,7 +30,7 @@ func sources(root string) (*token.FileSet, []*ast.File, error) {
 	return fset, files, err
 }
 
-// literal returns the value of a string literal, or false for other expressions.
+// literal returns a string literal's value, or false for other expressions.
 func literal(e ast.Expr) (string, bool) {
 	basic, ok := e.(*ast.BasicLit)
 	if !ok || basic.Kind != token.STRING {
@@ -40,7 +40,7 @@ func literal(e ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// selected returns the last name of a plain or selected identifier.
+// selected returns the name of an identifier, or the selected name of a selector.
 func selected(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -53,7 +53,7 @@ func selected(e ast.Expr) string {
 	return ""
 }
 
-// cell formats a text for a cell of a Markdown table, on one line.
+// cell formats a text for a cell in a Markdown table, on one line.
 func cell(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.NewReplacer("|", `\|`, "<", `\<`).Replace(text)
@@ -63,8 +63,9 @@ func cell(text string) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// strays finds reasons that are not constants of api/v1alpha1: literals used as the reason of
-// an event or a condition, and constants with names like reasons.
+// strays returns an error if the code uses reasons that are not constants in api/v1alpha1. It finds
+// literals that are used as the reason of an event or a condition, and other constants with names
+// like reasons.
 func strays(root string) error {
 	fset, files, err := sources(root)
 	if err != nil {
@@ -81,12 +82,12 @@ func strays(root string) error {
 	}
 	if len(found) > 0 {
 		slices.Sort(found)
-		return fmt.Errorf("these reasons are not constants of api/v1alpha1, so they are missing in REASONS.md:\n\t%s", strings.Join(found, "\n\t"))
+		return fmt.Errorf("these reasons are not constants in api/v1alpha1, so REASONS.md lacks them:\n\t%s", strings.Join(found, "\n\t"))
 	}
 	return nil
 }
 
-// reasonArguments has the position of the reason in functions' arguments.
+// reasonArguments has the position of the reason in the arguments of functions, by name.
 var reasonArguments = map[string]int{"Eventf": 3, "Refuse": 0, "refuse": 0, "PodCondition": 3, "FailedPodStatus": 1, "ClaimStatement": 3}
 
 func stray(n ast.Node) bool {

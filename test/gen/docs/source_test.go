@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStrays: strays finds an event or condition whose reason is not a constant.
+// TestStrays checks that strays finds events and conditions whose reasons are not constants.
 func TestStrays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code  string
@@ -35,11 +35,11 @@ func TestStrays(t *testing.T) {
 		})
 	}
 	if err := strays("no such directory"); err == nil {
-		t.Error("no error for a directory that does not exist")
+		t.Error("strays accepted a directory that does not exist")
 	}
 }
 
-// TestPages: the pages agree with the code.
+// TestPages checks that the pages are consistent with the code.
 func TestPages(t *testing.T) {
 	t.Chdir("../../..")
 	for path, part := range map[string]string{"internal/REASONS.md": "| `NameTaken` |", "internal/METRICS.md": "| `xylem_writes_total` | counter | `cluster`, `side`, `kind`, `verb`, `result` |"} {

@@ -14,13 +14,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// onClusters are the directories of the tests that run on real API servers.
+// onClusters are the directories with the tests that run on real API servers.
 var onClusters = []string{"test/integration", "test/e2e"}
 
-// unstaged are the reasons that no test on real clusters names, each with the cause.
+// unstaged has the reasons that no test on real clusters names, and why no test can cause them.
 var unstaged = map[string]string{}
 
-// TestReasonsInStories: a test on real clusters names every reason of REASONS.md.
+// TestReasonsInStories checks that tests on real clusters name every reason in REASONS.md.
 func TestReasonsInStories(t *testing.T) {
 	t.Chdir("../../..")
 	conditions, groups, err := reasons()
@@ -52,15 +52,16 @@ func TestReasonsInStories(t *testing.T) {
 		stale = append(stale, reason)
 	}
 	if len(stale) > 0 {
-		t.Errorf("these reasons are in unstaged, and a story names them, they do not exist, or the cause is missing: %v", stale)
+		t.Errorf("remove these reasons from unstaged, or describe the cause: a story names them, they do not exist, or their cause is too short: %v", stale)
 	}
 }
 
-// mentioned are the reasons that code names: names are selectors of package v1alpha1, and texts are
-// whole string literals.
+// mentioned has what code may name as a reason: names are selected from package v1alpha1, and texts
+// are whole string literals.
 type mentioned struct{ names, texts map[string]bool }
 
-// mentions reads the Go files below directories. Comments and parts of literals do not count.
+// mentions returns what the Go files below the directories mention. Comments and parts of literals
+// do not count.
 func mentions(roots ...string) (mentioned, error) {
 	all := mentioned{map[string]bool{}, map[string]bool{}}
 	for _, root := range roots {
@@ -93,7 +94,7 @@ func mentions(roots ...string) (mentioned, error) {
 	return all, nil
 }
 
-// TestMentions: only code counts.
+// TestMentions checks that only code counts as a mention.
 func TestMentions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code string

@@ -1,4 +1,4 @@
-// Command pictures draws the pictures of the README, each in a light and a dark variant, into
+// Command pictures draws the README's pictures, each in a light and a dark variant, in
 // .github/images:
 //
 //   - name-light.svg and name-dark.svg from each name.svg.tmpl, a Go template of an SVG whose

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// directory of the pictures and their sources.
+	// directory contains the pictures and their sources.
 	directory = ".github/images"
 	// recording is the file with the part of the demo's output that is drawn.
 	recording = "demo.txt"
-	// suffix of the templates.
+	// suffix is the suffix of the templates' file names.
 	suffix = ".svg.tmpl"
 )
 

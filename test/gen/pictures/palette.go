@@ -4,16 +4,16 @@ package main
 type palette struct {
 	// Name is the suffix of the file's name.
 	Name string
-	// Back is the background, Fore the text, and Dim secondary text. Box and Line are the fill and
-	// border of boxes.
+	// Back is the background color, Fore is for text, and Dim is for secondary text. Box and Line
+	// are the fill and border of boxes.
 	Back, Fore, Dim, Box, Line string
-	// Host and Member mark the objects of either side.
+	// Host and Member mark the objects on each side.
 	Host, Member string
 	// Red, Green and Yellow are the colors of the terminal.
 	Red, Green, Yellow string
 }
 
-// Members returns the names of the members in the pictures.
+// Members returns the names of the members that the pictures show.
 func (palette) Members() []string { return []string{"cluster38", "cluster39"} }
 
 // palettes are similar to GitHub's light and dark themes.

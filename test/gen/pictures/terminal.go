@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Sizes of the terminal, in pixels. A glyph is 0.6 of the font's size wide. Lines are stretched
-// to that, so that columns align in any font.
+// Sizes in the terminal, in pixels. A glyph is 0.6 times as wide as the font size. Lines are
+// stretched to this width, so that columns align in any font.
 const (
 	fontSize   = 13
 	glyphWidth = 7.8
@@ -33,10 +33,10 @@ const (
 // sgr matches one change of style (SGR).
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// plain removes changes of style.
+// plain removes the changes of style from a text.
 func plain(text string) string { return sgr.ReplaceAllString(text, "") }
 
-// excerpt extracts the recording from the demo's output: the sections, and the verdict.
+// excerpt extracts the recording from the demo's output: the sections and the verdict.
 func excerpt(output string) (string, error) {
 	var kept []string
 	in, found, ended := false, 0, false

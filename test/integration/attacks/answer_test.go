@@ -29,13 +29,14 @@ func fieldOf(number byte, value []byte) []byte {
 	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(value))), value...)
 }
 
-// wrapped returns an object of v1 in Kubernetes' protobuf encoding.
+// wrapped returns a v1 object in Kubernetes' protobuf encoding.
 func wrapped(kind string, raw []byte) []byte {
 	typeMeta := append(fieldOf(1, []byte("v1")), fieldOf(2, []byte(kind))...)
 	return append([]byte("k8s\x00"), append(fieldOf(1, typeMeta), fieldOf(2, raw)...)...)
 }
 
-// empties returns a MiB of empty objects, in field 2 of a list, or of a Pod's spec.
+// empties returns 1 MiB of empty objects in field 2, which is the items of a list, or the
+// containers of a Pod's spec.
 var empties = bytes.Repeat([]byte{0x12, 0}, 1<<19)
 
 // peak returns the manager's peak memory in KiB.
@@ -50,11 +51,11 @@ func peak() int {
 	return kib
 }
 
-// linked responds like a member's API server until the caches are filled: it has the namespace
+// linked responds like a member's API server until the caches are filled: it returns the namespace
 // xylem-system, and accepts the fence.
 func linked(w http.ResponseWriter, r *http.Request, otherwise http.HandlerFunc) {
 	switch {
-	case r.Method != http.MethodGet: // the fence as it was sent
+	case r.Method != http.MethodGet: // return the fence as it was sent
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -74,7 +75,8 @@ func linked(w http.ResponseWriter, r *http.Request, otherwise http.HandlerFunc) 
 	}
 }
 
-// forced deregisters a member that no longer responds.
+// forced sets the annotation with which a registration is deleted although its member does not
+// respond.
 func forced(ctx SpecContext, name string) {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(patched(ctx, x.Host.API, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)).To(Succeed())
@@ -89,11 +91,11 @@ var _ = Describe("A compromised API server of a member tries to make the manager
 		says(ctx, name, v1alpha1.ReasonAnswersRefused, "--member-answer-limit")
 		By("checking that the other members continue, within the manager's default memory limit")
 		barrier(ctx)
-		AddReportEntry("peak of the manager's memory", fmt.Sprintf("%d MiB", peak()>>10))
+		AddReportEntry("the manager's peak memory", fmt.Sprintf("%d MiB", peak()>>10))
 		Expect(peak()).To(BeNumerically("<", shippedLimit))
 	},
 		Entry("lists of empty objects", SpecTimeout(attackTime), "empty-lists", func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Query().Get("watch") != "" { // it does not stream lists
+			if r.URL.Query().Get("watch") != "" { // this server does not stream lists
 				http.Error(w, "sendInitialEvents is not known here", http.StatusBadRequest)
 				return
 			}

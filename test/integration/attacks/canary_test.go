@@ -29,7 +29,8 @@ var tokenCanaries = map[string]string{
 	"wrong-token": "canary-token-that-is-wrong-51c2", "unreachable": "canary-token-for-nobody-88ab", "repeating": "canary-token-repeated-0f7e",
 }
 
-// canaries must not occur in any log, event, metric or object, except in their Secret.
+// canaries returns the values that must not occur in any log, event, metric or object, except in
+// their own Secret.
 func canaries(ctx context.Context) []string {
 	GinkgoHelper()
 	all := []string{secretCanary}
@@ -75,14 +76,14 @@ func objects(ctx context.Context, c *harness.Cluster, each func(kind, name, text
 	}
 }
 
-// sing searches for canaries everywhere.
+// sing searches all logs, events, metrics and objects for canaries.
 func sing(ctx context.Context) {
 	GinkgoHelper()
 	all := canaries(ctx)
 	silent := func(where, text string) {
 		GinkgoHelper()
 		for _, canary := range all {
-			Expect(strings.Contains(text, canary)).To(BeFalse(), "%q is in %s", canary, where)
+			Expect(strings.Contains(text, canary)).To(BeFalse(), "the canary %q must not be in %s", canary, where)
 		}
 	}
 	log, err := os.ReadFile(x.Manager.LogPath())

@@ -39,7 +39,7 @@ func certified(s *httptest.Server) string {
 	return ", certificate-authority-data: " + base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
-// registered registers a kubeconfig until the end of a spec.
+// registered registers a kubeconfig, and deregisters it at the end of the spec.
 func registered(ctx context.Context, name string, kubeconfig []byte) {
 	GinkgoHelper()
 	Expect(x.SetKubeconfig(ctx, name, kubeconfig)).To(Succeed())
@@ -54,8 +54,8 @@ func deregistered(ctx SpecContext, name string) {
 	Expect(x.Host.API.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}})).To(Succeed())
 }
 
-// says waits until a registration is not Connected for a reason, and its message contains the
-// given words.
+// says waits until a registration has Connected=False with a reason, and a message that contains
+// the given parts.
 func says(ctx context.Context, name, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -77,7 +77,7 @@ func serving(handler http.HandlerFunc) *httptest.Server {
 	return s
 }
 
-// identified responds like an API server whose cluster has an ID.
+// identified responds like the API server of a cluster with the given ID.
 func identified(id, version string, otherwise http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

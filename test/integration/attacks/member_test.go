@@ -19,14 +19,14 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// stamp sets the complete stamp of a root on an object.
+// stamp sets a root's complete stamp on an object.
 func stamp(ctx context.Context, obj client.Object, root string, uid types.UID) {
 	GinkgoHelper()
 	obj.SetLabels(map[string]string{v1alpha1.LabelHost: hostID(ctx), v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue})
 	obj.SetAnnotations(map[string]string{v1alpha1.AnnotationRoot: root, v1alpha1.AnnotationRootUID: string(uid)})
 }
 
-// static creates a volume as a member's admin does.
+// static returns a PV as a member's admin would create it.
 func static(name, namespace, claim string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -41,13 +41,13 @@ func static(name, namespace, claim string) *corev1.PersistentVolume {
 	}
 }
 
-// removed deletes an object and its finalizers at the end.
+// removed deletes an object and its finalizers at the end of the spec.
 func removed(c client.Client, obj client.Object) {
 	DeferCleanup(remove, c, obj, NodeTimeout(settle))
 }
 
-// remove returns once obj does not exist, because other attacks use the same names. Xylem may
-// already have created its own under the name.
+// remove deletes an object, and returns once it no longer exists, because other attacks use the
+// same names. By then, Xylem may have created its own object with that name.
 func remove(ctx SpecContext, c client.Client, obj client.Object) {
 	uid := obj.GetUID()
 	Expect(client.IgnoreNotFound(c.Delete(ctx, obj))).To(Succeed())
@@ -55,11 +55,11 @@ func remove(ctx SpecContext, c client.Client, obj client.Object) {
 	Eventually(ctx, func(ctx context.Context) (bool, error) {
 		err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		return apierrors.IsNotFound(err) || obj.GetUID() != uid, client.IgnoreNotFound(err)
-	}).Should(BeTrue(), "%T %s is removed", obj, obj.GetName())
+	}).Should(BeTrue(), "%T %s must be removed", obj, obj.GetName())
 }
 
 var _ = Describe("A tenant of a member tries", func() {
-	It("to impersonate a leaf of the victim, or to be excluded from the accounting of other Pods: forged stamps", func(ctx SpecContext) {
+	It("to impersonate a leaf of the victim, or to hide Pods from Xylem's count of foreign Pods: forged stamps", func(ctx SpecContext) {
 		m := newTenant(ctx, x.Member(one), "resident")
 		for _, obj := range []client.Object{
 			m.claim("data"), m.pod("app", "", nil),
@@ -122,14 +122,14 @@ var _ = Describe("A member's admin tries to make", func() {
 			Expect(m.API.Create(ctx, o)).To(Succeed())
 			removed(m.API, o)
 		}
-		By("checking that it is counted as an orphan")
+		By("checking that the volume is counted as an orphan")
 		Eventually(ctx, func(ctx context.Context) (int32, error) {
 			cr, err := get[v1alpha1.ClusterRegistration](ctx, x.Host, "", two)
 			return cr.Status.Volumes.Orphaned, err
 		}).Should(BeNumerically(">", 0))
 		barrier(ctx)
 		_, err := get[corev1.PersistentVolume](ctx, x.Host, "", pv.Name)
-		Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was created for it")
+		Expect(err).To(Satisfy(apierrors.IsNotFound), "Xylem must not create a host PV for the volume")
 	}, SpecTimeout(attackTime))
 
 	It("an unplaced claim that was never in the cluster use the attacker's disk: a namespace that is handed over, and a volume and a bound claim with its stamp", func(ctx SpecContext) {
@@ -151,7 +151,7 @@ var _ = Describe("A member's admin tries to make", func() {
 			return c.Status.Phase, err
 		}).Should(Equal(corev1.ClaimBound))
 
-		By("checking that the claim reports it, and that nothing is created")
+		By("checking that the claim reports the conflict, and that nothing is created")
 		a.told(ctx, root, v1alpha1.ReasonAdoptionUnconfirmed, two, v1alpha1.AnnotationAdopt)
 		barrier(ctx)
 		untouched := func() {
@@ -160,11 +160,11 @@ var _ = Describe("A member's admin tries to make", func() {
 			Expect(now.Annotations[v1alpha1.AnnotationPlacedIn]).NotTo(Equal(must[v1alpha1.ClusterRegistration](ctx, x.Host, "", two).Status.ClusterID))
 			Expect(now.Spec.VolumeName).NotTo(Equal(pv.Name))
 			_, err := get[corev1.PersistentVolume](ctx, x.Host, "", pv.Name)
-			Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was created for it")
+			Expect(err).To(Satisfy(apierrors.IsNotFound), "Xylem must not create a host PV for the volume")
 		}
 		untouched()
 
-		By("running its Pod in the member that the user selects")
+		By("running the claim's Pod in the member that the user selects")
 		Expect(a.api.Create(ctx, a.pod("data", nodeOne, []string{"data"}))).To(Succeed())
 		a.running(ctx, "data")
 		untouched()
@@ -181,13 +181,13 @@ var _ = Describe("A member's admin tries to make", func() {
 		forged := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.AnnotationRoot, victim.namespace+"/data", v1alpha1.AnnotationRootUID, victim.claim.UID)
 		right := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q,%q:%q}}}`, v1alpha1.AnnotationRoot, root, v1alpha1.AnnotationRootUID, uid)
 
-		By("forging the stamp of the volume, which Xylem corrects")
+		By("forging the volume's stamp, which Xylem corrects")
 		Expect(patched(ctx, m.API, leaf, forged)).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
 			pv, err := get[corev1.PersistentVolume](ctx, m, "", leaf.Name)
 			return pv.Annotations, err
 		}).Should(HaveKeyWithValue(v1alpha1.AnnotationRootUID, uid))
-		By("forging both")
+		By("forging the stamps of both the claim and the volume")
 		Expect(patched(ctx, m.API, claim, forged)).To(Succeed())
 		Expect(patched(ctx, m.API, leaf, forged)).To(Succeed())
 		barrier(ctx)
@@ -203,7 +203,7 @@ var _ = Describe("A member's admin tries to make", func() {
 		Expect(must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data").Status.Phase).To(Equal(corev1.ClaimBound))
 		book, err := m.Ledger()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(book.ForClaim(a.namespace, "data").Live()).To(HaveLen(1), "nothing was destroyed, and no second disk was created")
+		Expect(book.ForClaim(a.namespace, "data").Live()).To(HaveLen(1), "Xylem must not destroy the disk or create a second one")
 		By("correcting all stamps before the cleanup")
 		for _, o := range []client.Object{claim, leaf} {
 			Expect(patched(ctx, m.API, o, `{"metadata":{"labels":{"xylem.io/host":"`+hostID(ctx)+`"}}}`)).To(Succeed())
@@ -242,7 +242,7 @@ var _ = Describe("A member's admin tries to make", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the host's objects grow and its terminals execute escapes: hostile statuses of a leaf Pod and claim, and hostile events", func(ctx SpecContext) {
+	It("the host's objects grow and its terminals interpret escape sequences: hostile statuses of a leaf Pod and claim, and hostile events", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "app", nodeOne)
 		m := x.Member(one)

@@ -25,7 +25,7 @@ type person struct {
 	api client.Client
 }
 
-// somebody creates a user of a cluster with a certificate and no permissions.
+// somebody creates a user of a cluster, who has a certificate but no permissions.
 func somebody(c *harness.Cluster, user string) client.Client {
 	GinkgoHelper()
 	kubeconfig, err := c.UserKubeconfig(controlplane.Direct, user)
@@ -38,7 +38,7 @@ func somebody(c *harness.Cluster, user string) client.Client {
 	return api
 }
 
-// newTenant creates a namespace and its admin, in the host or in a member.
+// newTenant creates a namespace and its admin in the host or in a member.
 func newTenant(ctx context.Context, c *harness.Cluster, prefix string, change ...func(*corev1.Namespace)) *person {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
@@ -58,8 +58,8 @@ func newTenant(ctx context.Context, c *harness.Cluster, prefix string, change ..
 	return p
 }
 
-// attacker is a tenant of the host. If the attack succeeds, the attacker's objects are dumped.
-// They are always deleted.
+// attacker creates a tenant of the host, and deletes the tenant's objects at the end. If the attack
+// succeeded, it dumps them first.
 func attacker(ctx context.Context, change ...func(*corev1.Namespace)) *person {
 	GinkgoHelper()
 	p := newTenant(ctx, x.Host, "attacker", change...)
@@ -84,7 +84,7 @@ func (p *person) claim(name string, change ...func(*corev1.PersistentVolumeClaim
 	return c
 }
 
-// pod creates a Pod that the scheduler places on a virtual node and that uses claims.
+// pod returns a Pod that uses claims and that the scheduler places on the given node.
 func (p *person) pod(name, node string, claims []string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := harness.Pod(p.namespace, name, claims...)
 	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
@@ -110,8 +110,8 @@ func (p *person) running(ctx context.Context, name string) {
 	}).Should(Equal(corev1.PodRunning))
 }
 
-// told waits until a condition of a Pod or claim has a reason and a message that contains the given
-// words.
+// told waits until the conditions of a Pod or claim contain a reason and the given parts of
+// messages.
 func (p *person) told(ctx context.Context, obj client.Object, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -149,7 +149,7 @@ func get[T any, P interface {
 	return obj, c.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 }
 
-// must reads an existing object.
+// must reads an object, which must exist.
 func must[T any, P interface {
 	*T
 	client.Object
@@ -192,7 +192,7 @@ func newVictim(ctx context.Context) *prey {
 	return v
 }
 
-// unharmed checks all objects of the victim after each attack.
+// unharmed checks after an attack that all objects of the victim are intact.
 func (v *prey) unharmed(ctx context.Context) {
 	GinkgoHelper()
 	claim := must[corev1.PersistentVolumeClaim](ctx, x.Host, v.namespace, "data")
@@ -237,8 +237,8 @@ func (v *prey) unharmed(ctx context.Context) {
 
 var _ = AfterEach(func(ctx SpecContext) { victim.unharmed(ctx) }, NodeTimeout(settle))
 
-// barrier waits until a Pod that was created after the attack has been processed completely in
-// each member. By then, the effects of the attack would be visible.
+// barrier creates a Pod in each member after the attack, and waits until Xylem has completely
+// processed it. By then, the effects of the attack would be visible.
 func barrier(ctx context.Context) {
 	GinkgoHelper()
 	p := attacker(ctx)

@@ -28,7 +28,7 @@ import (
 
 const beingDeleted = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"
 
-// tenantsTakeSnapshots gives the admins of namespaces the permissions to take snapshots.
+// tenantsTakeSnapshots returns a ClusterRole that allows namespace admins to take snapshots.
 func tenantsTakeSnapshots() *rbacv1.ClusterRole {
 	return &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "tenants-take-snapshots", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}},
@@ -36,8 +36,8 @@ func tenantsTakeSnapshots() *rbacv1.ClusterRole {
 	}
 }
 
-// operator runs the host's backups: a user who may write all VolumeSnapshotContents, and no objects
-// of members.
+// operator creates the operator of the host's backups: a user who can write all
+// VolumeSnapshotContents of the host, but no objects of members.
 func operator(ctx context.Context) client.Client {
 	GinkgoHelper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "backups-"}, Rules: []rbacv1.PolicyRule{
@@ -56,7 +56,7 @@ func operator(ctx context.Context) client.Client {
 	return user
 }
 
-// taken is a ready snapshot: its objects in the host and in member one.
+// taken contains the objects of a ready snapshot in the host and in member one.
 type taken struct {
 	of                *person
 	claim             string
@@ -85,10 +85,10 @@ func (p *person) takes(ctx context.Context, name, claim string, change ...func(*
 	return s
 }
 
-// handle of the driver.
+// handle returns the driver's handle of the snapshot.
 func (s *taken) handle() string { return *s.leafHeld.Status.SnapshotHandle }
 
-// live returns the snapshots of the claim in the storage of member one.
+// live returns the claim's snapshots that exist in member one's storage.
 func (s *taken) live() []string {
 	GinkgoHelper()
 	return s.of.book(one, s.claim).LiveSnapshotIDs()
@@ -101,7 +101,7 @@ func (p *person) book(member, claim string) *ledger.Ledger {
 	return book.ForClaim(p.namespace, claim)
 }
 
-// unharmed expects that nothing of the snapshot has changed.
+// unharmed expects the snapshot and its objects to be unchanged.
 func (s *taken) unharmed(ctx context.Context) {
 	GinkgoHelper()
 	root := must[snapshotv1.VolumeSnapshot](ctx, x.Host, s.of.namespace, s.root.Name)
@@ -125,7 +125,7 @@ func forge(ctx context.Context, c client.Client, obj client.Object, status strin
 	Expect(c.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))).To(Succeed())
 }
 
-// held polls the content of the host until it matches.
+// held waits until the host's VolumeSnapshotContent matches.
 func (s *taken) held(ctx context.Context, match gomegatypes.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (*snapshotv1.VolumeSnapshotContent, error) {
@@ -153,8 +153,8 @@ func (p *person) wants(ctx context.Context, claim *corev1.PersistentVolumeClaim)
 	Expect(p.api.Create(ctx, harness.Pod(p.namespace, claim.Name, claim.Name))).To(Succeed())
 }
 
-// neverMade expects that no member was asked to create a disk for a claim. Each member provisions a
-// barrier first.
+// neverMade expects that no member's driver received a request to create a disk for a claim. It
+// waits for a barrier in each member first.
 func (p *person) neverMade(ctx context.Context, claim string) {
 	GinkgoHelper()
 	barrier(ctx)
@@ -184,11 +184,11 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
-		const replaced = "has another snapshot under the name"
+		const replaced = "is not the one that was taken"
 		forge(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"snapshotHandle":%q}`, victim.taken.handle()))
 		own.held(ctx, failing(one, replaced))
 
-		By("restoring from it")
+		By("restoring a claim from the snapshot")
 		a.wants(ctx, a.restore("copy", "snap"))
 		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceNotReady, replaced)
 		a.neverMade(ctx, "copy")
@@ -196,14 +196,14 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 			Expect(a.api.Delete(ctx, obj)).To(Succeed())
 		}
 
-		By("trying to destroy it with the attacker's VolumeSnapshot")
+		By("trying to destroy the victim's snapshot with the attacker's VolumeSnapshot")
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
 		own.held(ctx, And(HaveField("DeletionTimestamp", Not(BeNil())), failing(replaced, "the deletion then continues")))
 		barrier(ctx)
 		victim.unharmed(ctx)
 		Expect(own.live()).To(ConsistOf(own.handle()))
 
-		By("correcting the handle: then the attacker's own snapshot is destroyed")
+		By("correcting the handle, after which Xylem destroys the attacker's own snapshot")
 		forge(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"snapshotHandle":%q}`, own.handle()))
 		Eventually(ctx, own.live).Should(BeEmpty())
 		Eventually(ctx, func(ctx context.Context) error {
@@ -222,12 +222,12 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceNotReady, one, "is bound to another VolumeSnapshotContent")
 		a.neverMade(ctx, "copy")
 
-		By("correcting it: then the claim gets the attacker's own data")
+		By("correcting the binding, after which the claim gets the attacker's own data")
 		forge(ctx, m.API, own.leaf, fmt.Sprintf(`{"boundVolumeSnapshotContentName":%q,"readyToUse":true}`, own.leafHeld.Name))
 		a.running(ctx, "copy")
 		a.contains("copy", "the attacker's own")
 
-		By("deleting it while it is bound to the victim's")
+		By("deleting the VolumeSnapshot while it is bound to the victim's content")
 		forge(ctx, m.API, own.leaf, fmt.Sprintf(`{"boundVolumeSnapshotContentName":%q}`, victim.taken.leafHeld.Name))
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
 		// The member's snapshot-controller reads the forged status and decides whether to delete
@@ -236,7 +236,7 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 		victim.unharmed(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("growing objects, failing controllers and executed escapes in the host: huge sizes, times and errors", func(ctx SpecContext) {
+	It("growing objects, failing controllers and escape sequences on terminals in the host: huge sizes, times and errors", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -259,17 +259,17 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceMismatch, "requests 1Gi", "create it again with")
 		a.neverMade(ctx, "copy")
 
-		By("correcting it")
+		By("correcting the size")
 		forge(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"restoreSize":%d,"creationTime":%d}`, *size, *own.leafHeld.Status.CreationTime))
 		a.running(ctx, "copy")
 	}, SpecTimeout(attackTime))
 
-	It("a volume with another mode, so that a kernel reads data of a tenant: the source's mode of a leaf content", func(ctx SpecContext) {
+	It("a volume with another mode, so that a kernel interprets a tenant's data: the sourceVolumeMode of a leaf content", func(ctx SpecContext) {
 		Expect(patched(ctx, x.Member(one).API, victim.taken.leafHeld, `{"spec":{"sourceVolumeMode":"Block"}}`)).To(Satisfy(apierrors.IsInvalid))
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
-		By("allowing it only in the member: the host's admin must also allow it")
+		By("allowing the change only in the member, although the host's admin must also allow it")
 		const allow = `{"metadata":{"annotations":{"snapshot.storage.kubernetes.io/allow-volume-mode-change":"true"}}}`
 		Expect(patched(ctx, x.Member(one).API, own.leafHeld, allow)).To(Succeed())
 		raw := a.restore("raw", "snap")
@@ -362,7 +362,7 @@ var _ = Describe("A tenant of the host tries to get through snapshots", func() {
 		crossing.Spec.DataSourceRef = &corev1.TypedObjectReference{
 			APIGroup: ptr.To(snapshotv1.GroupName), Kind: "VolumeSnapshot", Namespace: &victim.namespace, Name: victim.taken.root.Name,
 		}
-		// A host without the feature drops such a reference, and the claim is an empty one.
+		// A host without the feature drops such a reference, so the claim gets an empty volume.
 		a.wants(ctx, crossing)
 		a.wants(ctx, a.restore("like", victim.taken.root.Name))
 		a.told(ctx, a.claim("like"), v1alpha1.ReasonSourceNotReady, "does not exist in this namespace")
@@ -399,7 +399,7 @@ var _ = Describe("The operator of the host's backups tries to get", func() {
 		a.contains("copy", "the attacker's own")
 	}, SpecTimeout(attackTime))
 
-	It("the destruction of a snapshot that its user keeps: a content that is deleted and announced as such", func(ctx SpecContext) {
+	It("the destruction of a snapshot that its user keeps: a content that is deleted and annotated as being deleted", func(ctx SpecContext) {
 		user, a := operator(ctx), attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -409,7 +409,7 @@ var _ = Describe("The operator of the host's backups tries to get", func() {
 		own.held(ctx, HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(own.live()).To(ConsistOf(own.handle()))
 		Expect(must[snapshotv1.VolumeSnapshotContent](ctx, x.Member(one), "", own.leafHeld.Name).Spec.DeletionPolicy).To(Equal(snapshotv1.VolumeSnapshotContentRetain))
-		By("its user deleting it: then it is destroyed")
+		By("deleting the VolumeSnapshot as its user, which destroys the snapshot")
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
 		Eventually(ctx, own.live).Should(BeEmpty())
 	}, SpecTimeout(attackTime))
@@ -445,7 +445,7 @@ var _ = Describe("A stolen token of a member", func() {
 		Expect(api.Delete(ctx, theirs)).To(forbidden)
 		Expect(api.Delete(ctx, precious)).To(forbidden)
 
-		By("importing it into one of Xylem's namespaces, where a claim could be restored from it")
+		By("importing the snapshot into one of Xylem's namespaces, where a claim could be restored from it")
 		imported := victim.volumeSnapshot("imported", "")
 		stamp(ctx, imported, victim.namespace+"/imported", "u")
 		imported.Spec = snapshotv1.VolumeSnapshotSpec{Source: snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &theirs.Name}}

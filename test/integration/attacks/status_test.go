@@ -17,8 +17,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// reports changes the status of a leaf Pod, as a member may, and waits until Xylem has examined
-// it: the reason is the barrier.
+// reports changes the status of a leaf Pod, as a member can, and waits until Xylem has processed
+// the change. The reason, which Xylem copies to the host, is the barrier.
 func (p *person) reports(ctx context.Context, name, reason string, change func(*corev1.PodStatus)) *corev1.Pod {
 	GinkgoHelper()
 	m := x.Member(two)

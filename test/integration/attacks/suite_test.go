@@ -25,12 +25,12 @@ const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 
-	// class waits for a consumer on both sides.
+	// class is a StorageClass that waits for a consumer in the host and in the members.
 	class = controlplane.ClassHostpath
-	// snapshots are deleted with their VolumeSnapshots, on both sides.
+	// snapshots is a VolumeSnapshotClass with policy Delete in the host and in the members.
 	snapshots = controlplane.ClassSnapshots
 
-	// secretCanary is in the victim's Secret.
+	// secretCanary is a value in the victim's Secret.
 	secretCanary = "canary-of-the-victim-7f3a9c"
 )
 

@@ -144,9 +144,9 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("a class of the member that no admin's rule maps to: annotations, labels, and names of classes", func(ctx SpecContext) {
+	It("a member's class to which no admin has mapped a class: annotations, labels, and class names", func(ctx SpecContext) {
 		a := attacker(ctx)
-		const dear = controlplane.ClassFast // of the members; no class of the host maps to it
+		const dear = controlplane.ClassFast // a class of the members to which no class of the host maps
 		annotations := map[string]string{
 			"volume.kubernetes.io/storage-class": dear, "storageclass.kubernetes.io/name": dear, "member-class": dear,
 		}
@@ -173,7 +173,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		leaf := must[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "annotated")
 		Expect(leaf.Spec.StorageClassName).To(HaveValue(Equal(class)))
 		Expect(must[corev1.PersistentVolume](ctx, x.Member(one), "", leaf.Spec.VolumeName).Spec.StorageClassName).To(Equal(class))
-		By("also selecting the node, because no scheduler would")
+		By("also setting the selected node, because no scheduler would")
 		for _, name := range []string{"named", "old", "none"} {
 			Expect(patched(ctx, a.api, a.claim(name), `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"`+nodeOne+`"}}}`)).To(Succeed())
 		}
@@ -188,7 +188,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		first, err := x.Member(one).ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		held := controlplane.Class("held-"+a.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
-		held.Provisioner, held.Parameters = v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberClass: controlplane.ClassFast} // binds immediately in that member
+		held.Provisioner, held.Parameters = v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberClass: controlplane.ClassFast} // this class binds immediately in that member
 		held.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 			{Key: v1alpha1.LabelClusterID, Values: []string{first}},
 		}}}
@@ -209,7 +209,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 			return events.Items, err
 		}).Should(ContainElement(And(HaveField("Reason", "ClassKeepsOff"), HaveField("Message", And(ContainSubstring(held.Name), ContainSubstring(two))))))
 		hasNoLeaf(ctx, a, "data")
-		By("checking that it is provisioned where the class allows it")
+		By("checking that the disk is provisioned where the class allows it")
 		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
 		a.running(ctx, "app")
 	}, SpecTimeout(attackTime))
@@ -266,7 +266,8 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		own := func(name string) *corev1.Secret {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, StringData: map[string]string{"tls.key": "the member's own"}}
 		}
-		// Objects that a replicator of the member creates in each namespace, and static tokens.
+		// These are objects that a replicator in the member creates in each namespace, and static
+		// tokens.
 		for _, obj := range []client.Object{own("wildcard-tls"), token("sa-token"), token("refused")} {
 			Expect(m.API.Create(ctx, obj)).To(Succeed())
 		}
@@ -376,7 +377,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 			Expect(client.IgnoreAlreadyExists(x.Host.API.Create(ctx, ns))).To(Succeed())
 			a := &person{namespace: name, cluster: x.Host, api: x.Host.API}
 			if name == "kube-public" {
-				By("after the member's admin labels it by mistake")
+				By("trying again after the member's admin has labelled the namespace by mistake")
 				there := must[corev1.Namespace](ctx, x.Member(one), "", name)
 				Expect(patched(ctx, x.Member(one).API, there, `{"metadata":{"labels":{"xylem.io/host":"`+hostID(ctx)+`"}}}`)).To(Succeed())
 				DeferCleanup(func(ctx SpecContext) {
@@ -437,7 +438,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 			Expect(a.api.Create(ctx, a.pod("evil-"+what, nodeOne, nil, change))).To(forbidden, what)
 		}
 		ns := must[corev1.Namespace](ctx, x.Member(one), "", a.namespace)
-		Expect(ns.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "baseline"), "the member applies the same standard")
+		Expect(ns.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "baseline"), "checking that the member applies the same standard")
 	}, SpecTimeout(attackTime))
 
 	It("the identity of Xylem through the common label", func(ctx SpecContext) {
@@ -466,7 +467,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 	}, SpecTimeout(attackTime))
 })
 
-// restricted makes a Pod comply with the restricted standard.
+// restricted makes a Pod comply with the Pod Security Standard "restricted".
 func restricted(p *corev1.Pod) {
 	yes, no := true, false
 	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}

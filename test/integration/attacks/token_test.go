@@ -19,7 +19,7 @@ import (
 
 const enforce = "pod-security.kubernetes.io/enforce"
 
-// thief has a token of the manager's account in member one.
+// thief returns a client that uses the token of the manager's account in member one.
 func thief(ctx context.Context) client.Client {
 	GinkgoHelper()
 	raw, err := x.MemberKubeconfig(ctx, one)
@@ -36,7 +36,7 @@ func clientFrom(raw []byte) client.Client {
 	return api
 }
 
-// escaping returns a Pod that takes over its node.
+// escaping gives a Pod all privileges that it needs to take over its node.
 func escaping(p *corev1.Pod) {
 	yes := true
 	p.Spec.HostPID, p.Spec.HostNetwork = true, true
@@ -59,7 +59,7 @@ var _ = Describe("A stolen token of a member", func() {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "stolen"}}
 		stamp(ctx, ns, "stolen", "any")
 		ns.Labels[enforce] = "baseline"
-		Expect(api.Create(ctx, ns)).To(Succeed(), "it can create others, as SECURITY.md documents")
+		Expect(api.Create(ctx, ns)).To(Succeed(), "checking that it can create other namespaces, as SECURITY.md documents")
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(x.Member(one).API.Delete(ctx, ns))).To(Succeed())
 		}, NodeTimeout(settle))
@@ -103,11 +103,11 @@ var _ = Describe("A stolen token of a member", func() {
 				policy + `","xylem.io/root":"` + root + `","xylem.io/root-uid":"u"}}`
 		}
 		for what, patch := range map[string]string{
-			"stamp it with policy Delete":            `{` + stamped("Delete", "strangers-ns/precious") + `}`,
-			"stamp it with its own policy":           `{` + stamped("Retain", "strangers-ns/precious") + `}`,
-			"stamp and destroy it":                   `{` + stamped("Delete", "strangers-ns/precious") + `,"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
-			"stamp it and point it at another claim": `{` + stamped("Retain", "mine/mine") + `,"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`,
-			"destroy it":                             `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
+			"stamp it with policy Delete":      `{` + stamped("Delete", "strangers-ns/precious") + `}`,
+			"stamp it with its own policy":     `{` + stamped("Retain", "strangers-ns/precious") + `}`,
+			"stamp and destroy it":             `{` + stamped("Delete", "strangers-ns/precious") + `,"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
+			"stamp it and change its claimRef": `{` + stamped("Retain", "mine/mine") + `,"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`,
+			"destroy it":                       `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`,
 		} {
 			Expect(patched(ctx, api, pv, patch)).To(forbidden, what)
 		}
@@ -121,7 +121,7 @@ var _ = Describe("A stolen token of a member", func() {
 		Expect(patched(ctx, thief(ctx), victim.leaf, `{"spec":{"claimRef":{"namespace":"mine","name":"mine","uid":"u"}}}`)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("cannot write to objects of another host, if its account belongs to one host", func(ctx SpecContext) {
+	It("cannot write to objects of another host if its account belongs to one host", func(ctx SpecContext) {
 		m := x.Member(one)
 		own := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-host-another"}}
 		Expect(m.API.Create(ctx, own)).To(Succeed())
@@ -149,7 +149,7 @@ var _ = Describe("Pod Security labels of a host namespace", func() {
 	It("do not loosen the member's requirements", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) { ns.Labels = map[string]string{enforce: "privileged"} })
 		pod := a.pod("escape", nodeOne, nil, escaping)
-		Expect(a.api.Create(ctx, pod)).To(Succeed(), "the host accepts it")
+		Expect(a.api.Create(ctx, pod)).To(Succeed(), "the host must accept the Pod")
 		a.told(ctx, pod, v1alpha1.ReasonRefusedByMember, one)
 		ns := must[corev1.Namespace](ctx, x.Member(one), "", a.namespace)
 		Expect(ns.Labels).To(HaveKeyWithValue(enforce, "baseline"))
@@ -170,7 +170,7 @@ var _ = Describe("Pod Security labels of a host namespace", func() {
 })
 
 var _ = Describe("A namespace of a member's component", func() {
-	It("is not created for a tenant of the host who uses its name", func(ctx SpecContext) {
+	It("is not created when a tenant of the host uses its name", func(ctx SpecContext) {
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system"}}
 		Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, ns)).To(Succeed()) }, NodeTimeout(settle))

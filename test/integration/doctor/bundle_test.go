@@ -33,19 +33,19 @@ import (
 // shop is the namespace of a user.
 const shop = "shop"
 
-// lastApplied is the annotation in which kubectl apply keeps the whole object.
+// lastApplied is the annotation in which kubectl apply stores the whole object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// secrets are the planted random values, by their location.
+// secrets contains the planted random values, by their location.
 type secrets map[string]string
 
-// plant returns a new value.
+// plant returns a new random value for a location.
 func (s secrets) plant(where string) string {
 	s[where] = strings.ToLower(rand.Text())
 	return s[where]
 }
 
-// unpacked returns the files of an archive.
+// unpacked returns the files in an archive.
 func unpacked(file string) map[string]string {
 	GinkgoHelper()
 	f, err := os.Open(file)
@@ -67,8 +67,8 @@ func unpacked(file string) map[string]string {
 	}
 }
 
-// workload creates a claim and a Pod with secrets in every possible field, and waits until both are
-// in the member.
+// workload creates a claim and a Pod with secrets in every possible field, and waits until both
+// exist in the member.
 func workload(ctx context.Context, s secrets) {
 	GinkgoHelper()
 	create(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
@@ -106,7 +106,7 @@ func workload(ctx context.Context, s secrets) {
 	})
 }
 
-// manages creates a Pod of the manager on a node of the host, with a log.
+// manages creates a manager Pod with a log on a node of the host.
 func manages(ctx context.Context, s secrets) {
 	GinkgoHelper()
 	at := time.Now().UTC().Format(time.RFC3339Nano)
@@ -134,16 +134,16 @@ func manages(ctx context.Context, s secrets) {
 }
 
 var _ = Describe("kubectl xylem support-bundle", func() {
-	It("contains the information of both clusters that a report needs, and no secrets", func(ctx SpecContext) {
+	It("contains the information about both clusters that a bug report needs, and no secrets", func(ctx SpecContext) {
 		s := secrets{}
 		workload(ctx, s)
 		manages(ctx, s)
-		// What the plugin itself uses: the kubeconfigs in the Secrets.
+		// The plugin itself uses the kubeconfigs in these Secrets.
 		for _, name := range []string{one, two} {
 			var secret corev1.Secret
 			Expect(x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}, &secret)).To(Succeed())
 			s["token of "+name] = access.TokenOf(secret.Data[v1alpha1.KubeconfigKey])
-			// An annotation that repeats it, as for an admin who applied the Secret's manifest.
+			// The annotation repeats the token, as it does when an admin applies the Secret's manifest.
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,"example.com/copy":%q}}}`, lastApplied, s.plant("last-applied of "+name), s["token of "+name])
 			Expect(x.Host.API.Patch(ctx, cr, client.RawPatch(types.MergePatchType, note))).To(Succeed())
@@ -162,7 +162,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 		for where, secret := range s {
 			for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
 				for name, content := range files {
-					Expect(strings.Contains(content, form)).To(BeFalse(), "%s (%s) is in %s:\n%s", where, form, name, content)
+					Expect(strings.Contains(content, form)).To(BeFalse(), "the secret %s (%s) must not be in %s:\n%s", where, form, name, content)
 				}
 			}
 		}
@@ -199,7 +199,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 		Expect(complaints).To(ContainSubstring("already exists"))
 	}, SpecTimeout(storyTime))
 
-	It("lists what it could not read, and leaves no archive if the host does not respond", func(ctx SpecContext) {
+	It("lists what it could not read, and writes no archive if the host does not respond", func(ctx SpecContext) {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())

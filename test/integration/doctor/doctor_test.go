@@ -33,11 +33,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// here is the clock of this machine.
+// here is this machine's clock.
 var here = clock.RealClock{}
 
-// finds expects exactly these problems, and the given words in one of the findings. The exit code
-// is 1 if one of them is an error.
+// finds expects doctor to find exactly these problems, with messages that contain the given parts,
+// and to exit with 1 if one of the problems is an error.
 func finds(ctx context.Context, c clock.Clock, args, want []string, words ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -64,12 +64,12 @@ func healthy(ctx context.Context) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// asAdminOf returns the flags with which a member's admin runs doctor.
+// asAdminOf returns the flags that a member's admin uses for doctor.
 func asAdminOf(member string) []string {
 	return []string{"--member-kubeconfig", x.Fleet.Member(member).KubeconfigPath()}
 }
 
-// create creates an object until the story ends.
+// create creates an object, and deletes it when the story ends.
 func create(ctx context.Context, in *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
 	Expect(in.API.Create(ctx, obj)).To(Succeed())
@@ -78,7 +78,7 @@ func create(ctx context.Context, in *harness.Cluster, obj client.Object) {
 	})
 }
 
-// restored restores an object to its current state at the end of the story.
+// restored restores an object to its current state when the story ends.
 func restored[T any, P interface {
 	*T
 	client.Object
@@ -107,7 +107,7 @@ func restored[T any, P interface {
 	return obj
 }
 
-// merge merges a change into an object until the story ends.
+// merge merges a change into an object, and reverts the change when the story ends.
 func merge[T any, P interface {
 	*T
 	client.Object
@@ -120,7 +120,7 @@ func merge[T any, P interface {
 }
 
 var _ = Describe("kubectl xylem doctor", func() {
-	// After the repairs of a story, doctor must find no problems.
+	// After a story has repaired what it broke, doctor must find no problems.
 	BeforeEach(func() { DeferCleanup(func(ctx SpecContext) { healthy(ctx) }) })
 
 	It("finds no error in a default installation, and exits with 0", func(ctx SpecContext) {
@@ -134,7 +134,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 			judge.CheckDriver, judge.CheckControlPlane, judge.CheckClock, judge.CheckMembers, judge.CheckTokens, judge.CheckNodeAPI, judge.CheckDaemonSets,
 			judge.CheckSnapshots, judge.CheckLeftovers))
 		Expect(checked[one]).To(ConsistOf(judge.CheckConnection, judge.CheckKubernetes, judge.CheckClock, judge.CheckPolicies, judge.CheckRights, judge.CheckFence, judge.CheckSnapshots))
-		// The manager's account may not read policies.
+		// The manager's account is not allowed to read policies.
 		Expect(checked[two]).To(ConsistOf(judge.CheckConnection, judge.CheckKubernetes, judge.CheckClock, judge.CheckRights, judge.CheckFence, judge.CheckSnapshots))
 		Expect(found.Missing).To(BeEmpty())
 		out, complaints, code := plugin(ctx, here, append([]string{"doctor"}, asAdminOf(one)...)...)
@@ -171,15 +171,15 @@ var _ = Describe("kubectl xylem doctor", func() {
 		merge[admissionv1.ValidatingAdmissionPolicyBinding](ctx, x.Host, "xylem-manager", `{"spec":{"validationActions":["Audit"]}}`)
 		merge[admissionv1.ValidatingAdmissionPolicy](ctx, x.Host, "xylem-reflected-classes", `{"spec":{"failurePolicy":"Ignore"}}`)
 		finds(ctx, here, asAdminOf(one), []string{"Error Policies", "Error Policies", "Error Policies"},
-			`"xylem-reserved-keys" does not exist`, `"xylem-manager" is not in force`, `"xylem-reflected-classes" is not the one of this version: it differs in its failurePolicy`)
+			`"xylem-reserved-keys" does not exist`, `"xylem-manager" is not in force`, `"xylem-reflected-classes" does not match this version: it differs in its failurePolicy`)
 	}, SpecTimeout(storyTime))
 
-	It("finds a member's policy that was weakened, as the member's admin", func(ctx SpecContext) {
+	It("finds a weakened policy in a member when the member's admin runs it", func(ctx SpecContext) {
 		merge[admissionv1.ValidatingAdmissionPolicy](ctx, x.Member(one), "xylem-account", `{"spec":{"matchConditions":[{"name":"nobody","expression":"false"}]}}`)
-		finds(ctx, here, asAdminOf(one), []string{"Error Policies " + one}, `"xylem-account" is not the one of this version: it differs in its matchConditions`)
+		finds(ctx, here, asAdminOf(one), []string{"Error Policies " + one}, `"xylem-account" does not match this version: it differs in its matchConditions`)
 	}, SpecTimeout(storyTime))
 
-	It("finds policies and webhooks of an earlier version", func(ctx SpecContext) {
+	It("finds policies and webhooks that an earlier version left behind", func(ctx SpecContext) {
 		labels := map[string]string{command.LabelName: command.LabelNameValue}
 		create(ctx, x.Host, &admissionv1.ValidatingAdmissionPolicy{
 			ObjectMeta: metav1.ObjectMeta{Name: "xylem-old", Labels: labels},
@@ -207,7 +207,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Error Rights", "Error Rights " + two}, "create pods/eviction")
 	}, SpecTimeout(storyTime))
 
-	It("finds that no manager runs, and the objects that are therefore not repaired", func(ctx SpecContext) {
+	It("finds that no manager runs, and that the objects that it maintains are missing", func(ctx SpecContext) {
 		Expect(x.Manager.Stop()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -224,7 +224,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds that the API server cannot connect to a manager that hangs", func(ctx SpecContext) {
+	It("finds that the API server cannot reach the kubelet endpoint of a manager that hangs", func(ctx SpecContext) {
 		Expect(x.Manager.Signal(syscall.SIGSTOP)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Manager.Signal(syscall.SIGCONT)).To(Succeed())
@@ -238,7 +238,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds a member that is away, and still reads the others", func(ctx SpecContext) {
+	It("finds a member that is away, and still checks the others", func(ctx SpecContext) {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Blackhole)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
@@ -252,7 +252,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		}).WithContext(ctx).Should(Succeed())
 		began := time.Now()
 		shown(ctx, here, asAdminOf(one)...)
-		AddReportEntry("time with a member that does not respond", time.Since(began).Round(100*time.Millisecond).String())
+		AddReportEntry("duration with a member that does not respond", time.Since(began).Round(100*time.Millisecond).String())
 	}, SpecTimeout(storyTime))
 
 	It("finds credentials that a member rejects", func(ctx SpecContext) {
@@ -282,7 +282,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Error Definition"}, "is older than this plugin", ".spec.storage.dataSources")
 	}, SpecTimeout(storyTime))
 
-	It("finds a scheduler without a feature gate, if its settings are visible", func(ctx SpecContext) {
+	It("finds a disabled feature gate of the scheduler if the scheduler's flags are visible", func(ctx SpecContext) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler-a", Labels: map[string]string{"component": "kube-scheduler"}}}
 		pod.Spec.SchedulerName = "nobody"
 		pod.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Image: "scheduler:1", Command: []string{"kube-scheduler", "--feature-gates=NominatedNodeNameForExpectation=false"}}}

@@ -47,8 +47,8 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// nodeAddress is the address at which the manager serves the kubelet API: an address of this
-// machine other than loopback, to which API servers do not connect.
+// nodeAddress returns the address at which the manager serves the kubelet API. It is not a loopback
+// address, because API servers do not connect to those.
 func nodeAddress(ctx context.Context) (ip, address string) {
 	GinkgoHelper()
 	all, err := net.InterfaceAddrs()
@@ -62,11 +62,11 @@ func nodeAddress(ctx context.Context) (ip, address string) {
 			return network.IP.String(), net.JoinHostPort(network.IP.String(), port)
 		}
 	}
-	Fail("this machine has only loopback addresses, to which API servers do not connect")
+	Fail("this machine has only loopback addresses, but API servers do not connect to those")
 	return "", ""
 }
 
-// ahead is a wrong clock.
+// ahead is a clock that is ahead of the real one.
 type ahead struct {
 	clock.Clock
 	by time.Duration
@@ -74,12 +74,13 @@ type ahead struct {
 
 func (a ahead) Now() time.Time { return a.Clock.Now().Add(a.by) }
 
-// plugin runs the plugin as an admin of the host, and returns what it printed, and its exit code.
+// plugin runs the plugin as an admin of the host, and returns its output, error output and exit
+// code.
 func plugin(ctx context.Context, c clock.Clock, args ...string) (out, complaints string, code int) {
 	return suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), c, args...)
 }
 
-// checkup returns the findings of doctor, in the format for programs, and its exit code.
+// checkup runs doctor with JSON output, and returns its findings and its exit code.
 func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*judge.Checkup, int) {
 	out, complaints, code := plugin(ctx, c, append([]string{"doctor", "-o", "json"}, args...)...)
 	g.Expect(complaints).To(BeEmpty())
@@ -90,7 +91,7 @@ func checkup(ctx context.Context, g Gomega, c clock.Clock, args ...string) (*jud
 	return &found, code
 }
 
-// problems returns all findings except the good ones, as "level check cluster".
+// problems returns all findings with a level other than OK, as "level check cluster".
 func problems(c *judge.Checkup) []string {
 	all := []string{}
 	for _, f := range c.Findings {

@@ -30,7 +30,7 @@ const (
 	duration  = 15 * time.Second
 )
 
-// world is one host and one member with their own clock.
+// world is one host and one member with a clock of their own.
 type world struct {
 	hostID, clusterID string
 	clock             *clocktesting.FakeClock
@@ -43,8 +43,8 @@ func newWorld() *world {
 	return &world{hostID: fmt.Sprintf("host-%d", worlds), clusterID: fmt.Sprintf("member-%d", worlds), clock: clocktesting.NewFakeClock(time.Now())}
 }
 
-// manager creates the fence of a process. Its calls to the member and the host go through hooks, if
-// given.
+// manager returns the fence of a manager process. The hooks, if given, intercept its writes to the
+// member and the host.
 func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.Fence {
 	m, h := api, api
 	if len(through) > 0 {
@@ -59,7 +59,7 @@ func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.
 	})
 }
 
-// noted adds an annotation if the lease does not have it.
+// noted adds an annotation to the Lease if it is missing.
 func noted(key string) func(*coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	return func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 		if _, has := lease.Annotations[key]; has {
@@ -71,7 +71,7 @@ func noted(key string) func(*coordinationv1.Lease) (*coordinationv1.Lease, error
 	}
 }
 
-// hooked calls an interceptor instead of writing to the real API server.
+// hooked is a client that calls interceptors instead of writing to the real API server.
 type hooked struct {
 	client.Client
 	funcs interceptor.Funcs
@@ -93,8 +93,8 @@ func (h hooked) Patch(ctx context.Context, obj client.Object, patch client.Patch
 
 var errCut = errors.New("the connection was cut")
 
-// cut fails the writes from the nth on: before they arrive or, if replies is set, after they
-// succeeded.
+// cut fails all writes from the nth on before they arrive. If replies is set, the nth write
+// succeeds, but its response is lost.
 func cut(nth int, replies bool) interceptor.Funcs {
 	n := 0
 	write := func(do func() error) error {
@@ -119,7 +119,7 @@ func cut(nth int, replies bool) interceptor.Funcs {
 	}
 }
 
-// losing loses the reply to the next patch, on request.
+// losing loses the response to the next patch if lose is set.
 func losing(lose *bool) interceptor.Funcs {
 	return interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 		if *lose {
@@ -131,8 +131,8 @@ func losing(lose *bool) interceptor.Funcs {
 	}}
 }
 
-// restoredUnder returns a manager that has renewed the fence since the state to which the member
-// was restored.
+// restoredUnder restores the member to a state from before the last renewal of a manager's fence,
+// and returns that fence.
 func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	GinkgoHelper()
 	a := w.manager("a")
@@ -144,7 +144,7 @@ func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	return a
 }
 
-// revisions reads the real API server, but reports a chosen revision.
+// revisions reads from the real API server, but returns a chosen revision.
 type revisions struct {
 	client.Reader
 	at *uint64
@@ -156,7 +156,7 @@ func (r revisions) List(ctx context.Context, list client.ObjectList, opts ...cli
 	return err
 }
 
-// The names of the lease in the member and of the record in the host.
+// lease and record return the Lease in the member and the record in the host.
 func (w *world) lease(ctx context.Context) *coordinationv1.Lease { return read(ctx, w.hostID) }
 
 func (w *world) record(ctx context.Context) *coordinationv1.Lease {
@@ -191,13 +191,13 @@ func beProblem(reason string) types.GomegaMatcher {
 	return WithTransform(func(err error) string {
 		p := &access.Problem{}
 		if !errors.As(err, &p) {
-			return fmt.Sprintf("no Problem: %v", err)
+			return fmt.Sprintf("not a Problem: %v", err)
 		}
 		return p.Reason
 	}, Equal(reason))
 }
 
-// token returns the confirmation in a Problem.
+// token returns the confirmation that a Problem requests.
 func token(p *access.Problem) string {
 	GinkgoHelper()
 	Expect(p).To(HaveOccurred())
@@ -243,7 +243,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("1"))
-		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion), "nothing is written to the host")
+		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion), "nothing must be written to the host")
 	}, NodeTimeout(timeout))
 
 	It("is held by only one of two managers of the same host", func(ctx SpecContext) {
@@ -251,15 +251,15 @@ var _ = Describe("the fence", func() {
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 
-		By("the holder renews it: it is a running copy of this host")
+		By("the holder renews the fence, so it is a running copy of this host")
 		w.clock.Step(duration / 3)
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
 		w.clock.Step(duration - time.Second)
-		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "it has not expired by this process's clock")
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "the Lease has not expired by this process's clock")
 		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("is taken over when it was not renewed for its duration")
+		By("another manager takes over the fence when it was not renewed for its duration")
 		w.clock.Step(time.Second)
 		Expect(b.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Held()).To(Succeed())
@@ -277,7 +277,7 @@ var _ = Describe("the fence", func() {
 		w.clock.Step(time.Nanosecond)
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("continues if no other manager acquired it in the meantime")
+		By("the process continues if no other manager acquired the fence in the meantime")
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
@@ -313,7 +313,7 @@ var _ = Describe("the fence", func() {
 		w.clock.Step(duration / 3)
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond),
-			"observers of the Lease must see the renewal that its holder believes it has sent")
+			"the Lease must contain the renewal that its holder sent")
 	}, NodeTimeout(timeout))
 
 	It("is lost if the lease has another epoch", func(ctx SpecContext) {
@@ -335,7 +335,7 @@ var _ = Describe("the fence", func() {
 		lose = true
 		Expect(a.Renew(ctx)).To(HaveOccurred())
 		Expect(a.Release(ctx)).To(Succeed())
-		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the Lease expires")
+		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "another manager need not wait until the Lease expires")
 	}, NodeTimeout(timeout))
 
 	It("is held by only one of two registrations of one cluster in one process (I3)", func(ctx SpecContext) {
@@ -353,7 +353,7 @@ var _ = Describe("the fence", func() {
 		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is not released in a member that was restored in the meantime, which is recorded", func(ctx SpecContext) {
+	It("is not released in a member that was restored in the meantime, and the next manager detects the restore", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		Expect(a.Release(ctx)).To(Succeed())
 
@@ -365,19 +365,20 @@ var _ = Describe("the fence", func() {
 		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 	}, NodeTimeout(timeout))
 
-	// Writes to the host are 1 (intent) and 2 (fact), to the member 1 (lease).
-	DescribeTable("does not take a crash during acquisition for a restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
+	// Acquire writes to the host twice: the intent (1) and the fact (2). It writes to the member once:
+	// the Lease (1).
+	DescribeTable("does not mistake a crash during acquisition for a restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
 		first := w.manager("first")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
 		Expect(first.Release(ctx)).To(Succeed())
 		for i, crash := range crashes {
 			err := w.manager(fmt.Sprintf("crashes-%d", i), crash[0], crash[1]).Acquire(ctx, "")
 			Expect(err).To(HaveOccurred())
-			w.clock.Step(duration) // if it has got the lease
+			w.clock.Step(duration) // in case it acquired the Lease
 		}
 		next := w.manager("next")
 		err := next.Acquire(ctx, "")
-		if err != nil { // the first time that the crashed manager's lease is observed
+		if err != nil { // the first time that it observes the crashed manager's Lease
 			Expect(err).To(beProblem(v1alpha1.ReasonWaitingForFence))
 			w.clock.Step(duration)
 			Expect(next.Acquire(ctx, "")).To(Succeed())
@@ -392,7 +393,7 @@ var _ = Describe("the fence", func() {
 		Entry("after the lease, with a lost response", [2]interceptor.Funcs{cut(1, true), {}}),
 		Entry("before the fact", [2]interceptor.Funcs{{}, cut(2, false)}),
 		Entry("after the fact, with a lost response", [2]interceptor.Funcs{{}, cut(2, true)}),
-		Entry("twice before the lease", [2]interceptor.Funcs{cut(1, false), {}}, [2]interceptor.Funcs{cut(1, false), {}}),
+		Entry("two crashes before the lease", [2]interceptor.Funcs{cut(1, false), {}}, [2]interceptor.Funcs{cut(1, false), {}}),
 	)
 
 	It("does not mistake a crash after the Lease and another after the next intent for a restore (I6)", func(ctx SpecContext) {
@@ -404,7 +405,7 @@ var _ = Describe("the fence", func() {
 		third := w.manager("third", cut(1, false))
 		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
-		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it ends between the intent and the Lease")
+		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it must crash between the intent and the Lease")
 
 		fourth := w.manager("fourth")
 		Expect(fourth.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
@@ -414,7 +415,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	}, NodeTimeout(timeout))
 
-	// Three leadership terms, and then a restore of one cluster.
+	// restored runs three leadership terms, and then restores one cluster.
 	restored := func(ctx SpecContext, what func(lease, record *coordinationv1.Lease)) {
 		for i := range 3 {
 			a := w.manager(fmt.Sprintf("before-%d", i))
@@ -429,14 +430,14 @@ var _ = Describe("the fence", func() {
 	suspendedUntilConfirmed := func(ctx SpecContext, reason string) {
 		lease, record := w.lease(ctx), w.record(ctx)
 		a := w.manager("after")
-		Expect(a.Acquire(ctx, "")).To(Succeed(), "it connects and serves")
+		Expect(a.Acquire(ctx, "")).To(Succeed(), "the manager must connect and serve")
 		Expect(a.Held()).To(Succeed())
 		Expect(a.MayDestroy()).To(MatchError(guarded.ErrSuspended))
 		Expect(a.Suspended().Reason).To(Equal(reason))
-		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence remains")
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence must remain")
 		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(record)))
 
-		By("another manager, or another confirmation, does not change that")
+		By("another manager, or the wrong confirmation, does not end the suspension")
 		confirmation := token(a.Suspended())
 		Expect(a.Release(ctx)).To(Succeed())
 		b := w.manager("after-2")
@@ -444,7 +445,7 @@ var _ = Describe("the fence", func() {
 		Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
 		Expect(b.Release(ctx)).To(Succeed())
 
-		By("the admin confirms")
+		By("the admin confirms the restore")
 		c := w.manager("after-3")
 		Expect(c.Acquire(ctx, confirmation)).To(Succeed())
 		Expect(c.MayDestroy()).To(Succeed())
@@ -452,7 +453,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 		Expect(epochOf(w.lease(ctx))).To(Equal("4"), "epochs only increase")
 
-		By("no confirmation is requested again")
+		By("the confirmation is not requested again")
 		Expect(c.Release(ctx)).To(Succeed())
 		d := w.manager("after-4")
 		Expect(d.Acquire(ctx, "")).To(Succeed())
@@ -499,11 +500,11 @@ var _ = Describe("the fence", func() {
 		Expect(a.Advance(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
 		Expect(epochOf(w.record(ctx))).To(Equal("2"))
-		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond), "it also renews the Lease")
+		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond), "an advance must also renew the Lease")
 		Expect(a.Renew(ctx)).To(Succeed())
 		a.Drop()
 		Expect(a.Acquire(ctx, "")).To(Succeed())
-		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leader connects again")
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the epoch must not change when the same leader reconnects")
 	}, NodeTimeout(timeout))
 
 	It("keeps a record in the member, even if others write to the Lease in between", func(ctx SpecContext) {
@@ -514,7 +515,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Note(ctx, noted("first"))).To(Succeed())
 		version := w.lease(ctx).ResourceVersion
 		Expect(a.Note(ctx, noted("first"))).To(Succeed())
-		Expect(w.lease(ctx).ResourceVersion).To(Equal(version), "an existing note is not written again")
+		Expect(w.lease(ctx).ResourceVersion).To(Equal(version), "an existing note must not be written again")
 		w.clock.Step(time.Second)
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(a.Advance(ctx)).To(Succeed())
@@ -553,8 +554,8 @@ var _ = Describe("the fence", func() {
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 	}, NodeTimeout(timeout))
 
-	// Writes to the host are 1, 2 at first, 3 (intent) and 4 (fact) at the advance;
-	// to the member 1 at first and 2 (lease).
+	// Writes 1 and 2 to the host, and 1 to the member, belong to Acquire. Advance writes the intent (3)
+	// and the fact (4) to the host, and the Lease (2) to the member.
 	DescribeTable("continues after an interrupted advance (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
 		a := w.manager("a", crash[0], crash[1])
 		Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -576,8 +577,8 @@ var _ = Describe("the fence", func() {
 		Entry("after the lease, with a lost response", [2]interceptor.Funcs{cut(2, true), {}}, true),
 		Entry("before the fact", [2]interceptor.Funcs{{}, cut(4, false)}, true),
 		Entry("after the fact, with a lost response", [2]interceptor.Funcs{{}, cut(4, true)}, true),
-		Entry("after the lease, and it connects again", [2]interceptor.Funcs{cut(2, true), {}}, false),
-		Entry("before the fact, and it connects again", [2]interceptor.Funcs{{}, cut(4, false)}, false),
+		Entry("after the lease, and the same process reconnects", [2]interceptor.Funcs{cut(2, true), {}}, false),
+		Entry("before the fact, and the same process reconnects", [2]interceptor.Funcs{{}, cut(4, false)}, false),
 	)
 
 	It("renews after an advance whose response was lost", func(ctx SpecContext) {
@@ -586,7 +587,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lose = true
 		Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
-		Expect(a.Renew(ctx)).To(Succeed(), "the epoch in the member is the one that it sent")
+		Expect(a.Renew(ctx)).To(Succeed(), "the member has the epoch that this manager sent")
 		Expect(a.Advance(ctx)).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("3"))
 		Expect(epochOf(w.record(ctx))).To(Equal("3"))
@@ -602,8 +603,8 @@ var _ = Describe("the fence", func() {
 			return api.Patch(ctx, obj, patch, opts...)
 		}})
 		Expect(a.Acquire(ctx, "")).To(Succeed())
-		fails[patches+2] = true // the fact that the member has the next epoch
-		fails[patches+3] = true // that fact, and the intent of another epoch
+		fails[patches+2] = true // the write that records that the member has the next epoch
+		fails[patches+3] = true // the write that records that again, with the intent of another epoch
 		Expect(a.Advance(ctx)).To(MatchError(errCut))
 		Expect(a.Advance(ctx)).To(MatchError(errCut))
 		Expect(a.Advance(ctx)).To(Succeed())
@@ -634,7 +635,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
 
-		By("evidence that only this process could detect remains after the process ends")
+		By("the evidence, which only this process could detect, remains after the process ends")
 		Expect(a.Release(ctx)).To(Succeed())
 		b := w.manager("b")
 		Expect(b.Acquire(ctx, "")).To(Succeed())
@@ -645,11 +646,11 @@ var _ = Describe("the fence", func() {
 		Expect(b.Renew(ctx)).To(Succeed())
 		Expect(b.Advance(ctx)).To(Succeed())
 	},
-		Entry("while it was linked", false),
-		Entry("while it was away", true),
+		Entry("while the member was linked", false),
+		Entry("while the member was away", true),
 	)
 
-	It("restarts if the host is restored while it runs (I2)", func(ctx SpecContext) {
+	It("requires a restart of the manager if the host is restored while it runs (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		backup := w.record(ctx)
@@ -657,15 +658,15 @@ var _ = Describe("the fence", func() {
 		restore(ctx, "fence-"+w.clusterID, backup)
 		Expect(a.Advance(ctx)).To(MatchError(hostrevision.ErrRestored))
 		a.Drop()
-		Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored), "its caches show a state that the host no longer has")
+		Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored), "the caches of this process show a state that the host no longer has")
 
-		By("the next process")
+		By("the next process suspends destruction")
 		b := w.manager("b")
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
 		Expect(b.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
-		Expect(b.Advance(ctx)).To(Succeed(), "it keeps the evidence")
+		Expect(b.Advance(ctx)).To(Succeed(), "an advance must keep the evidence")
 		Expect(epochOf(w.record(ctx))).To(Equal("1"))
 	}, NodeTimeout(timeout))
 
@@ -707,7 +708,7 @@ var _ = Describe("the fence", func() {
 			Expect(c.Acquire(ctx, token(c.Suspended()))).To(Succeed())
 			Expect(c.MayDestroy()).To(Succeed())
 			Expect(c.Restores().HostUnconfirmed).To(BeFalse())
-			Expect(c.Restores().Host).To(Equal(b.Restores().Host), "the time remains after the confirmation")
+			Expect(c.Restores().Host).To(Equal(b.Restores().Host), "the time of the restore must remain after the confirmation")
 			Expect(c.Release(ctx)).To(Succeed())
 			d := process("d")
 			Expect(d.Acquire(ctx, "")).To(Succeed())
@@ -720,7 +721,7 @@ var _ = Describe("the fence", func() {
 			Expect(a.Acquire(ctx, "")).To(Succeed())
 			Expect(a.HostCurrent(ctx)).To(Succeed())
 			at = 900
-			Expect(a.MayDestroy()).To(Succeed(), "it has not detected a restore yet")
+			Expect(a.MayDestroy()).To(Succeed(), "the manager has not detected the restore yet")
 			Expect(a.HostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
 			Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 			Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored))
@@ -733,13 +734,13 @@ var _ = Describe("the fence", func() {
 		a := w.manager("after")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		at := a.Restores().Member
-		Expect(at).To(BeTemporally(">", w.clock.Now()), "a time truncated by the member's clock is not evidence")
+		Expect(at).To(BeTemporally(">", w.clock.Now()), "the time must be rounded up, because the member's Date header has no fractions of a second")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
 		Expect(a.Restores()).To(Equal(fencing.Restores{Member: at}))
 
 		w.clock.Step(time.Hour)
 		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
-		Expect(a.Restores().Member).To(Equal(at), "the time is that of the detection, not of the confirmation")
+		Expect(a.Restores().Member).To(Equal(at), "the time must be that of the detection, not of the confirmation")
 		Expect(a.Release(ctx)).To(Succeed())
 
 		By("restoring the host, which removes the host's record but not the member's")

@@ -76,7 +76,7 @@ var _ = Describe("the indexes", func() {
 		return found
 	}
 
-	It("find exactly the objects that the controllers look up", func(ctx SpecContext) {
+	It("return exactly the objects that the controllers look up", func(ctx SpecContext) {
 		for _, name := range []string{shop, other} {
 			Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 		}
@@ -107,7 +107,7 @@ var _ = Describe("the indexes", func() {
 
 		c := start(ctx, index.SetupHost)
 		key := types.NamespacedName{Namespace: shop, Name: "data"}
-		// Informers start on the first read: each lookup waits until its informer is filled.
+		// Informers start on the first read, so each lookup waits until its informer is filled.
 		Expect(names(index.PodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
 		Expect(names(index.PodsOfClaim(ctx, c, types.NamespacedName{Namespace: shop, Name: "ephemeral-v"}))).To(Equal([]string{shop + "/ephemeral"}))
 		Expect(names(index.PodsOfReference(ctx, c, refs.KindConfigMap, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(Equal([]string{shop + "/uses"}))
@@ -117,12 +117,12 @@ var _ = Describe("the indexes", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(claims).To(HaveLen(1))
 		Expect(claims[0].Namespace).To(Equal(shop))
-		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "a PV with different members in label and handle belongs to no member")
+		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "a PV whose label and handle refer to different members must not belong to any member")
 		Expect(volumeNames(index.VolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
 		Expect(volumeNames(index.VolumesIn(ctx, c, "another"))).To(BeEmpty())
 	}, NodeTimeout(timeout))
 
-	It("find the registrations of a cluster", func(ctx SpecContext) {
+	It("return the registrations of a cluster", func(ctx SpecContext) {
 		for _, name := range []string{"index-one", "index-two"} {
 			registration := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterRegistrationSpec{
 				KubeconfigSecretRef: v1alpha1.KubeconfigSecretReference{Name: name}}}
@@ -137,7 +137,7 @@ var _ = Describe("the indexes", func() {
 		Expect(found[0].Name).To(Equal("index-two"))
 	}, NodeTimeout(timeout))
 
-	It("find objects that are being deleted, on both sides", func(ctx SpecContext) {
+	It("return objects that are being deleted, in the host and in the member", func(ctx SpecContext) {
 		const namespace, here, node = "index-ending", "ending-member", "ending-node"
 		Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		in := mirror.Member{Registration: "ending", ClusterID: here, NodeName: node, HostID: "host"}

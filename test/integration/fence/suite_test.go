@@ -21,7 +21,7 @@ import (
 
 const timeout = time.Minute
 
-// config and api are for the API server of host and member.
+// config and api connect to the API server that is both host and member.
 var (
 	config *rest.Config
 	api    client.Client

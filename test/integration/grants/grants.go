@@ -16,8 +16,8 @@ import (
 // Grant is the permission for one verb on one resource.
 type Grant struct {
 	Verb, Group, Resource string
-	// Namespace is the namespace to which it is limited, or empty for a ClusterRole. Name is set if
-	// it is limited to objects with that name.
+	// Namespace limits the grant to a namespace; it is empty for a cluster-wide grant. Name, if set,
+	// limits the grant to objects with that name.
 	Namespace, Name string
 }
 
@@ -41,11 +41,10 @@ func (g Grant) covers(r controlplane.Request) bool {
 		(g.Namespace == "" || g.Namespace == r.Namespace) && (g.Name == "" || g.Name == r.Name)
 }
 
-// narrow returns a greater number for a grant that allows less.
+// narrow returns a number that is greater for grants that allow less.
 func (g Grant) narrow() int { return len(g.Namespace) + len(g.Name) }
 
-// To returns the grants of a service account by name, without those of its groups, which all
-// accounts have.
+// To returns the grants of a service account, except those of its groups, which all accounts have.
 func To(ctx context.Context, c client.Reader, namespace, account string) ([]Grant, error) {
 	var clusterRoles rbacv1.ClusterRoleList
 	var roles rbacv1.RoleList
@@ -93,7 +92,7 @@ func To(ctx context.Context, c client.Reader, namespace, account string) ([]Gran
 	return all, nil
 }
 
-// expand returns the single grants of rules.
+// expand returns a grant for each combination that the rules allow.
 func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 	var all []Grant
 	for _, rule := range rules {
@@ -126,9 +125,9 @@ func Of(grants []Grant, groups ...string) (in, out []Grant) {
 	return in, out
 }
 
-// Unused returns the grants that no request needed, sorted. If several grants allow a request, it
-// needs the narrowest. A watch also needs the list, because API servers that do not stream lists
-// (WatchList) receive a list first.
+// Unused returns the grants that no request needed, sorted. If several grants allow a request, the
+// request needs the narrowest one. A watch also needs the list permission, because clients send a
+// list request first to API servers that do not stream lists (WatchList).
 func Unused(grants []Grant, requests controlplane.Requests) []string {
 	sorted := slices.Clone(grants)
 	slices.SortStableFunc(sorted, func(a, b Grant) int { return cmp.Compare(b.narrow(), a.narrow()) })
@@ -170,8 +169,8 @@ func Refused(requests controlplane.Requests) []string {
 	return slices.Compact(refused)
 }
 
-// Broad returns the grants that no account of Xylem may have: wildcards, and verbs and resources
-// with which an account can grant itself more.
+// Broad returns the grants that no account of Xylem may have: wildcards, and permissions with which
+// an account can grant itself more.
 func Broad(grants []Grant) []string {
 	var broad []string
 	for _, g := range grants {
@@ -182,7 +181,7 @@ func Broad(grants []Grant) []string {
 			g.Resource == "serviceaccounts/token" && (g.Namespace == "" || g.Name == ""),
 			slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"}, g.Resource),
 			g.Group == rbacv1.GroupName && g.Verb != "list",
-			// Outside the manager's namespace, only by name.
+			// Outside the manager's namespace, an account may read Secrets only by name.
 			g.Resource == "secrets" && g.Namespace == "" && g.Verb != "get":
 			broad = append(broad, g.String())
 		}

@@ -23,17 +23,17 @@ func TestUnused(t *testing.T) {
 		requests controlplane.Requests
 		want     []string
 	}{
-		"nothing":                     {},
-		"used":                        {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{get}},
-		"unused":                      {grants: []Grant{{Verb: "list", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"list secrets"}},
-		"of another group":            {grants: []Grant{{Verb: "get", Group: "g", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"get secrets.g"}},
-		"of a subresource":            {grants: []Grant{{Verb: "get", Resource: "secrets/status"}}, requests: controlplane.Requests{get}, want: []string{"get secrets/status"}},
-		"elsewhere":                   {grants: []Grant{{Verb: "get", Resource: "secrets", Namespace: "b"}}, requests: controlplane.Requests{get}, want: []string{"get secrets in b"}},
-		"of another name":             {grants: []Grant{{Verb: "get", Resource: "secrets", Name: "y"}}, requests: controlplane.Requests{get}, want: []string{"get secrets y"}},
-		"a narrower grant was enough": {grants: []Grant{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "secrets", Namespace: "a"}}, requests: controlplane.Requests{get}, want: []string{"get secrets"}},
-		"a watch needs the list": {grants: []Grant{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "get", Resource: "pods"}},
+		"nothing": {},
+		"used":    {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{get}},
+		"unused":  {grants: []Grant{{Verb: "list", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"list secrets"}},
+		"a grant for another API group is unused":                 {grants: []Grant{{Verb: "get", Group: "g", Resource: "secrets"}}, requests: controlplane.Requests{get}, want: []string{"get secrets.g"}},
+		"a grant for a subresource is unused":                     {grants: []Grant{{Verb: "get", Resource: "secrets/status"}}, requests: controlplane.Requests{get}, want: []string{"get secrets/status"}},
+		"a grant in another namespace is unused":                  {grants: []Grant{{Verb: "get", Resource: "secrets", Namespace: "b"}}, requests: controlplane.Requests{get}, want: []string{"get secrets in b"}},
+		"a grant for another name is unused":                      {grants: []Grant{{Verb: "get", Resource: "secrets", Name: "y"}}, requests: controlplane.Requests{get}, want: []string{"get secrets y"}},
+		"a broad grant is unused if a narrower one is sufficient": {grants: []Grant{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "secrets", Namespace: "a"}}, requests: controlplane.Requests{get}, want: []string{"get secrets"}},
+		"a watch also needs the list permission": {grants: []Grant{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "get", Resource: "pods"}},
 			requests: controlplane.Requests{{Verb: "watch", Resource: "pods"}}, want: []string{"get pods"}},
-		"a rejected request": {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{refused}, want: []string{"get secrets"}},
+		"a rejected request needs no grant": {grants: []Grant{{Verb: "get", Resource: "secrets"}}, requests: controlplane.Requests{refused}, want: []string{"get secrets"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Unused(tc.grants, tc.requests)); diff != "" {
@@ -60,7 +60,7 @@ func TestBroad(t *testing.T) {
 		"all groups":             {rule: rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"pods"}, Verbs: []string{"get"}}, want: []string{"get pods.*"}},
 		"impersonation":          {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}}, want: []string{"impersonate users"}},
 		"tokens of all accounts": {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token"}},
-		"its own token":          {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"self"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token self"}},
+		"only its own token":     {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"self"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token self"}},
 		"a role":                 {rule: rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create"}}, want: []string{"create roles.rbac.authorization.k8s.io"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestBroad(t *testing.T) {
 	}
 }
 
-// The installed manifests grant nothing broad, except for reviewed cases.
+// The manifests contain no broad grants except the reviewed ones.
 func TestManifestsGrantNothingBroad(t *testing.T) {
 	root, err := kubebin.Root()
 	if err != nil {
@@ -90,7 +90,7 @@ func TestManifestsGrantNothingBroad(t *testing.T) {
 			}
 			var all []Grant
 			for _, document := range strings.Split(string(content), "\n---\n") {
-				var role rbacv1.Role // a ClusterRole reads as one without a namespace
+				var role rbacv1.Role // treat a ClusterRole as a Role without a namespace
 				if err := yaml.Unmarshal([]byte(document), &role); err != nil {
 					t.Fatal(err)
 				}

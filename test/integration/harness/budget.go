@@ -26,17 +26,17 @@ func (b Budget) Exceeded(spent map[string]int, objects int) []string {
 			slack = objects
 		}
 		if n > b[what]*objects+slack {
-			found = append(found, fmt.Sprintf("%s: %d for %d objects, %d for each are budgeted", what, n, objects, b[what]))
+			found = append(found, fmt.Sprintf("%s: %d requests for %d objects, but the budget is %d for each", what, n, objects, b[what]))
 		}
 	}
 	slices.Sort(found)
 	return found
 }
 
-// Account counts Xylem's requests to each cluster from a point in time.
+// Account marks the point in each cluster's audit log from which Xylem's requests are counted.
 type Account map[string]controlplane.Mark
 
-// Account opens an account of all clusters.
+// Account starts counting the requests to all clusters.
 func (x *Xylem) Account(ctx context.Context) (Account, error) {
 	a := Account{}
 	for _, c := range x.Clusters() {
@@ -49,7 +49,7 @@ func (x *Xylem) Account(ctx context.Context) (Account, error) {
 	return a, nil
 }
 
-// Requests returns Xylem's requests to a cluster since the account was opened, except those for
+// Requests returns Xylem's requests to a cluster since the start of the count, except those for
 // Leases.
 func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlplane.Requests, error) {
 	all, err := c.Audit().Since(ctx, a[c.Name()])
@@ -64,8 +64,8 @@ func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlpla
 }
 
 // Spent returns Xylem's requests to the host and a member for the objects of a namespace and for
-// cluster-scoped objects, in the form of a Budget. A write that conflicted with another client's has
-// the verb "conflict": how many there are depends on when that client writes.
+// cluster-scoped objects, in the form of a Budget. Writes that conflicted with another client's
+// write have the verb "conflict", because their number depends on when that client writes.
 func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *Cluster) (map[string]int, error) {
 	counts := map[string]int{}
 	for side, c := range map[string]*Cluster{"host": x.Host, "member": member} {

@@ -40,60 +40,60 @@ const (
 	// ShippedProbe is the default of --probe-interval.
 	ShippedProbe = 10 * time.Second
 
-	// fenceDuration and probeInterval are the manager's unless Options set others: a tenth of its
-	// defaults, so that stories about reconnecting are short.
+	// fenceDuration and probeInterval are the manager's settings unless Options override them. They are
+	// a tenth of the manager's defaults, so that stories about reconnecting are short.
 	fenceDuration = 6 * time.Second
 	probeInterval = 2 * time.Second
 
-	// poll is the polling interval, and patience the timeout.
+	// poll is the polling interval, and patience is the timeout.
 	poll     = 100 * time.Millisecond
 	patience = 90 * time.Second
 )
 
-// Options configures Start. The zero value is a host and two members, cluster38 and cluster39,
-// registered under their own names.
+// Options configures Start. The zero value means a host and two members, cluster38 and cluster39,
+// which are registered under their own names.
 type Options struct {
 	// Host and Members are passed to controlplane.Start.
 	Host    controlplane.ClusterOptions
 	Members []controlplane.ClusterOptions
-	// Snapshots gives the host and the Members VolumeSnapshots. Attach makes the Members' drivers
-	// attach volumes. See controlplane.ClusterOptions.
+	// Snapshots enables VolumeSnapshots in the host and the Members. Attach makes the Members'
+	// drivers attach volumes. See controlplane.ClusterOptions.
 	Snapshots, Attach bool
 	// Dir and KeepData are passed to controlplane.Start.
 	Dir      string
 	KeepData bool
 	// Unregistered leaves the members unregistered. Unprepared also omits config/member.
 	Unregistered, Unprepared bool
-	// Alone are members without any object of Xylem.
+	// Alone lists members that get no object of Xylem.
 	Alone []string
 	// Bare only starts the clusters: the caller installs Xylem, and RunManager starts the
 	// manager. Manager is required.
 	Bare bool
 	// Manager is the manager's binary. If it is empty, Start builds it.
 	Manager string
-	// FenceDuration and ProbeInterval are flags of the manager; 0: 6 s and 2 s.
+	// FenceDuration and ProbeInterval are flags of the manager. 0 means 6 s and 2 s.
 	FenceDuration, ProbeInterval time.Duration
-	// ManagerArgs are additional arguments of the manager. Later ones take precedence.
+	// ManagerArgs are additional arguments for the manager. Later ones take precedence.
 	ManagerArgs []string
 	// HostRoute is the manager's route to the host.
 	HostRoute controlplane.Route
 	// Front, if set, redirects the manager: it is called with each of the manager's kubeconfigs,
 	// for the host and for members, and returns the one to use instead.
 	Front func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error)
-	// Progress receives a line, without line break, about each step that takes time.
+	// Progress receives a line, without a line break, about each long step.
 	Progress func(format string, args ...any)
 }
 
 // Cluster is one of the clusters, with a client.
 type Cluster struct {
 	*controlplane.Cluster
-	// API is a cluster admin's client, direct and without a cache.
+	// API is a cluster admin's client without a proxy or a cache.
 	API client.WithWatch
 }
 
 // Xylem is a host, its members and the manager. Stop it after use.
 type Xylem struct {
-	// Fleet has the clusters of test/controlplane.
+	// Fleet contains the clusters of test/controlplane.
 	Fleet *controlplane.Fleet
 	// Host is the host.
 	Host *Cluster
@@ -113,7 +113,7 @@ type Xylem struct {
 // Start starts the clusters, applies config/ to them, starts the manager and registers the members.
 // It returns when all of them are Ready. After an error, it stops everything that it started.
 func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
-	log.SetLogger(logr.Discard()) // clients must not log anything
+	log.SetLogger(logr.Discard()) // clients must not log
 	if o.Members == nil {
 		o.Members = controlplane.Members("cluster38", "cluster39")
 	}
@@ -136,7 +136,7 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("create a directory for the manager: %w", err)
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // it is copied below
+		defer func() { _ = os.RemoveAll(dir) }() // the program is copied below
 		binary = filepath.Join(dir, "manager")
 		group.Go(func() error {
 			x.progress("manager: building")
@@ -210,7 +210,7 @@ func (x *Xylem) adopt(ctx context.Context, register bool) error {
 	return group.Wait()
 }
 
-// Stop stops all processes, and removes the data unless it must be kept. It fails if a manager has
+// Stop stops all processes, and removes the data unless KeepData is set. It fails if a manager has
 // panicked since the last call of Panics.
 func (x *Xylem) Stop(ctx context.Context) error {
 	var err error
@@ -251,8 +251,8 @@ func (x *Xylem) Members() []*Cluster {
 // Clusters returns the host and the members.
 func (x *Xylem) Clusters() []*Cluster { return append([]*Cluster{x.Host}, x.Members()...) }
 
-// AddMember starts one more member and applies config/member to it. It is not
-// registered.
+// AddMember starts another member and applies config/member to it. It does not register the
+// member.
 func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*Cluster, error) {
 	c, err := x.Fleet.AddMember(ctx, o)
 	if err != nil {
@@ -264,7 +264,7 @@ func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*
 	return x.Member(o.Name), nil
 }
 
-// CloneHost starts a clone of the host with all its objects.
+// CloneHost starts a clone of the host, with all objects of the host.
 func (x *Xylem) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	c, err := x.Fleet.CloneHost(ctx, name)
 	if err != nil {
@@ -281,7 +281,7 @@ func (x *Xylem) RemoveMember(ctx context.Context, name string) error {
 	return x.Fleet.Member(name).Stop(ctx)
 }
 
-// prepare prepares a member like its admin.
+// prepare prepares a member as its admin would.
 func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	member, err := newCluster(c)
 	if err != nil {
@@ -298,13 +298,13 @@ func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	return nil
 }
 
-// PrepareAnew applies config/member again, for a wiped member.
+// PrepareAnew applies config/member again to a member that was wiped.
 func (x *Xylem) PrepareAnew(ctx context.Context, name string) error {
 	return x.prepare(ctx, x.Fleet.Member(name))
 }
 
-// install installs Xylem like the host's admin: it applies config/default with the Deployment
-// scaled to 0, because the manager runs as a local process.
+// install installs Xylem as the host's admin would: it applies config/default, but with the
+// Deployment scaled to 0, because the manager runs as a local process.
 func (x *Xylem) install(ctx context.Context) error {
 	x.progress("host: applying config/default")
 	overlay := filepath.Join(x.Fleet.Dir(), "overlay")

@@ -37,16 +37,16 @@ type Manager struct {
 	mu   sync.Mutex
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // why it ended; after done
-	// judged is the length of the log that Panics has read.
+	err  error // why the process ended; valid after done is closed
+	// judged is how many bytes of the log Panics has read.
 	judged int64
 }
 
-// detectMutation, if true, enables client-go's cache mutation detector, which ends a process that
-// changes a cached object.
+// detectMutation is the environment variable that, if true, enables client-go's cache mutation
+// detector. The detector ends a process that changes a cached object.
 const detectMutation = "KUBE_CACHE_MUTATION_DETECTOR"
 
-// BuildManager builds the manager from the source in root, with additional flags of go build.
+// BuildManager builds the manager from the source in root, with additional flags for go build.
 func BuildManager(ctx context.Context, root, path string, flags ...string) error {
 	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{"./cmd/manager"})...) //nolint:gosec // our own
 	command.Dir = root
@@ -57,7 +57,7 @@ func BuildManager(ctx context.Context, root, path string, flags ...string) error
 }
 
 // AnotherManager returns a second manager with the same program, for the host or for a clone of
-// it. It is not started. The caller must stop it.
+// the host. It does not start the manager. The caller must stop it.
 func (x *Xylem) AnotherManager(ctx context.Context, name string, host *controlplane.Cluster, args ...string) (*Manager, error) {
 	o := x.options
 	o.ManagerArgs = append(slices.Clone(o.ManagerArgs), args...)
@@ -113,7 +113,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	}
 	return Await(ctx, "the manager", func(ctx context.Context) error {
 		if !m.Running() {
-			return fmt.Errorf("it ended: %w\n%s", m.err, m.Log())
+			return fmt.Errorf("the process ended: %w\n%s", m.err, m.Log())
 		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.health+"/readyz", nil)
 		if err != nil {
@@ -174,7 +174,7 @@ func (m *Manager) Running() bool {
 	}
 }
 
-// Done is closed when the current process, or the last one, has ended.
+// Done returns a channel that is closed when the current process, or the last one, has ended.
 func (m *Manager) Done() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -251,16 +251,16 @@ func (m *Manager) end(s syscall.Signal) error {
 	return fmt.Errorf("the manager did not exit within %s after %s", stopGrace, s)
 }
 
-// LogPath returns the file with the output of all its processes.
+// LogPath returns the path of the file with the output of all processes of the manager.
 func (m *Manager) LogPath() string { return m.log }
 
-// MetricsURL returns the URL of its metrics, without TLS.
+// MetricsURL returns the URL of the manager's metrics, which it serves without TLS.
 func (m *Manager) MetricsURL() string { return "http://" + m.metrics + "/metrics" }
 
-// ProfilesURL returns the URL of its Go profiles.
+// ProfilesURL returns the URL of the manager's Go profiles.
 func (m *Manager) ProfilesURL() string { return "http://" + m.profiles + "/debug/pprof/" }
 
-// Log returns the end of its log.
+// Log returns the end of the manager's log.
 func (m *Manager) Log() string {
 	f, err := os.Open(m.log)
 	if err != nil {

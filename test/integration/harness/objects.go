@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// Claim returns a claim of a class, with 1Gi.
+// Claim returns a claim that requests 1Gi of a class.
 func Claim(namespace, name, class string) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -25,8 +25,8 @@ func Claim(namespace, name, class string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// Pod returns a Pod that may run on virtual nodes and uses claims. Each volume has its claim's
-// name.
+// Pod returns a Pod that uses claims and may run on virtual nodes. Each volume has the name of its
+// claim.
 func Pod(namespace, name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -43,8 +43,8 @@ func Pod(namespace, name string, claims ...string) *corev1.Pod {
 	return pod
 }
 
-// OnNodes requires that a Pod runs on one of the nodes, by the label hostname. Without nodes, it
-// may run on any.
+// OnNodes requires a Pod to run on one of the nodes, by their hostname label. Without nodes, the
+// Pod may run on any node.
 func OnNodes(pod *corev1.Pod, nodes ...string) {
 	if len(nodes) == 0 {
 		return
@@ -56,8 +56,8 @@ func OnNodes(pod *corev1.Pod, nodes ...string) {
 	}}
 }
 
-// HostClass returns one of Xylem's classes that waits for a consumer, is expandable and has policy
-// Delete. It maps to the members' ClassHostpath, unless the parameters specify another class.
+// HostClass returns a class of Xylem that waits for a consumer, allows expansion and has policy
+// Delete. It maps to the members' ClassHostpath unless the parameters specify another class.
 func HostClass(name string, parameters map[string]string) *storagev1.StorageClass {
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	class.Provisioner = v1alpha1.ProvisionerName

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/panics"
 )
 
-// Panics returns the panics of this manager since the last call.
+// Panics returns this manager's panics since the last call.
 func (m *Manager) Panics() ([]string, error) {
 	f, err := os.Open(m.log)
 	if errors.Is(err, os.ErrNotExist) {
@@ -32,8 +32,9 @@ func (m *Manager) Panics() ([]string, error) {
 	return panics.In(string(content[:whole])), nil
 }
 
-// Panics returns an error if a manager has panicked since the last call, in a reconciler or as a
-// process. A suite calls it after each story, and Stop calls it at the end.
+// Panics returns an error if a manager has panicked since the last call, whether controller-runtime
+// recovered the panic or the process ended. A suite calls Panics after each story, and Stop calls
+// it at the end.
 func (x *Xylem) Panics() error {
 	x.mu.Lock()
 	managers := slices.Clone(x.managers)

@@ -9,7 +9,7 @@ import (
 
 const recovered = `2026-11-22T23:00:00Z	ERROR	Observed a panic	{"panic": "nil pointer dereference", "stacktrace": "goroutine 9 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nrootpvc.(*reconciler).say(...)\n\t/src/act.go:9\n"}` + "\n"
 
-// TestPanics checks that each panic fails one story, and that later panics of an ended manager fail
+// TestPanics checks that each panic fails one story, and that a panic after the last story fails
 // Stop.
 func TestPanics(t *testing.T) {
 	dir := t.TempDir()
@@ -34,13 +34,13 @@ func TestPanics(t *testing.T) {
 			t.Errorf("%s: no %q in %v", what, want, err)
 		}
 	}
-	expect("no manager was started", "")
+	expect("no manager has been started", "")
 	write(0, "all is well\n")
 	write(1, "all is well\n")
 	expect("all is well", "")
 	write(0, recovered)
 	expect("a reconcile panicked", "act.go:9")
-	expect("the panic was reported already", "")
+	expect("the panic has already been reported", "")
 	write(0, recovered[:20])
 	expect("half a line", "")
 	write(0, recovered[20:])

@@ -17,8 +17,8 @@ import (
 // SecretName returns the name of a registration's Secret.
 func SecretName(registration string) string { return registration + "-kubeconfig" }
 
-// Register registers a member under a name and waits until it is Ready. The kubeconfig has the
-// token of the member's ServiceAccount and uses the member's proxy.
+// Register registers a member under a name, and waits until the registration is Ready. The
+// kubeconfig contains a token of the member's ServiceAccount and uses the member's proxy.
 func (x *Xylem) Register(ctx context.Context, name, member string, change ...func(*v1alpha1.ClusterRegistration)) error {
 	kubeconfig, err := x.MemberKubeconfig(ctx, member)
 	if err != nil {
@@ -53,8 +53,8 @@ func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
 	})
 }
 
-// Counts returns the total of all registrations' volume counts, and an error if one does not
-// report that its volumes are accounted for.
+// Counts returns the sum of all registrations' volume counts. It returns an error if a registration
+// does not report that its volumes are accounted for.
 func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := x.Host.API.List(ctx, &all); err != nil {
@@ -74,8 +74,8 @@ func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err erro
 	return sum, nil
 }
 
-// MemberKubeconfig returns a kubeconfig of the member's ServiceAccount for Xylem, with a new
-// token, through the member's proxy, and then through Options.Front.
+// MemberKubeconfig returns a kubeconfig with a new token of Xylem's ServiceAccount in the member.
+// It uses the member's proxy, unless Options.Front redirects it.
 func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, error) {
 	c := x.Fleet.Member(member)
 	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
@@ -101,7 +101,7 @@ func (x *Xylem) SetKubeconfig(ctx context.Context, registration string, kubeconf
 	return nil
 }
 
-// Deregister deletes a registration, confirms that, and waits until it is deleted.
+// Deregister deletes a registration, confirms the deregistration, and waits until it is complete.
 func (x *Xylem) Deregister(ctx context.Context, name string) error {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmDeregister, name)
@@ -111,7 +111,7 @@ func (x *Xylem) Deregister(ctx context.Context, name string) error {
 	if err := x.Host.API.Delete(ctx, cr); err != nil {
 		return fmt.Errorf("deregister %s: %w", name, err)
 	}
-	return Await(ctx, "the deletion of registration  "+name, func(ctx context.Context) error {
+	return Await(ctx, "the deletion of registration "+name, func(ctx context.Context) error {
 		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(cr), cr)
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// SnapshotClass returns one of Xylem's VolumeSnapshotClasses. With the name ClassSnapshots or
-// ClassRetainedSnapshots, and no parameters, it maps to the members' class with that name.
+// SnapshotClass returns a VolumeSnapshotClass of Xylem. Without parameters, it maps to the members'
+// class of the same name, such as ClassSnapshots or ClassRetainedSnapshots.
 func SnapshotClass(name string, policy snapshotv1.DeletionPolicy, parameters map[string]string) *snapshotv1.VolumeSnapshotClass {
 	class := controlplane.SnapshotClass(name, policy)
 	class.Driver = v1alpha1.ProvisionerName

@@ -24,7 +24,7 @@ var _ = Describe("config/default", func() {
 		Expect(out).To(ContainSubstring("serverside-applied"))
 	}, SpecTimeout(settle))
 
-	It("registers the CSIDriver, which has no running driver", func(ctx SpecContext) {
+	It("registers the CSIDriver, for which no driver runs", func(ctx SpecContext) {
 		var driver storagev1.CSIDriver
 		Expect(admin.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionerName}, &driver)).To(Succeed())
 		Expect(*driver.Spec.AttachRequired).To(BeFalse())
@@ -48,7 +48,7 @@ var _ = Describe("config/default", func() {
 		Entry(nil, SpecTimeout(settle), "xylem-manager"),
 	)
 
-	It("creates Pods that the restricted standard allows", func(ctx SpecContext) {
+	It("creates Pods that comply with the Pod Security Standard \"restricted\"", func(ctx SpecContext) {
 		var deployment appsv1.Deployment
 		key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-controller-manager"}
 		Expect(admin.Get(ctx, key, &deployment)).To(Succeed())
@@ -129,7 +129,7 @@ var _ = Describe("config/samples", func() {
 			g.Expect(claims.Items).To(HaveLen(4))
 		}).Should(Succeed())
 
-		By("keeping their Pods off plain nodes")
+		By("checking that their Pods do not fit on plain nodes")
 		Eventually(ctx, func(g Gomega) {
 			var pods corev1.PodList
 			g.Expect(admin.List(ctx, &pods, client.InNamespace("test-new"))).To(Succeed())

@@ -14,7 +14,7 @@ import (
 
 const offeredBy = v1alpha1.LabelOfferedByPrefix + "cluster38"
 
-// reflected returns a class as the manager creates it.
+// reflected returns a class as the manager reflects it.
 func reflected(change ...func(client.Object)) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: unique("class"), Labels: map[string]string{
@@ -70,7 +70,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		Entry("that no member offers", SpecTimeout(settle), label(offeredBy, "")),
 	)
 
-	It("prevents the manager from taking over or releasing a class", func(ctx SpecContext) {
+	It("prevents the manager from adding or removing the label of reflected classes", func(ctx SpecContext) {
 		Expect(changed(ctx, manager, false, made(ctx, label(offeredBy, "")), label(offeredBy, "true"))).To(MatchError(ContainSubstring("may change only")))
 		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may create only")))
 	}, SpecTimeout(settle))

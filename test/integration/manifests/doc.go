@@ -1,4 +1,4 @@
-// Package manifests tests config/ on a real control plane: that the manifests apply, which
-// ClusterRegistrations the API server accepts and rejects, and which writes of whom the admission
-// policies reject.
+// Package manifests tests config/ on a real control plane: that the manifests can be applied, which
+// ClusterRegistrations the API server accepts, and which users' writes the admission policies
+// reject.
 package manifests

@@ -17,7 +17,7 @@ import (
 )
 
 // virtualNode returns a Node as the manager creates it. The functions below return other objects
-// that the manager may write, and similar ones that it may not.
+// that the manager may write, and similar objects that it may not write.
 func virtualNode(change ...func(client.Object)) client.Object {
 	return built(node(unique("virtual")), append([]func(client.Object){label(v1alpha1.LabelVirtualNode, "true"), managed}, change...)...)
 }
@@ -191,7 +191,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 	DescribeTable("limits what the manager may create", func(ctx SpecContext, allowed bool, object func() client.Object) {
 		judge(manager.Create(ctx, object(), client.DryRunAll), allowed)
 		if !allowed {
-			Expect(admin.Create(ctx, object(), client.DryRunAll)).To(Succeed(), "other accounts are not affected")
+			Expect(admin.Create(ctx, object(), client.DryRunAll)).To(Succeed(), "the policy must not limit other accounts")
 		}
 	},
 		entry("a virtual node", may, of(virtualNode)),
@@ -202,26 +202,26 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a volume of another driver", mayNot, of(foreignVolume)),
 		entry("a hostPath volume", mayNot, hostPathVolume),
 		entry("a virtual node's Lease", may, held(corev1.NamespaceNodeLease, "virtual", "manager", managed)),
-		entry("a Lease for a kubelet", mayNot, held(corev1.NamespaceNodeLease, "plain", "plain")),
-		entry("the record of a fence", may, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
-		entry("the Lease of the leader", may, held(v1alpha1.DefaultNamespace, "xylem-manager", "manager")),
-		entry("a Lease in its own namespace without the label", mayNot, held(v1alpha1.DefaultNamespace, "other", "manager")),
+		entry("a kubelet's Lease", mayNot, held(corev1.NamespaceNodeLease, "plain", "plain")),
+		entry("the host's record of a fence", may, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
+		entry("the Lease of the leader election", may, held(v1alpha1.DefaultNamespace, "xylem-manager", "manager")),
+		entry("a Lease in the manager's namespace without the label", mayNot, held(v1alpha1.DefaultNamespace, "other", "manager")),
 		entry("a Lease in another namespace", mayNot, held("kube-system", "kube-scheduler-forged", "manager", managed)),
-		entry("a published capacity", may, of(capacityObject, managed)),
+		entry("a capacity that Xylem publishes", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver("ebs.csi.aws.com") }),
 		entry("a virtual node's CSINode", may, of(csiNode, managed)),
-		entry("a CSINode without its label", mayNot, of(csiNode)),
-		entry("a CSINode that names another driver", mayNot, of(csiNode, managed, naming("ebs.csi.aws.com"))),
+		entry("a CSINode without the common label", mayNot, of(csiNode)),
+		entry("a CSINode that lists another driver", mayNot, of(csiNode, managed, naming("ebs.csi.aws.com"))),
 	)
 
 	DescribeTable("limits what the manager may change", func(ctx SpecContext, allowed, status bool, object func() client.Object, change func(client.Object)) {
 		judge(changed(ctx, manager, status, made(ctx, object()), change), allowed)
 	},
 		entry("a virtual node's labels", may, whole, of(virtualNode), label("example.com/a", "b")),
-		entry("its status", may, state, of(virtualNode), ready),
+		entry("a virtual node's status", may, state, of(virtualNode), ready),
 		entry("the label of virtual nodes", mayNot, whole, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
-		entry("a label through the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
+		entry("the label of virtual nodes through the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
 		entry("a plain node", mayNot, whole, of(plainNode), label("example.com/a", "b")),
 		entry("a plain node into a virtual one", mayNot, whole, of(plainNode), label(v1alpha1.LabelVirtualNode, "true")),
 		entry("a plain node's status", mayNot, state, of(plainNode), ready),
@@ -229,31 +229,31 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 			annotate(v1alpha1.AnnotationReleasing, "true")(o)
 			o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.FinalizerLeafVolume))
 		}),
-		entry("a promise that is fulfilled", may, whole, of(promiseVolume, reclaimed(corev1.PersistentVolumeReclaimDelete)), func(o client.Object) {
+		entry("the capacity and policy of a promise, to fulfill it", may, whole, of(promiseVolume, reclaimed(corev1.PersistentVolumeReclaimDelete)), func(o client.Object) {
 			reclaimed(corev1.PersistentVolumeReclaimRetain)(o)
 			o.(*corev1.PersistentVolume).Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		}),
-		entry("the policy of a volume, to Retain", mayNot, whole, of(ownVolume), reclaimed(corev1.PersistentVolumeReclaimDelete)),
-		entry("the owner of a volume", mayNot, whole, of(ownVolume), claimed),
+		entry("a volume's policy, from Retain to Delete", mayNot, whole, of(ownVolume), reclaimed(corev1.PersistentVolumeReclaimDelete)),
+		entry("a volume's claimRef", mayNot, whole, of(ownVolume), claimed),
 		entry("a volume's status", mayNot, state, of(ownVolume), func(o client.Object) {
 			o.(*corev1.PersistentVolume).Status.Phase = corev1.VolumeReleased
 		}),
 		entry("a volume of another driver", mayNot, whole, of(foreignVolume), annotate("example.com/a", "b")),
 		entry("a claim's placement", may, whole, here(), annotate(v1alpha1.AnnotationPlacedIn, "member")),
-		entry("a claim's node", may, whole, here(annotate("volume.kubernetes.io/storage-provisioner", v1alpha1.ProvisionerName)), func(o client.Object) {
+		entry("a claim's selected node", may, whole, here(annotate("volume.kubernetes.io/storage-provisioner", v1alpha1.ProvisionerName)), func(o client.Object) {
 			annotate(v1alpha1.AnnotationSteeredTo, "some-node")(o)
 			annotate("volume.kubernetes.io/selected-node", "some-node")(o)
 		}),
-		entry("the node of another provisioner's claim", mayNot, whole, here(annotate("volume.kubernetes.io/storage-provisioner", "ebs.csi.aws.com")),
+		entry("the selected node of another provisioner's claim", mayNot, whole, here(annotate("volume.kubernetes.io/storage-provisioner", "ebs.csi.aws.com")),
 			annotate("volume.kubernetes.io/selected-node", "some-node")),
-		entry("the node of a claim without a provisioner", mayNot, whole, here(), annotate("volume.kubernetes.io/selected-node", "some-node")),
-		entry("the node of a claim with a data source", may, whole, here(copying), toSource("some-node", "some-node")),
-		entry("the node and the source of a claim without a data source", mayNot, whole, here(), toSource("some-node", "some-node")),
-		entry("the node and the source of a claim, with a node that differs from the record", mayNot, whole, here(copying), toSource("some-node", "another-node")),
-		entry("the node of a claim with a data source, without the record of the source", mayNot, whole, here(copying), annotate("volume.kubernetes.io/selected-node", "some-node")),
-		entry("removing a claim's node", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
+		entry("the selected node of a claim without a provisioner", mayNot, whole, here(), annotate("volume.kubernetes.io/selected-node", "some-node")),
+		entry("the selected node and the recorded source of a claim with a data source", may, whole, here(copying), toSource("some-node", "some-node")),
+		entry("the selected node and the recorded source of a claim without a data source", mayNot, whole, here(), toSource("some-node", "some-node")),
+		entry("the selected node and the recorded source of a claim, if the selected node is not the recorded one", mayNot, whole, here(copying), toSource("some-node", "another-node")),
+		entry("the selected node of a claim with a data source, without recording the source", mayNot, whole, here(copying), annotate("volume.kubernetes.io/selected-node", "some-node")),
+		entry("a claim's selected node, by removing it", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
 		entry("a claim's other annotations", mayNot, whole, here(), annotate("example.com/a", "b")),
-		entry("removing a claim's other annotations", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
+		entry("a claim's other annotations, by removing them", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
 		entry("a claim's labels", mayNot, whole, here(), label("example.com/a", "b")),
 		entry("a claim's labels through its status", mayNot, state, here(), label("example.com/a", "b")),
 		entry("a claim's finalizers", mayNot, whole, here(), finalized),
@@ -278,17 +278,17 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a Pod's labels through its status", mayNot, state, podHere, label("app", "victim")),
 		entry("a Pod's annotations through its status", mayNot, state, podHere, annotate("example.com/a", "b")),
 		entry("a virtual node's Lease", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager", managed), heldIn("another")),
-		entry("a virtual node's Lease that has lost its label", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager"), managed),
+		entry("a virtual node's Lease that has lost the common label", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager"), managed),
 		entry("a kubelet's Lease", mayNot, whole, held(corev1.NamespaceNodeLease, "plain", "plain"), func(o client.Object) {
 			managed(o)
 			heldIn("manager")(o)
 		}),
-		entry("the record of a fence", may, whole, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed), heldIn("another")),
-		entry("a foreign Lease in its own namespace", mayNot, whole, held(v1alpha1.DefaultNamespace, "other", "other"), managed),
+		entry("the host's record of a fence", may, whole, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed), heldIn("another")),
+		entry("a foreign Lease in the manager's namespace", mayNot, whole, held(v1alpha1.DefaultNamespace, "other", "other"), managed),
 		entry("a foreign Lease in another namespace", mayNot, whole, held("kube-system", unique("other"), "other"), managed),
 		entry("the kubeconfig in a Secret with Xylem's label", may, whole, of(registrationSecret), written(v1alpha1.KubeconfigKey)),
-		entry("another key of that Secret", mayNot, whole, of(registrationSecret), written("other")),
-		entry("its labels", mayNot, whole, of(registrationSecret), label("example.com/a", "b")),
+		entry("another key of a Secret with Xylem's label", mayNot, whole, of(registrationSecret), written("other")),
+		entry("the labels of a Secret with Xylem's label", mayNot, whole, of(registrationSecret), label("example.com/a", "b")),
 		entry("the kubeconfig in a Secret that does not request renewal", mayNot, whole, of(registrationSecret, annotate(v1alpha1.AnnotationTokenLifetime, "")), written(v1alpha1.KubeconfigKey)),
 		entry("the kubeconfig in a Secret in another namespace", mayNot, whole, func() client.Object {
 			return registrationSecret(func(o client.Object) { o.SetNamespace(namespace) })
@@ -299,22 +299,22 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a virtual node's CSINode without any entry", may, whole, of(csiNode, managed, func(o client.Object) {
 			o.(*storagev1.CSINode).Spec.Drivers = []storagev1.CSINodeDriver{}
 		}), naming(v1alpha1.ProvisionerName)),
-		entry("another driver in it", mayNot, whole, of(csiNode, managed), naming("ebs.csi.aws.com")),
+		entry("a virtual node's CSINode, by adding another driver", mayNot, whole, of(csiNode, managed), naming("ebs.csi.aws.com")),
 		entry("a kubelet's CSINode", mayNot, whole, of(csiNode), managed),
 		entry("a registration's finalizer", may, whole, of(someRegistration), func(o client.Object) {
 			o.SetFinalizers([]string{v1alpha1.FinalizerRegistration})
 		}),
 		entry("a registration's foreign finalizer", mayNot, whole, of(someRegistration), finalized),
-		entry("a registration's cluster", mayNot, whole, of(someRegistration), func(o client.Object) {
+		entry("a registration's kubeconfig Secret", mayNot, whole, of(someRegistration), func(o client.Object) {
 			o.(*v1alpha1.ClusterRegistration).Spec.KubeconfigSecretRef.Name = "another"
 		}),
-		entry("an admin's confirmation", mayNot, whole, of(someRegistration), annotate(v1alpha1.AnnotationForceDeregister, "true")),
+		entry("an admin's annotation on a registration", mayNot, whole, of(someRegistration), annotate(v1alpha1.AnnotationForceDeregister, "true")),
 		entry("a registration's status", may, state, of(someRegistration), func(o client.Object) {
 			o.(*v1alpha1.ClusterRegistration).Status.ClusterID = "some-id"
 		}),
 	)
 
-	It("allows only one record of a cluster", func(ctx SpecContext) {
+	It("does not let the manager change a recorded cluster ID", func(ctx SpecContext) {
 		recorded := func(id string) func(client.Object) {
 			return func(o client.Object) { o.(*v1alpha1.ClusterRegistration).Status.ClusterID = id }
 		}
@@ -334,13 +334,13 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a volume of another driver", mayNot, of(foreignVolume)),
 		entry("a Pod that its owner has not deleted", mayNot, podHere),
 		entry("a Lease", mayNot, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
-		entry("a published capacity", may, of(capacityObject, managed)),
+		entry("a capacity that Xylem publishes", may, of(capacityObject, managed)),
 		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
 		entry("another CSIDriver", mayNot, func() client.Object { return driver(unique("driver")) }),
 		entry("a virtual node's CSINode", mayNot, of(csiNode, managed)),
 	)
 
-	It("lets the manager finish the deletion of a Pod that its owner has deleted, like its kubelet", func(ctx SpecContext) {
+	It("lets the manager finish the deletion of a Pod that its owner has deleted, as a kubelet would", func(ctx SpecContext) {
 		p := made(ctx, podHere())
 		Expect(admin.Delete(ctx, p)).To(Succeed())
 		Expect(manager.Delete(ctx, p, client.GracePeriodSeconds(0))).To(Succeed())
@@ -358,7 +358,7 @@ func copying(o client.Object) {
 	o.(*corev1.PersistentVolumeClaim).Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }
 
-// toSource writes what the controller source writes.
+// toSource writes the annotations that the controller source writes.
 func toSource(selected, steered string) func(client.Object) {
 	return func(o client.Object) {
 		annotate(v1alpha1.AnnotationSource, "member/uid")(o)

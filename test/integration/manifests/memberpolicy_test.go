@@ -26,11 +26,12 @@ import (
 const (
 	// memberAccount is the manager's user name in a member.
 	memberAccount = "system:serviceaccount:xylem-system:xylem"
-	// someHost is the cluster ID of a host.
+	// someHost is the cluster ID of the host.
 	someHost = "0d6c2a35-0000-4000-8000-000000000001"
 )
 
-// inMember returns a client of the member for a user of some groups.
+// inMember returns a client of the member that impersonates a user in some groups. Without a user,
+// the client is a cluster admin.
 func inMember(user string, groups ...string) client.Client {
 	GinkgoHelper()
 	config, err := fleet.Member("member").RESTConfig(controlplane.Direct)
@@ -41,7 +42,7 @@ func inMember(user string, groups ...string) client.Client {
 	return clientOf(config)
 }
 
-// stamped sets the complete stamp of a host on an object.
+// stamped sets the host's complete stamp on an object.
 func stamped(o client.Object) {
 	root := o.GetName()
 	if ns := o.GetNamespace(); ns != "" {
@@ -55,7 +56,7 @@ func stamped(o client.Object) {
 
 func unstamped(client.Object) {}
 
-// an owner that does not exist: the garbage collector would delete the object.
+// nobody is an owner that does not exist, so the garbage collector would delete the object.
 var nobody = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
 
 // leafPod returns a Pod as root_pod creates it.
@@ -72,7 +73,7 @@ func leafPod(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 var _ = Describe("The policies of a member", Ordered, func() {
 	var (
 		memberAdmin, account, other client.Client
-		// ours and theirs are accounts of one host each: of someHost, and of another.
+		// ours and theirs are accounts for one host each: someHost, and another host.
 		ours, theirs client.Client
 		// made has the account's stamp, handed has only the label, and foreign has neither.
 		made, handed, foreign string
@@ -165,12 +166,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 					Expect(err).To(MatchError(ContainSubstring("Xylem's account may reach Pods only")))
 				}
 			}
-			Expect(connect("other", foreign, subresource)).To(Satisfy(apierrors.IsNotFound), "it limits other accounts")
+			Expect(connect("other", foreign, subresource)).To(Satisfy(apierrors.IsNotFound), "the policy must not limit other accounts")
 		}
 		Expect(connect(memberAccount, made, "proxy")).To(MatchError(ContainSubstring("Xylem's account")))
 	}, SpecTimeout(settle))
 
-	It("allow debug containers only in the Pods of the account's host, within baseline", func(ctx SpecContext) {
+	It("allow debug containers only in Pods of the account's host, and only within the level baseline", func(ctx SpecContext) {
 		debug := func(by client.Client, pod *corev1.Pod, change ...func(*corev1.EphemeralContainer)) error {
 			c := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: unique("debugger"), Image: "busybox:1"}}
 			for _, f := range change {
@@ -197,7 +198,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(debug(theirs, leaf)).To(MatchError(ContainSubstring("belongs to host another")))
 			Expect(debug(account, leaf, privileged)).To(MatchError(ContainSubstring("a container is privileged")))
 			Expect(debug(account, leaf, capable)).To(MatchError(ContainSubstring("capabilities.add")))
-			By("the member's admin may do so, and leaves are still admitted")
+			By("adding a privileged container as the member's admin, and then another one as Xylem")
 			Expect(debug(memberAdmin, leaf, privileged)).To(Succeed())
 			Expect(debug(account, leaf)).To(Succeed())
 			foreigner := pod(namespace)
@@ -278,19 +279,19 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a port of the node", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 		}, false),
-		Entry("a probe of another host", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a probe to another network host", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "10.0.0.1"}}}
 		}, false),
-		Entry("a hook at another host", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a lifecycle hook to another network host", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "10.0.0.1"}}}
 		}, false),
-		Entry("no AppArmor", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a disabled AppArmor profile", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}}
 		}, false),
 		Entry("SELinux options", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}
 		}, false),
-		Entry("no seccomp", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a disabled seccomp profile", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}
 		}, false),
 		Entry("a sysctl", SpecTimeout(settle), func(p *corev1.Pod) {
@@ -323,7 +324,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Eventually(ctx, func(ctx context.Context) error {
 				return ours.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
 			}).Should(Succeed(), "%T", o)
-			Expect(account.Create(ctx, o, client.DryRunAll)).NotTo(Succeed(), "%T, by another account", o)
+			Expect(account.Create(ctx, o, client.DryRunAll)).NotTo(Succeed(), "%T by an account without this permission", o)
 		}
 	}, SpecTimeout(settle))
 
@@ -358,7 +359,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			annotate(v1alpha1.AnnotationRoot, "victim/claim")(o)
 		}),
-		Entry("a claim of another host than its namespace", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
+		Entry("a claim with another host's stamp than its namespace", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
 			stamped(o)
 			label(v1alpha1.LabelHost, "another")(o)
 		}),
@@ -368,7 +369,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a Secret in kube-public", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-public", Name: "s"}}
 		}, stamped),
-		Entry("a Secret in its own namespace", SpecTimeout(settle), func() client.Object {
+		Entry("a Secret in Xylem's own namespace", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "s"}}
 		}, stamped),
 		Entry("a Pod in default, which was not handed over", SpecTimeout(settle), func() client.Object { return leafPod("default") }, stamped),
@@ -383,7 +384,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a Pod that preempts the member's workloads", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-cluster-critical" })
 		}, stamped),
-		Entry("a claim with an owner", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
+		Entry("a claim with an owner reference", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
 			stamped(o)
 			o.SetOwnerReferences(nobody)
 		}),
@@ -404,13 +405,13 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, unstamped),
 		Entry("a namespace with the name of a system namespace", SpecTimeout(settle), func() client.Object { return newNamespaceOf("kube-new", "baseline") }, stamped),
-		Entry("a namespace of a service mesh", SpecTimeout(settle), func() client.Object { return newNamespaceOf("istio-system", "baseline") }, stamped),
-		Entry("a namespace of a component", SpecTimeout(settle), func() client.Object { return newNamespaceOf("cert-manager", "baseline") }, stamped),
-		Entry("a namespace without Pod Security", SpecTimeout(settle), func() client.Object {
+		Entry("a namespace with the name of a service mesh", SpecTimeout(settle), func() client.Object { return newNamespaceOf("istio-system", "baseline") }, stamped),
+		Entry("a namespace with the name of a component", SpecTimeout(settle), func() client.Object { return newNamespaceOf("cert-manager", "baseline") }, stamped),
+		Entry("a namespace without a Pod Security level", SpecTimeout(settle), func() client.Object {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, stamped),
 		Entry("a privileged namespace", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "privileged") }, stamped),
-		Entry("a namespace with an old version of Pod Security", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+		Entry("a namespace that pins an old version of Pod Security", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
 			stamped(o)
 			label("pod-security.kubernetes.io/enforce-version", "v1.0")(o)
 		}),
@@ -448,7 +449,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(memberAdmin.Create(ctx, tc.object)).To(Succeed())
 			forge := func(o client.Object) { stamped(o); annotate("example.com/a", "b")(o) }
 			err := changed(ctx, account, false, tc.object, forge)
-			Expect(changed(ctx, account, true, tc.object, forge)).NotTo(Succeed(), "the namespace's status")
+			Expect(changed(ctx, account, true, tc.object, forge)).NotTo(Succeed(), "the account must not change the status")
 			deleted := account.Delete(ctx, tc.object, client.DryRunAll)
 			for _, err := range []error{err, deleted} {
 				if tc.ours {
@@ -510,7 +511,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			}
 			next := pv.DeepCopy()
 			change(next)
-			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "by the account of another host")
+			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "the account of another host must not change the volume")
 			err := account.Patch(ctx, next, client.MergeFrom(pv), client.DryRunAll)
 			if allowed {
 				Expect(err).NotTo(HaveOccurred())
@@ -530,14 +531,14 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			held("Retain")(p)
 			annotate(v1alpha1.AnnotationReclaimPolicy, "")(p)
 		}, false),
-		Entry("set Retain without a stamp", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
+		Entry("set Retain without stamping the volume", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
 			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}, false),
-		Entry("stamp another host's volume", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
+		Entry("stamp a volume of another host", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
 			held("Retain")(p)
 			label(v1alpha1.LabelHost, "yet-another")(p)
 		}, held("Retain"), false),
-		Entry("stamp again, for the next claim with that name", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated(v1alpha1.AnnotationRootUID, "newer"), true),
+		Entry("stamp the volume again for the next claim with the same name", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated(v1alpha1.AnnotationRootUID, "newer"), true),
 		Entry("set Delete on a volume with original policy Delete", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), deleted, true),
 		Entry("set Delete on a volume with original policy Retain", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), deleted, false),
 		Entry("change the recorded policy from Retain to Delete", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), annotated(v1alpha1.AnnotationReclaimPolicy, "Delete"), false),
@@ -545,16 +546,16 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			held("Delete")(p)
 			deleted(p)
 		}, false),
-		Entry("set claimRef to the next claim", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set the claimRef to the next claim with the same name", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.ClaimRef.UID = "newer"
 			annotate(v1alpha1.AnnotationRootUID, "newer")(p)
 		}, true),
-		Entry("set claimRef to the claim that requests it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
-		Entry("set claimRef to a claim that is not in its stamp", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set the claimRef to another claim that is in the stamp", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
+		Entry("set the claimRef to a claim that is not in the stamp", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/other")(p)
 		}, false),
-		Entry("make it available to any claim", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set a claimRef without a UID", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			p.Spec.ClaimRef.UID = ""
 		}, false),
@@ -564,26 +565,26 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			pointed("some")(p)
 		}, false),
 		Entry("remove the claimRef", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = nil }, false),
-		Entry("grow it", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("increase the capacity", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		}, false),
-		Entry("change its mount options", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("change the mount options", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.MountOptions = []string{"suid"}
 		}, false),
-		Entry("give it another class", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("change the class", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.StorageClassName = "other"
 		}, false),
 		Entry("remove the stamp", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { p.Labels = nil }, false),
-		Entry("change others' labels", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { label("example.com/a", "b")(p) }, false),
-		Entry("change others' annotations", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated("pv.kubernetes.io/provisioned-by", "other"), false),
-		Entry("set an owner", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("change other labels", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { label("example.com/a", "b")(p) }, false),
+		Entry("change other annotations", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated("pv.kubernetes.io/provisioned-by", "other"), false),
+		Entry("set an owner reference", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.OwnerReferences = nobody
 		}, false),
-		Entry("stamp it and set an owner", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
+		Entry("stamp the volume and set an owner reference", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
 			held("Retain")(p)
 			p.OwnerReferences = nobody
 		}, false),
-		Entry("add a Secret reference for its driver", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("add a Secret reference for the driver", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Namespace: "kube-system", Name: "any"}
 		}, false),
 		Entry("change finalizers", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
@@ -617,7 +618,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			become(phase)
 			next := pv.DeepCopy()
 			change(next)
-			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "by the account of another host")
+			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "the account of another host must not change the volume")
 			err := ours.Patch(ctx, next, client.MergeFrom(pv), client.DryRunAll)
 			if allowed {
 				Expect(err).NotTo(HaveOccurred())
@@ -626,31 +627,31 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(err).To(MatchError(ContainSubstring("Xylem's account")))
 		},
 		Entry("with consent", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Retain"), true),
-		Entry("with consent, from Delete to Retain", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, taken("Delete"), true),
-		Entry("with consent, and retained after its claim", SpecTimeout(settle), corev1.VolumeReleased, consented, taken("Retain"), true),
+		Entry("with consent, changing the policy from Delete to Retain", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, taken("Delete"), true),
+		Entry("with consent, after the volume's claim was deleted", SpecTimeout(settle), corev1.VolumeReleased, consented, taken("Retain"), true),
 		Entry("without consent", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, taken("Retain"), false),
-		Entry("without consent, after its claim", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, taken("Retain"), false),
-		Entry("without consent, which the account sets itself", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, consented, false),
+		Entry("without consent, after the volume's claim was deleted", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, taken("Retain"), false),
+		Entry("with consent that the account itself sets", SpecTimeout(settle), corev1.VolumeAvailable, plainVolume, consented, false),
 		Entry("with consent for another host", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, "another")(p) }, taken("Retain"), false),
-		Entry("with consent, while a claim uses it", SpecTimeout(settle), corev1.VolumeBound, consented, taken("Retain"), false),
+		Entry("with consent, while a claim uses the volume", SpecTimeout(settle), corev1.VolumeBound, consented, taken("Retain"), false),
 		Entry("with consent, but without policy Retain", SpecTimeout(settle), corev1.VolumeAvailable, func(p *corev1.PersistentVolume) { consented(p); deleted(p) }, func(p *corev1.PersistentVolume) {
 			taken("Delete")(p)
 			deleted(p)
 		}, false),
-		Entry("with consent, for a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, but with a claim as the root", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			annotate(v1alpha1.AnnotationRoot, "default/data")(p)
 		}, false),
-		Entry("with consent, recording another policy", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Delete"), false),
-		Entry("with consent, reserving it for its host PV", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, but recording the wrong policy", SpecTimeout(settle), corev1.VolumeAvailable, consented, taken("Delete"), false),
+		Entry("with consent, reserving the volume for its host PV", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name, UID: "some-uid"}
 		}, true),
-		Entry("with consent, leaving it available to any claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, but with a claimRef without a UID", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: v1alpha1.DefaultNamespace, Name: p.Name}
 		}, false),
-		Entry("with consent, giving it to a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
+		Entry("with consent, but setting the claimRef to a claim", SpecTimeout(settle), corev1.VolumeAvailable, consented, func(p *corev1.PersistentVolume) {
 			taken("Retain")(p)
 			p.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "default", Name: "data", UID: "some"}
 		}, false),
@@ -701,7 +702,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 func plainVolume(*corev1.PersistentVolume) {}
 
-// deleted sets the provisioner's policy Delete.
+// deleted sets policy Delete, as a provisioner does.
 func deleted(p *corev1.PersistentVolume) {
 	p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
 }
@@ -716,7 +717,7 @@ func held(policy string) func(*corev1.PersistentVolume) {
 	}
 }
 
-// pointed sets the claimRef to another root's claim, which the stamp names.
+// pointed sets the claimRef and the stamp to another claim.
 func pointed(name string) func(*corev1.PersistentVolume) {
 	return func(p *corev1.PersistentVolume) {
 		p.Spec.ClaimRef = &corev1.ObjectReference{Namespace: p.Spec.ClaimRef.Namespace, Name: name, UID: "claim-uid"}
@@ -736,12 +737,12 @@ func confined(change func(*corev1.SecurityContext)) func(*corev1.Pod) {
 	}
 }
 
-// newNamespaceOf creates a namespace with a level of Pod Security.
+// newNamespaceOf returns a namespace with a Pod Security level.
 func newNamespaceOf(name, level string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
 }
 
-// consented sets only the label of someHost.
+// consented sets only the label of someHost, as the member's admin does.
 func consented(p *corev1.PersistentVolume) { label(v1alpha1.LabelHost, someHost)(p) }
 
 // taken sets the stamp of a host PV, and policy Retain.

@@ -21,7 +21,8 @@ const (
 // virtualTaint is the default taint of virtual nodes.
 var virtualTaint = corev1.Toleration{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}
 
-// admitting creates namespaces and registrations: member "picky" has rules, "plain" has none.
+// admitting creates namespaces and two registrations: "picky" has rules for namespaces, and "plain"
+// has none.
 func admitting(ctx context.Context, rules v1alpha1.NamespacesSpec, change ...func(*v1alpha1.ClusterRegistration)) {
 	GinkgoHelper()
 	for name, labels := range map[string]map[string]string{payments: {"team": "payments", "tier": "gold"}, search: {"team": "search"}} {
@@ -44,7 +45,7 @@ func unregister(ctx SpecContext, cr *v1alpha1.ClusterRegistration) {
 	Expect(admin.Delete(ctx, cr)).To(Succeed())
 }
 
-// bind binds a new Pod of a namespace to a node, and returns the API server's answer.
+// bind binds a new Pod of a namespace to a node, and returns the API server's error.
 func bind(ctx context.Context, namespace, node string) error {
 	GinkgoHelper()
 	p := pod(namespace)
@@ -58,7 +59,7 @@ func bind(ctx context.Context, namespace, node string) error {
 var _ = Describe("The policy on bindings", Ordered, func() {
 	matchLabels := v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "payments", "tier": "gold"}}
 
-	DescribeTable("rejects the nodes of members that do not admit the Pod's namespace", func(ctx SpecContext, rules v1alpha1.NamespacesSpec, says string) {
+	DescribeTable("rejects a node if its member does not admit the Pod's namespace", func(ctx SpecContext, rules v1alpha1.NamespacesSpec, says string) {
 		admitting(ctx, rules)
 		Eventually(ctx, func() error { return bind(ctx, search, "kosmos-"+picky) }).Should(MatchError(SatisfyAll(
 			ContainSubstring(`member "picky" does not admit namespace "ns-search"`), ContainSubstring(says))))
@@ -69,13 +70,13 @@ var _ = Describe("The policy on bindings", Ordered, func() {
 		Entry("by labels", SpecTimeout(settle), matchLabels, "requires the labels team=payments, tier=gold"),
 		Entry("by allowed names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Allow: []string{"other", "*-pay*"}}, "excludes the name"),
 		Entry("by denied names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{"ns-s*"}}, "excludes the name"),
-		Entry("by labels, without denied names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{}, MatchLabels: matchLabels.MatchLabels}, "requires the labels team=payments, tier=gold"),
+		Entry("by labels, with an empty list of denied names", SpecTimeout(settle), v1alpha1.NamespacesSpec{Deny: &[]string{}, MatchLabels: matchLabels.MatchLabels}, "requires the labels team=payments, tier=gold"),
 	)
 
-	It("reads the node's name, and the current labels", func(ctx SpecContext) {
+	It("uses the node name of the registration, and the current labels of the namespace", func(ctx SpecContext) {
 		admitting(ctx, matchLabels, func(cr *v1alpha1.ClusterRegistration) { cr.Spec.Node.Name = "node-" + cr.Name })
 		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(MatchError(ContainSubstring("does not admit")))
-		Expect(bind(ctx, search, "kosmos-"+picky)).To(Succeed(), "a node without a registration")
+		Expect(bind(ctx, search, "kosmos-"+picky)).To(Succeed(), "no registration has this node name")
 
 		relabel := func(ctx context.Context, labels map[string]string) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: search}}
@@ -89,7 +90,7 @@ var _ = Describe("The policy on bindings", Ordered, func() {
 		Eventually(ctx, func() error { return bind(ctx, search, "node-"+picky) }).Should(Succeed())
 	}, SpecTimeout(settle))
 
-	It("ignores Pods of namespaces that are denied by default, because Xylem reports them", func(ctx SpecContext) {
+	It("ignores namespaces that are denied by default, because Xylem reports their Pods", func(ctx SpecContext) {
 		admitting(ctx, matchLabels)
 		Eventually(ctx, func() error { return bind(ctx, search, "kosmos-"+picky) }).ShouldNot(Succeed())
 		Expect(bind(ctx, "kube-system", "kosmos-"+plain)).To(Succeed())
@@ -114,7 +115,7 @@ var _ = Describe("config/steering", Ordered, func() {
 	expressions := func(all ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: all}
 	}
-	// created returns the terms that a new Pod of a namespace gets. Nothing is stored.
+	// created returns the node selector terms that a new Pod of a namespace gets, by a dry run.
 	created := func(ctx context.Context, namespace string, change func(*corev1.Pod)) []corev1.NodeSelectorTerm {
 		GinkgoHelper()
 		p := pod(namespace)
@@ -145,7 +146,7 @@ var _ = Describe("config/steering", Ordered, func() {
 			{Weight: 1, PodAffinityTerm: corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{}}}}}}, alone),
 		Entry("of a Pod that prefers nodes", SpecTimeout(settle), &corev1.Affinity{NodeAffinity: preferred}, alone),
 		Entry("of a Pod that requires nodes", SpecTimeout(settle), required(expressions(zone)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
-		Entry("of a Pod with alternatives, and of a DaemonSet's", SpecTimeout(settle),
+		Entry("of a Pod with alternative terms, including that of a DaemonSet's Pod", SpecTimeout(settle),
 			required(expressions(zone), corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{named}}),
 			[]corev1.NodeSelectorTerm{expressions(zone, exclusion), {MatchFields: []corev1.NodeSelectorRequirement{named}, MatchExpressions: []corev1.NodeSelectorRequirement{exclusion}}}),
 		Entry("of a Pod that already has the exclusion", SpecTimeout(settle), required(expressions(zone, exclusion)), []corev1.NodeSelectorTerm{expressions(zone, exclusion)}),
@@ -157,14 +158,14 @@ var _ = Describe("config/steering", Ordered, func() {
 		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(Equal(alone))
 		Expect(created(ctx, search, change)).To(BeNil())
 	},
-		Entry("that have a node", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }),
-		Entry("that do not tolerate its taint", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.Tolerations = nil }),
-		Entry("that tolerate another value", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("that already have a node", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.NodeName = "worker-1" }),
+		Entry("that do not tolerate the virtual node's taint", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.Tolerations = nil }),
+		Entry("that tolerate another value of the taint", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Tolerations = []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpEqual, Value: "false"}}
 		}),
 	)
 
-	It("reads the taints of the registration", func(ctx SpecContext) {
+	It("uses the taints of the registration", func(ctx SpecContext) {
 		admitting(ctx, v1alpha1.NamespacesSpec{Deny: &[]string{"ns-search"}}, func(cr *v1alpha1.ClusterRegistration) {
 			cr.Spec.Node.Taints = &[]v1alpha1.NodeTaint{{Key: "soft", Effect: corev1.TaintEffectPreferNoSchedule}}
 		})

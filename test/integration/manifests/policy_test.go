@@ -81,7 +81,7 @@ func with(m map[string]string, key, value string) map[string]string {
 	return out
 }
 
-// changed patches a copy, either the main resource or the status.
+// changed patches a changed copy of an object, either the main resource or the status.
 func changed(ctx context.Context, c client.Client, status bool, o client.Object, change func(client.Object)) error {
 	next := o.DeepCopyObject().(client.Object)
 	change(next)
@@ -96,7 +96,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		namespace string
 		manager   client.Client
 		tenant    client.Client
-		// stamped are objects with Xylem's keys, which the manager wrote.
+		// stamped contains objects that the manager created with Xylem's keys, by kind.
 		stamped map[string]client.Object
 	)
 
@@ -147,7 +147,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 
 	kinds := []string{"claim", "volume", "pod", "node"}
 
-	It("rejects new objects with such keys, and names the keys", func(ctx SpecContext) {
+	It("rejects a user's new objects with reserved keys, and names the keys", func(ctx SpecContext) {
 		for _, o := range []client.Object{claim(namespace), volume("new"), pod(namespace), node("new")} {
 			for _, stamp := range []func(client.Object){
 				annotate(v1alpha1.AnnotationRootUID, "x"), label(v1alpha1.LabelHost, "x"),
@@ -163,7 +163,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("allows a user to create a Pod from the manifest of another, but not to bind one with its keys", func(ctx SpecContext) {
+	It("allows a user to create a Pod from another Pod's manifest, but not to bind a Pod with reserved keys", func(ctx SpecContext) {
 		reported := annotate(v1alpha1.AnnotationReportedBy, "member-id")
 		next := pod(namespace)
 		next.SetName("again")
@@ -173,7 +173,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			c := claim(namespace)
 			reported(c)
 			return c
-		}(), client.DryRunAll)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)), "a claim also has other keys")
+		}(), client.DryRunAll)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)), "the policy must reject a claim with this key")
 		for _, status := range []bool{false, true} {
 			Expect(changed(ctx, tenant, status, fresh(ctx, "pod"), reported)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)))
 		}
@@ -182,7 +182,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		Expect(tenant.SubResource("binding").Create(ctx, fresh(ctx, "pod"), binding)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)))
 	}, SpecTimeout(settle))
 
-	It("rejects adding, changing and removing them, also through the status", func(ctx SpecContext) {
+	It("prevents users from adding, changing and removing reserved keys, also through the status", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for what, change := range map[string]func(client.Object){
 				"adding an annotation":   annotate(v1alpha1.AnnotationRoot, "a/b"),
@@ -200,11 +200,11 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			Expect(changed(ctx, tenant, false, fresh(ctx, kind), func(o client.Object) {
 				o.SetAnnotations(nil)
 				o.SetLabels(nil)
-			})).To(MatchError(ContainSubstring("only Xylem may write")), "removing all of a %s", kind)
+			})).To(MatchError(ContainSubstring("only Xylem may write")), "removing all keys of a %s", kind)
 		}
 	}, SpecTimeout(settle))
 
-	It("allows all users all other changes of the same objects", func(ctx SpecContext) {
+	It("allows users to make all other changes to the same objects", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for _, change := range []func(client.Object){
 				annotate("example.com/note", "a"), label("example.com/note", "a"),
@@ -219,7 +219,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		})).To(Succeed(), "cordon")
 	}, SpecTimeout(settle))
 
-	It("allows the manager to write them, and an admin to abandon a volume", func(ctx SpecContext) {
+	It("allows the manager to write reserved keys, and an admin to abandon a volume", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			Expect(changed(ctx, manager, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationRoot, "a/b"))).To(Succeed())
 			Expect(changed(ctx, manager, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationRoot, ""))).To(Succeed())
@@ -232,7 +232,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("reserves finalizers (which an admin may remove), conditions and the mark of a promise for the manager", func(ctx SpecContext) {
+	It("reserves conditions, the annotation of promises, and finalizers (which an admin may remove) for the manager", func(ctx SpecContext) {
 		held := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.Prefix+"another")) }
 		bare := func(o client.Object) {
 			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerLeafVolume }))
@@ -288,7 +288,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			return fresh(ctx, "pod").(*corev1.Pod).Status.Phase
 		}).Should(Equal(corev1.PodRunning))
 
-		By("letting a tenant delete claim and Pod")
+		By("letting a tenant delete the claim and the Pod")
 		for _, kind := range []string{"pod", "claim"} {
 			o := fresh(ctx, kind)
 			Expect(tenant.Delete(ctx, o)).To(Succeed())
@@ -303,7 +303,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 })
 
 var _ = Describe("The policy on PersistentVolumes that admins create", func() {
-	DescribeTable("requires the member in their handle and nodeAffinity",
+	DescribeTable("requires the volumeHandle and the nodeAffinity to contain the same member",
 		func(ctx SpecContext, change func(*corev1.PersistentVolume), complaint string) {
 			pv := volume(unique("static"))
 			change(pv)
@@ -312,13 +312,13 @@ var _ = Describe("The policy on PersistentVolumes that admins create", func() {
 				Expect(create(ctx)).To(Succeed())
 				return
 			}
-			Eventually(ctx, create).Should(MatchError(ContainSubstring(complaint))) // once it is in force
+			Eventually(ctx, create).Should(MatchError(ContainSubstring(complaint))) // once the policy is in force
 		},
 		Entry("both", SpecTimeout(settle), func(*corev1.PersistentVolume) {}, ""),
 		Entry("another driver", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.CSI.Driver, p.Spec.NodeAffinity = "disk.example.com", nil }, ""),
 		Entry("no nodeAffinity", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.NodeAffinity = nil }, "Set spec.nodeAffinity.required"),
 		Entry("the nodeAffinity of another member", SpecTimeout(settle), func(p *corev1.PersistentVolume) { p.Spec.NodeAffinity = inCluster("another") }, "values [member]"),
-		Entry("a nodeAffinity on another label", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
+		Entry("a nodeAffinity with another label", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
 			p.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "kubernetes.io/hostname"
 		}, "key xylem.io/cluster-id"),
 		Entry("two alternative terms", SpecTimeout(settle), func(p *corev1.PersistentVolume) {

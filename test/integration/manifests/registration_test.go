@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// registration returns a registration as a user would write it, with additional YAML in the spec.
+// registration returns a registration as a user would write it, with the given YAML in the spec.
 func registration(name, spec string) *unstructured.Unstructured {
 	GinkgoHelper()
 	object := map[string]any{}
@@ -38,7 +38,7 @@ func labels(n int) string {
 }
 
 var _ = Describe("A ClusterRegistration", func() {
-	DescribeTable("is taken", func(ctx SpecContext, name, spec string) {
+	DescribeTable("is accepted", func(ctx SpecContext, name, spec string) {
 		Expect(admin.Create(ctx, registration(name, spec), client.DryRunAll)).To(Succeed())
 	},
 		Entry("with only a Secret", "a", `{}`),
@@ -56,24 +56,24 @@ storage:
   classes: [{host: virtual-disk-ssd, member: gp3}, {host: other, member: gp3}]
   reflect: {enabled: true, selector: {matchLabels: {tier: fast}}}
 deregistration: Drain`),
-		Entry("with an exact rule for a name with the prefix", "a", `{storage: {prefix: disk-, classes: [{host: disk-ssd, member: gp3}]}}`),
-		Entry("with a rule that has the same result as the prefix", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
-		Entry("with several host classes for one of the member", "a", `{storage: {classes: [{host: a, member: c}, {host: b, member: c}]}}`),
-		Entry("with rules that swap two classes", "a", `{storage: {classes: [{host: a, member: b}, {host: b, member: a}]}}`),
+		Entry("with a mapping of a class whose name begins with the prefix", "a", `{storage: {prefix: disk-, classes: [{host: disk-ssd, member: gp3}]}}`),
+		Entry("with a mapping that has the same result as the prefix", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
+		Entry("with several host classes mapped to one member class", "a", `{storage: {classes: [{host: a, member: c}, {host: b, member: c}]}}`),
+		Entry("with mappings that swap two classes", "a", `{storage: {classes: [{host: a, member: b}, {host: b, member: a}]}}`),
 		Entry("without a prefix", "a", `{storage: {prefix: ""}}`),
 		Entry("with a prefix that ends with a dot", "a", `{storage: {prefix: disks.example.}}`),
 		Entry("with a prefix of 252 characters", "a", `{storage: {prefix: `+strings.Repeat("a", 252)+`}}`),
 		Entry("with reflection of selected classes", "a", `{storage: {reflect: {enabled: true, max: 1, selector: {matchExpressions: [{key: a, operator: In, values: [b]}, {key: c, operator: DoesNotExist}]}}}}`),
 		Entry("with reflection of 256 classes", "a", `{storage: {reflect: {enabled: true, max: 256}}}`),
 		Entry("without any taint", "a", `{node: {taints: []}}`),
-		Entry("with taints of null, which means the default", "a", `{node: {taints: null}}`),
-		Entry("with a label that only resembles one of Kubernetes", "a", `{node: {labels: {mykubernetes.io/a: b, xylem.example/a: b}}}`),
+		Entry("with null as the taints, which means the default", "a", `{node: {taints: null}}`),
+		Entry("with labels that only resemble those of Kubernetes and Xylem", "a", `{node: {labels: {mykubernetes.io/a: b, xylem.example/a: b}}}`),
 		Entry("with 64 labels", "a", labels(64)),
 		Entry("with rules for namespaces", "a", `{namespaces: {allow: ["team-*"], deny: [], matchLabels: {team: payments, "example.com/tier": "", a: b_c.D-1}}}`),
-		Entry("with rules for namespaces of null, which means the default", "a", `{namespaces: {deny: null}}`),
+		Entry("with null as the denied namespaces, which means the default", "a", `{namespaces: {deny: null}}`),
 	)
 
-	DescribeTable("is refused", func(ctx SpecContext, name, spec, reason string) {
+	DescribeTable("is rejected", func(ctx SpecContext, name, spec, reason string) {
 		err := admin.Create(ctx, registration(name, spec), client.DryRunAll)
 		Expect(err).To(MatchError(ContainSubstring(reason)))
 	},
@@ -81,7 +81,7 @@ deregistration: Drain`),
 		Entry("with an invalid name", "A_b", `{}`, "lowercase RFC 1123"),
 		Entry("without the Secret's name", "a", `{kubeconfigSecretRef: {}}`, "spec.kubeconfigSecretRef.name: Required"),
 		Entry("with an empty Secret name", "a", `{kubeconfigSecretRef: {name: ""}}`, "at least 1 char"),
-		Entry("with a path for a Secret name", "a", `{kubeconfigSecretRef: {name: ../x}}`, "should match"),
+		Entry("with a path as the Secret name", "a", `{kubeconfigSecretRef: {name: ../x}}`, "should match"),
 		Entry("with an empty node name", "a", `{node: {name: ""}}`, "should match"),
 		Entry("with an invalid node name", "a", `{node: {name: Rack_7}}`, "should match"),
 		Entry("with a node name of 64 characters", "a", `{node: {name: `+strings.Repeat("a", 64)+`}}`, "may not be more than 63"),
@@ -94,7 +94,7 @@ deregistration: Drain`),
 		Entry("with 65 labels", "a", labels(65), "must have at most 64 items"),
 		Entry("with an invalid key of a namespace label", "a", `{namespaces: {matchLabels: {"a b": c}}}`, "not a label's key"),
 		Entry("with a namespace label with a long value", "a", `{namespaces: {matchLabels: {a: `+strings.Repeat("b", 64)+`}}}`, "at most 63 characters"),
-		Entry("with 17 labels of namespaces", "a", strings.Replace(labels(17), "node: {labels", "namespaces: {matchLabels", 1), "must have at most 16 items"),
+		Entry("with 17 namespace labels", "a", strings.Replace(labels(17), "node: {labels", "namespaces: {matchLabels", 1), "must have at most 16 items"),
 		Entry("with a taint of Kubernetes", "a", `{node: {taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]}}`, "set by Kubernetes"),
 		Entry("with a taint without effect", "a", `{node: {taints: [{key: a}]}}`, "effect: Required"),
 		Entry("with a taint with an unknown effect", "a", `{node: {taints: [{key: a, effect: Never}]}}`, "Unsupported value"),
@@ -105,7 +105,7 @@ deregistration: Drain`),
 		Entry("with a negative capacity", "a", `{node: {capacity: {cpu: "-1"}}}`, "not be negative"),
 		Entry("with an invalid CIDR", "a", `{node: {podCIDRs: [10.8.0.0]}}`, "must be CIDRs"),
 		Entry("with a CIDR with bits outside its mask", "a", `{node: {podCIDRs: [10.8.0.300/16]}}`, "must be CIDRs"),
-		Entry("with all Pod CIDRs and another", "a", `{node: {podCIDRs: [all, 10.8.0.0/16]}}`, "must have no other entry"),
+		Entry("with all Pod CIDRs and another CIDR", "a", `{node: {podCIDRs: [all, 10.8.0.0/16]}}`, "must have no other entry"),
 		Entry("with the same CIDR twice", "a", `{node: {podCIDRs: [10.8.0.0/16, 10.8.0.0/16]}}`, "Duplicate value"),
 		Entry("with a class mapped twice", "a", `{storage: {classes: [{host: a, member: b}, {host: a, member: c}]}}`, "Duplicate value"),
 		Entry("with a mapping to the empty name", "a", `{storage: {classes: [{host: a, member: ""}]}}`, "at least 1 char"),
@@ -119,8 +119,8 @@ deregistration: Drain`),
 		Entry("with reflection of 257 classes", "a", `{storage: {reflect: {enabled: true, max: 257}}}`, "less than or equal to 256"),
 		Entry("with a selector with an unknown operator", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: Is, values: [b]}]}}}}`, "In and NotIn need values"),
 		Entry("with a selector without values", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: In}]}}}}`, "In and NotIn need values"),
-		Entry("with a selector with an excess value", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}}`, "In and NotIn need values"),
-		Entry("with an unknown deregistration", "a", `{deregistration: Destroy}`, "Unsupported value"),
+		Entry("with a selector that has a value although its operator takes none", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}}`, "In and NotIn need values"),
+		Entry("with an unknown deregistration policy", "a", `{deregistration: Destroy}`, "Unsupported value"),
 	)
 
 	It("gets defaults", func(ctx SpecContext) {
@@ -166,12 +166,12 @@ deregistration: Drain`),
 	},
 		Entry("changed", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: two}}`, false),
 		Entry("added", SpecTimeout(settle), `{}`, `{node: {name: two}}`, false),
-		Entry("taken away", SpecTimeout(settle), `{node: {name: one}}`, `{}`, false),
+		Entry("removed", SpecTimeout(settle), `{node: {name: one}}`, `{}`, false),
 		Entry("unchanged, with other changes", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: one, labels: {a: b}}, deregistration: Drain}`, true),
 		Entry("still the default", SpecTimeout(settle), `{}`, `{deregistration: Drain}`, true),
 	)
 
-	It("has a status subresource, and columns that show its state", func(ctx SpecContext) {
+	It("has a status subresource, and printer columns that show its state", func(ctx SpecContext) {
 		name := unique("status")
 		Expect(admin.Create(ctx, registration(name, `{}`))).To(Succeed())
 		var r v1alpha1.ClusterRegistration

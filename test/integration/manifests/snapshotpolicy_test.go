@@ -19,7 +19,7 @@ const (
 	contentBound = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection"
 )
 
-// snapshotContent returns one of a driver, as a snapshot-controller creates it.
+// snapshotContent returns a VolumeSnapshotContent of a driver, as a snapshot-controller creates it.
 func snapshotContent(driver string, change ...func(client.Object)) client.Object {
 	return built(&snapshotv1.VolumeSnapshotContent{
 		ObjectMeta: metav1.ObjectMeta{Name: unique("snapcontent")},
@@ -43,7 +43,7 @@ func keptBy(policy snapshotv1.DeletionPolicy) func(client.Object) {
 	return func(o client.Object) { o.(*snapshotv1.VolumeSnapshotContent).Spec.DeletionPolicy = policy }
 }
 
-// snapshotStamped sets the stamp of a host and the original deletion policy on a leaf content.
+// snapshotStamped sets a host's stamp on a leaf content, and records its original deletion policy.
 func snapshotStamped(policy snapshotv1.DeletionPolicy) func(client.Object) {
 	return func(o client.Object) {
 		stamped(o)
@@ -109,7 +109,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 			Expect(memberAdmin.Create(ctx, ns)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, ns)).To(Succeed()) }, NodeTimeout(settle))
 		}
-		By("waiting until the policies cover the kinds and are in force")
+		By("waiting until the policies cover the snapshot kinds and are in force")
 		probe := volumeSnapshot("default")
 		Eventually(ctx, func(ctx context.Context) error {
 			return manager.Create(ctx, probe.DeepCopyObject().(client.Object), client.DryRunAll)
@@ -119,15 +119,15 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		}).Should(MatchError(ContainSubstring("Xylem's account")))
 	}, NodeTimeout(2*settle))
 
-	DescribeTable("limit what the manager may change in the host's contents", func(ctx SpecContext, allowed, status bool, object func(...func(client.Object)) client.Object, change func(client.Object)) {
+	DescribeTable("limit what the manager may change in the host's VolumeSnapshotContents", func(ctx SpecContext, allowed, status bool, object func(...func(client.Object)) client.Object, change func(client.Object)) {
 		judge(changed(ctx, manager, status, made(ctx, admin, object()), change), allowed, "Xylem's account may")
 	},
-		entry("the annotations of a csi-snapshotter", may, whole, hostContent, all(annotate(v1alpha1.AnnotationPlacedIn, "member"), annotate(beingCreated, "yes"))),
+		entry("the annotations that a csi-snapshotter sets", may, whole, hostContent, all(annotate(v1alpha1.AnnotationPlacedIn, "member"), annotate(beingCreated, "yes"))),
 		entry("another annotation", mayNot, whole, hostContent, annotate("example.com/a", "b")),
 		entry("a label", mayNot, whole, hostContent, label("example.com/a", "b")),
-		entry("its policy, to Retain", may, whole, hostContent, keptBy(keep)),
-		entry("its policy, to Delete", mayNot, whole, func(...func(client.Object)) client.Object { return hostContent(keptBy(keep)) }, keptBy(destroy)),
-		entry("its status", may, state, hostContent, func(o client.Object) {
+		entry("the policy, from Delete to Retain", may, whole, hostContent, keptBy(keep)),
+		entry("the policy, from Retain to Delete", mayNot, whole, func(...func(client.Object)) client.Object { return hostContent(keptBy(keep)) }, keptBy(destroy)),
+		entry("the status", may, state, hostContent, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Status = &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true)}
 		}),
 		entry("the driver's finalizer of an existing content", mayNot, whole, func(...func(client.Object)) client.Object {
@@ -157,52 +157,52 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		judge(changed(ctx, tenant, false, content, annotate(v1alpha1.AnnotationAbandon, "true")), may, "")
 	}, SpecTimeout(settle))
 
-	DescribeTable("limit which VolumeSnapshots the account of a member may create", func(ctx SpecContext, allowed bool, change func(client.Object), in *string) {
+	DescribeTable("limit which VolumeSnapshots Xylem's account in a member may create", func(ctx SpecContext, allowed bool, change func(client.Object), in *string) {
 		judge(account.Create(ctx, volumeSnapshot(*in, change), client.DryRunAll), allowed, "Xylem's account")
 	},
 		entry("a stamped snapshot of a claim", may, stamped, &handed),
-		entry("one without a stamp", mayNot, unstamped, &handed),
+		entry("a snapshot without a stamp", mayNot, unstamped, &handed),
 		entry("a snapshot in a namespace of another host", mayNot, stamped, &foreign),
 		entry("a snapshot of an existing content", mayNot, all(stamped, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshot).Spec.Source = snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: ptr.To("theirs")}
 		}), &handed),
 	)
 
-	DescribeTable("limit what the account of a member may change in contents", func(ctx SpecContext, allowed bool, before, change func(client.Object)) {
+	DescribeTable("limit what Xylem's account in a member may change in VolumeSnapshotContents", func(ctx SpecContext, allowed bool, before, change func(client.Object)) {
 		judge(changed(ctx, account, false, made(ctx, memberAdmin, leafContent(before)), change), allowed, "Xylem's account")
 	},
 		entry("the stamp, and policy Retain", may, unstamped, all(snapshotStamped(destroy), keptBy(keep))),
 		entry("the stamp of another snapshot", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationRoot, "team/other"))),
-		entry("the stamp without its policy", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationDeletionPolicy, ""))),
-		entry("the stamp with a wrong policy", mayNot, keptBy(keep), snapshotStamped(destroy)),
+		entry("the stamp without the recorded policy", mayNot, unstamped, all(snapshotStamped(destroy), annotate(v1alpha1.AnnotationDeletionPolicy, ""))),
+		entry("the stamp with a wrong recorded policy", mayNot, keptBy(keep), snapshotStamped(destroy)),
 		entry("the policy without a stamp", mayNot, unstamped, keptBy(keep)),
 		entry("the stamp on an imported content", mayNot, func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Spec.Source = snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: ptr.To("theirs")}
 		}, snapshotStamped(destroy)),
-		entry("the stamp, replacing that of another host", mayNot, all(snapshotStamped(destroy), label(v1alpha1.LabelHost, "another")), label(v1alpha1.LabelHost, someHost)),
+		entry("another host's stamp", mayNot, all(snapshotStamped(destroy), label(v1alpha1.LabelHost, "another")), label(v1alpha1.LabelHost, someHost)),
 		entry("the recorded policy", mayNot, all(snapshotStamped(keep), keptBy(keep)), annotate(v1alpha1.AnnotationDeletionPolicy, string(destroy))),
-		entry("policy Delete, if the member had Delete", may, all(snapshotStamped(destroy), keptBy(keep)), keptBy(destroy)),
-		entry("policy Delete, if the member had Retain", mayNot, all(snapshotStamped(keep), keptBy(keep)), keptBy(destroy)),
-		entry("policy Delete of one without a stamp", mayNot, keptBy(keep), keptBy(destroy)),
-		entry("its finalizers", mayNot, all(snapshotStamped(destroy), keptBy(keep), func(o client.Object) { o.SetFinalizers([]string{contentBound}) }),
+		entry("the policy to Delete, if the original policy was Delete", may, all(snapshotStamped(destroy), keptBy(keep)), keptBy(destroy)),
+		entry("the policy to Delete, if the original policy was Retain", mayNot, all(snapshotStamped(keep), keptBy(keep)), keptBy(destroy)),
+		entry("the policy to Delete, without a stamp", mayNot, keptBy(keep), keptBy(destroy)),
+		entry("the finalizers", mayNot, all(snapshotStamped(destroy), keptBy(keep), func(o client.Object) { o.SetFinalizers([]string{contentBound}) }),
 			func(o client.Object) { o.SetFinalizers(nil) }),
-		entry("the annotation for deletion", mayNot, snapshotStamped(destroy), annotate("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")),
-		entry("the snapshot to which it refers", mayNot, snapshotStamped(destroy), func(o client.Object) {
+		entry("the annotation that announces the deletion", mayNot, snapshotStamped(destroy), annotate("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted", "yes")),
+		entry("the reference to the VolumeSnapshot", mayNot, snapshotStamped(destroy), func(o client.Object) {
 			o.(*snapshotv1.VolumeSnapshotContent).Spec.VolumeSnapshotRef.Namespace = "another"
 		}),
 	)
 
-	DescribeTable("limit what the account of a member may delete", func(ctx SpecContext, allowed bool, before func(client.Object)) {
+	DescribeTable("limit which VolumeSnapshotContents Xylem's account in a member may delete", func(ctx SpecContext, allowed bool, before func(client.Object)) {
 		judge(account.Delete(ctx, made(ctx, memberAdmin, leafContent(before)), client.DryRunAll), allowed, "Xylem's account")
 	},
 		entry("a content that may be destroyed", may, snapshotStamped(destroy)),
-		entry("a retained content", mayNot, all(snapshotStamped(destroy), keptBy(keep))),
+		entry("a content that Xylem retains", mayNot, all(snapshotStamped(destroy), keptBy(keep))),
 		entry("a content that the member retains", mayNot, all(snapshotStamped(keep), keptBy(keep))),
-		entry("a content with a changed policy", mayNot, snapshotStamped(keep)),
-		entry("one without a stamp", mayNot, unstamped),
+		entry("a content whose policy was changed to Delete", mayNot, snapshotStamped(keep)),
+		entry("a content without a stamp", mayNot, unstamped),
 	)
 
-	It("allow the account of a member to delete only the host's VolumeSnapshots", func(ctx SpecContext) {
+	It("allow Xylem's account in a member to delete only its host's VolumeSnapshots", func(ctx SpecContext) {
 		judge(account.Delete(ctx, made(ctx, memberAdmin, volumeSnapshot(foreign)), client.DryRunAll), mayNot, "Xylem's account")
 		judge(account.Delete(ctx, made(ctx, memberAdmin, volumeSnapshot(handed, stamped)), client.DryRunAll), may, "")
 	}, SpecTimeout(settle))

@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubectl(ctx, fleet.Member("member"), "apply", "--server-side", "-k", path("config", "member"))
 })
 
-// path returns a path relative to the root of the repository.
+// path returns the path of a file that is given relative to the root of the repository.
 func path(elements ...string) string { return filepath.Join(append([]string{root}, elements...)...) }
 
 // kubectl runs kubectl as an admin of the cluster and returns its output. It fails on an error or
@@ -105,7 +105,7 @@ func clientOf(config *rest.Config) client.Client {
 	return c
 }
 
-// unique returns a name that no other story uses.
+// unique returns a name that no other test uses.
 func unique(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, time.Now().UnixNano())
 }

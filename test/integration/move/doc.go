@@ -1,3 +1,3 @@
-// Package move tests kubectl xylem move with real files: the exec streams run programs of this
+// Package move tests `kubectl xylem move` with real files: exec sessions run programs of this
 // machine on the disks of the members' CSI driver.
 package move

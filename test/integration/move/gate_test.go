@@ -22,14 +22,16 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// gate is between the plugin and the host's API server. It ends the plugin at one of its writes, as
-// a kill would: the server either has processed the write, or has not received it.
+// gate is a proxy between the plugin and the host's API server. It ends the plugin at one of the
+// plugin's writes, as a kill would: the server either has processed the write or has not received
+// it.
 type gate struct {
 	kubeconfig string
 
 	mu     sync.Mutex
 	writes []string
-	// ends decides whether a write ends the run, and whether the server does not receive it.
+	// ends decides whether a write ends the run, and whether the write is lost before it reaches the
+	// server.
 	ends   func(write string) (ends, lost bool)
 	cancel context.CancelFunc
 }
@@ -43,7 +45,8 @@ func at(n int, lost bool) func(string) (bool, bool) {
 	}
 }
 
-// atNewWrite ends a run at the first write at which no earlier run has ended, twice for each.
+// atNewWrite ends a run at the first write at which fewer than two earlier runs have ended. The
+// first time, the write is lost; the second time, its response.
 func atNewWrite(seen map[string]int) func(string) (bool, bool) {
 	return func(write string) (bool, bool) {
 		seen[write]++
@@ -58,7 +61,7 @@ func newGate() *gate {
 	GinkgoHelper()
 	config, err := x.Fleet.Host.RESTConfig(controlplane.Direct)
 	Expect(err).NotTo(HaveOccurred())
-	config.NextProtos = []string{"http/1.1"} // for streams
+	config.NextProtos = []string{"http/1.1"} // exec streams need HTTP/1.1
 	transport, err := rest.TransportFor(config)
 	Expect(err).NotTo(HaveOccurred())
 	to, err := url.Parse(config.Host)
@@ -81,7 +84,7 @@ func newGate() *gate {
 		g.mu.Lock()
 		g.cancel()
 		g.mu.Unlock()
-		panic(http.ErrAbortHandler) // no reply
+		panic(http.ErrAbortHandler) // send no response
 	}))
 	DeferCleanup(server.Close)
 	toGate := clientcmdapi.NewConfig()
@@ -93,7 +96,7 @@ func newGate() *gate {
 	return g
 }
 
-// random are the parts of a write that differ between runs of one move, or are of no interest.
+// random matches the parts of a write that differ between runs of one move or are irrelevant.
 var random = regexp.MustCompile(`-(from|to)-[a-z0-9]{5}$|\\?"(resourceVersion|run|uid)\\?":\\?"[^"]*"`)
 
 func (g *gate) write(r *http.Request) (ends, lost bool) {
@@ -112,7 +115,7 @@ func (g *gate) write(r *http.Request) (ends, lost bool) {
 	return g.ends(write)
 }
 
-// run runs the plugin, and ends it at a write. It returns the writes.
+// run runs the plugin, and ends it at a write. It also returns all writes.
 func (g *gate) run(ctx context.Context, ends func(string) (bool, bool), args ...string) (result, []string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(ctx)

@@ -27,8 +27,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// kubelet serves exec for the nodes of a member. A command runs on this machine, with $VOLUME as
-// the directory or file that is the volume's disk. (KWOK's exec never ends a command's input.)
+// kubelet serves exec for the nodes of a member, because KWOK's exec never ends a command's input.
+// A command runs on this machine, with $VOLUME as the directory or file that is the volume's disk.
 type kubelet struct {
 	server *httptest.Server
 	member func() *harness.Cluster
@@ -38,15 +38,15 @@ type kubelet struct {
 	before func(act) error
 }
 
-// act is a command in a Pod.
+// act is a command that runs in a Pod.
 type act struct {
 	pod  *corev1.Pod
 	what string
-	// disk is the directory or file.
+	// disk is the directory or file with the volume's data.
 	disk string
 }
 
-// What a command does.
+// Kinds of commands.
 const (
 	sends    = "send"
 	receives = "receive"
@@ -76,7 +76,7 @@ func newKubelet(member func() *harness.Cluster) *kubelet {
 
 func (k *kubelet) address() string { return k.server.Listener.Addr().(*net.TCPAddr).String() }
 
-// on sets before until the end of the spec.
+// on sets the hook before, and removes it at the end of the spec.
 func (k *kubelet) on(before func(act) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,7 +170,8 @@ func (k *kubelet) run(ctx context.Context, namespace, name string, command []str
 	return metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
 }
 
-// act finds the disk that a Pod's container has, and the environment variable for it.
+// act returns the command with the disk of the Pod's container, and the environment variable that
+// contains the disk's path.
 func (k *kubelet) act(ctx context.Context, namespace, name string, command []string) (act, string, error) {
 	m := k.member()
 	pod := &corev1.Pod{}

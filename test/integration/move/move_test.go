@@ -28,10 +28,10 @@ func isBlock(ctx context.Context, namespace, name string) bool {
 	return ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock
 }
 
-// hole is the size of a file that has almost no data.
+// hole is the size of a sparse file with almost no data.
 const hole = 64 << 20
 
-// fill writes a tree of files with everything that a copy can lose.
+// fill writes a tree of files with all properties that a copy can lose.
 func fill(dir string) {
 	GinkgoHelper()
 	Expect(os.MkdirAll(filepath.Join(dir, "a directory"), 0o750)).To(Succeed())
@@ -49,12 +49,12 @@ func fill(dir string) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(sparse.Close()).To(Succeed())
 	if err := syscall.Setxattr(filepath.Join(dir, "sparse"), "user.color", []byte("green"), 0); err != nil {
-		GinkgoWriter.Println("no extended attributes here:", err)
+		GinkgoWriter.Println("this filesystem does not support extended attributes:", err)
 	}
 	Expect(os.Chmod(dir, 0o1777)).To(Succeed())
 }
 
-// look describes all that belongs to the files of a directory.
+// look returns a description of all files in a directory, with their metadata and checksums.
 func look(ctx context.Context, dir string) string {
 	GinkgoHelper()
 	out, err := exec.CommandContext(ctx, "sh", "-c", `cd "$1" && find . -printf '%P|%y|%m|%U|%G|%T@|%n|%l|' \( -type d -printf '\n' -o -printf '%s\n' \) | LC_ALL=C sort && find . -type f -exec sha256sum {} + | LC_ALL=C sort`, "look", dir).CombinedOutput()
@@ -62,7 +62,7 @@ func look(ctx context.Context, dir string) string {
 	return string(out)
 }
 
-// moved checks that the claim has its data in the second member, and the old disk is still there.
+// moved checks that the claim has its data in the second member, and that the old disk is intact.
 func (s *story) moved(ctx context.Context, files string) {
 	GinkgoHelper()
 	claim := s.claim(ctx)
@@ -82,7 +82,7 @@ func (s *story) moved(ctx context.Context, files string) {
 	s.running(ctx, "after")
 }
 
-// only checks that the claim is the only one, and no Pod of a move is left.
+// only checks that the namespace has no other claim, and no Pod of a move.
 func (s *story) only(ctx context.Context) {
 	GinkgoHelper()
 	var claims corev1.PersistentVolumeClaimList
@@ -93,7 +93,7 @@ func (s *story) only(ctx context.Context) {
 	Expect(pods.Items).To(BeEmpty())
 }
 
-// unmoved checks that the claim has its first disk, and nothing of the move is left.
+// unmoved checks that the claim has its first disk, and that the move left nothing behind.
 func (s *story) unmoved(ctx context.Context, files string) {
 	GinkgoHelper()
 	claim := s.claim(ctx)
@@ -103,7 +103,7 @@ func (s *story) unmoved(ctx context.Context, files string) {
 	suite.Until[corev1.PersistentVolume](ctx, x.Host, "", s.volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete))
 	Expect(look(ctx, s.disk(ctx, s.volume))).To(Equal(files))
 	suite.Gone[corev1.ConfigMap](ctx, x.Host, s.namespace, "xylem-move-data")
-	Eventually(ctx, func(g Gomega) { // the copy is destroyed
+	Eventually(ctx, func(g Gomega) { // wait until the copy is destroyed
 		book, err := x.Member(two).Ledger()
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, disk := range book.Live() {
@@ -116,7 +116,7 @@ func (s *story) unmoved(ctx context.Context, files string) {
 }
 
 var _ = Describe("Moving a claim", func() {
-	It("keeps everything of its files, and the old disk until the user says otherwise", func(ctx SpecContext) {
+	It("preserves all properties of its files, and keeps the old disk until the user deletes it", func(ctx SpecContext) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -134,7 +134,7 @@ var _ = Describe("Moving a claim", func() {
 		s.moved(ctx, files)
 		var stat syscall.Stat_t
 		Expect(syscall.Stat(filepath.Join(s.disk(ctx, s.claim(ctx).Spec.VolumeName), "sparse"), &stat)).To(Succeed())
-		Expect(stat.Blocks*512).To(BeNumerically("<", hole/2), "the hole was filled")
+		Expect(stat.Blocks*512).To(BeNumerically("<", hole/2), "the copy of the sparse file must be sparse")
 		value := make([]byte, 16)
 		from := filepath.Join(s.disk(ctx, s.volume), "sparse")
 		if n, err := syscall.Getxattr(from, "user.color", value); err == nil {
@@ -147,7 +147,7 @@ var _ = Describe("Moving a claim", func() {
 		By("running again, which changes nothing")
 		r = s.move(ctx, "--to", two)
 		Expect(r.code).To(BeZero(), r.err)
-		Expect(r.out).To(ContainSubstring("was moved to member"))
+		Expect(r.out).To(ContainSubstring("was already moved to member"))
 
 		By("destroying the old disk")
 		old := s.disk(ctx, s.volume)
@@ -161,7 +161,7 @@ var _ = Describe("Moving a claim", func() {
 })
 
 var _ = Describe("A move that is killed", func() {
-	It("continues from every write, whether or not the server received it", func(ctx SpecContext) {
+	It("continues after every write, whether or not the server received the write", func(ctx SpecContext) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -178,14 +178,14 @@ var _ = Describe("A move that is killed", func() {
 		for write, times := range seen {
 			GinkgoWriter.Println(times, write)
 		}
-		Expect(seen).To(HaveEach(BeNumerically(">=", 2)), "each write was lost once, and its reply once")
+		Expect(seen).To(HaveEach(BeNumerically(">=", 2)), "each write must be lost once, and its response once")
 		for _, phase := range []string{"Copying", "Swapping", "Sealed", "Rebinding", "Done"} {
 			Expect(slices.Collect(maps.Keys(seen))).To(ContainElement(ContainSubstring(`\"phase\":\"` + phase)))
 		}
 		s.moved(ctx, files)
 	}, SpecTimeout(4*storyTime))
 
-	It("can be undone from every write", func(ctx SpecContext) {
+	It("can be undone after every write", func(ctx SpecContext) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -203,14 +203,14 @@ var _ = Describe("A move that is killed", func() {
 		s.deletePod(ctx, "after")
 
 		for n := 1; n < len(all); n++ {
-			By("ending at write " + all[n-1])
+			By("ending the move at write " + all[n-1])
 			r, _ := g.run(ctx, at(n, n%2 == 0), s.args("--to", two)...)
 			Expect(r.code).NotTo(BeZero())
 			s.safe(ctx, files)
 			if !s.recorded(ctx) {
 				continue
 			}
-			r, _ = g.run(ctx, at(1+n%4, n%3 == 0), s.args("--undo")...) // an undo is killed, too
+			r, _ = g.run(ctx, at(1+n%4, n%3 == 0), s.args("--undo")...) // this kills the undo, too
 			if s.recorded(ctx) {
 				r = s.move(ctx, "--undo")
 			}
@@ -219,7 +219,7 @@ var _ = Describe("A move that is killed", func() {
 			}
 			Expect(s.claim(ctx).Spec.VolumeName).To(Equal(s.volume))
 			Expect(look(ctx, s.disk(ctx, s.volume))).To(Equal(files))
-			if r := s.move(ctx, "--delete-source"); r.code != 0 { // a copy that was used is kept
+			if r := s.move(ctx, "--delete-source"); r.code != 0 { // the undo keeps a copy that Pods may have used
 				Expect(r.err).To(ContainSubstring("left a disk"))
 			}
 		}

@@ -32,7 +32,7 @@ const (
 
 // Classes of the host.
 const (
-	// class has policy Delete on both sides.
+	// class has policy Delete in the host and in the members.
 	class = "moved"
 	// onlyOne maps to a class that only the first member has.
 	onlyOne = "only-one"
@@ -41,7 +41,7 @@ const (
 var (
 	x        *harness.Xylem
 	kubelets = map[string]*kubelet{}
-	// kubeconfig is that of the user of asMover.
+	// kubeconfig is the kubeconfig of the user that asMover creates.
 	kubeconfig string
 )
 
@@ -86,7 +86,7 @@ var _ = AfterEach(func() {
 	}
 })
 
-// asMover creates a user with the rights that config/samples/README.md lists, and no others.
+// asMover creates a user with only the permissions that config/samples/README.md lists.
 func asMover(ctx context.Context) {
 	GinkgoHelper()
 	const user = "mover"
@@ -111,7 +111,7 @@ func asMover(ctx context.Context) {
 	Expect(os.WriteFile(kubeconfig, content, 0o600)).To(Succeed())
 }
 
-// result is the result of a run of the plugin.
+// result contains the output, error output and exit code of a run of the plugin.
 type result struct {
 	out, err string
 	code     int
@@ -127,7 +127,7 @@ func plugin(ctx context.Context, kubeconfig string, args ...string) result {
 // story is a namespace with a claim "data", whose disk is in the first member.
 type story struct {
 	namespace string
-	// volume is the claim's first volume.
+	// volume is the name of the claim's first volume.
 	volume string
 }
 
@@ -194,7 +194,7 @@ func (s *story) claim(ctx context.Context) *corev1.PersistentVolumeClaim {
 	return suite.Until[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data", HaveField("Status.Phase", corev1.ClaimBound))
 }
 
-// disk returns the disk of a host volume.
+// disk returns the path of a host volume's disk.
 func (s *story) disk(ctx context.Context, volume string) string {
 	GinkgoHelper()
 	host, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", volume)
@@ -214,7 +214,7 @@ func (s *story) disk(ctx context.Context, volume string) string {
 	return ""
 }
 
-// move runs the command.
+// move runs `kubectl xylem move` for the story's claim.
 func (s *story) move(ctx context.Context, args ...string) result {
 	GinkgoHelper()
 	return plugin(ctx, kubeconfig, s.args(args...)...)

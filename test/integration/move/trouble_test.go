@@ -26,10 +26,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// untouched is in the message of every run that fails.
+// untouched is part of the message of every failed run.
 const untouched = `has written nothing to the disk in member "cluster38"`
 
-// once returns a hook that acts at the n-th command of a kind.
+// once returns a hook that calls do at the n-th command of a kind.
 func once(what string, n int, do func(act) error) func(act) error {
 	var mu sync.Mutex
 	seen := 0
@@ -56,7 +56,7 @@ var _ = Describe("A move", func() {
 		}
 	}
 
-	It("is refused before it changes anything", func(ctx SpecContext) {
+	It("is rejected before it changes anything", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -66,16 +66,16 @@ var _ = Describe("A move", func() {
 		refused(s.move(ctx, "--to", one), "already")
 		refused(s.move(ctx, "--undo"), "nothing to undo")
 		refused(s.move(ctx, "--delete-source"), "left a disk")
-		refused(s.move(ctx, "--undo", "--delete-source"), "exclude each other")
+		refused(s.move(ctx, "--undo", "--delete-source"), "cannot be used together")
 
-		By("a Pod that uses the claim, even if it has no node")
+		By("creating a Pod that uses the claim, although the Pod has no node")
 		pod := harness.Pod(s.namespace, "user", "data")
 		pod.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		Expect(x.Host.Create(ctx, pod)).To(Succeed())
 		refused(s.move(ctx, "--to", two), `"user"`, "Scale their owner down")
 		s.deletePod(ctx, "user")
 
-		By("a member that is not ready")
+		By("cutting off the other member")
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
@@ -87,7 +87,7 @@ var _ = Describe("A move", func() {
 		s.unmoved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	It("does not follow a record that a tenant forged", func(ctx SpecContext) {
+	It("does not follow a record that a tenant has forged", func(ctx SpecContext) {
 		victim, s := begin(ctx), begin(ctx)
 		write(victim.disk(ctx, victim.volume), "text", "secret")
 		secret, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", victim.volume)
@@ -131,7 +131,7 @@ var _ = Describe("A move", func() {
 			Expect(s.move(ctx, "--to", two).code).NotTo(BeZero())
 			Expect(s.move(ctx, "--undo").code).NotTo(BeZero())
 		}
-		By("naming another namespace's claim as the moved one")
+		By("naming another namespace's claim as the moved claim")
 		forge(victim.namespace, "Rebinding")
 		refused(s.move(ctx, "--to", two), "is not the record of a move")
 
@@ -142,14 +142,14 @@ var _ = Describe("A move", func() {
 		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, victim.namespace, "data")
 	}, SpecTimeout(storyTime))
 
-	It("is refused if the member lacks the class", func(ctx SpecContext) {
+	It("is rejected if the member lacks the class", func(ctx SpecContext) {
 		s := begin(ctx, func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To(onlyOne) })
 		files := look(ctx, s.disk(ctx, s.volume))
 		refused(s.move(ctx, "--to", two), `member "cluster39"`, onlyOne, "Create it there")
 		s.unmoved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	It("stops for a Pod that appears, and does not lose what it writes", func(ctx SpecContext) {
+	It("stops if a Pod starts to use the claim, and does not lose the Pod's data", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		kubelets[one].on(once(sums, 1, func(act) error { // after the copy
@@ -159,7 +159,7 @@ var _ = Describe("A move", func() {
 		}))
 		refused(s.move(ctx, "--to", two), `"writer"`, untouched)
 		write(s.disk(ctx, s.volume), "text", "changed by the Pod")
-		By("forgetting the move while the Pod runs, and moving again")
+		By("undoing the move while the Pod runs, and moving again")
 		r := s.move(ctx, "--undo")
 		Expect(r.code).To(BeZero(), r.err)
 		s.running(ctx, "writer")
@@ -171,10 +171,10 @@ var _ = Describe("A move", func() {
 		s.moved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	It("goes back if somebody writes to the disk just before the last comparison", func(ctx SpecContext) {
+	It("returns to the old disk if somebody writes to it just before the last comparison", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
-		By("a Pod that bypasses the scheduler, while the claim is being deleted: it never starts")
+		By("creating a Pod that bypasses the scheduler while the claim is being deleted; it must never start")
 		kubelets[one].on(once(sums, 2, func(a act) error {
 			claim, err := suite.Read[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
 			Expect(err).NotTo(HaveOccurred())
@@ -197,7 +197,7 @@ var _ = Describe("A move", func() {
 		s.moved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("reports trouble, leaves the disk, and can be run again or undone", func(ctx SpecContext, member, what string, n int, do func(act) error, message string) {
+	DescribeTable("reports a failure, leaves the old disk unchanged, and can be run again or undone", func(ctx SpecContext, member, what string, n int, do func(act) error, message string) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -252,7 +252,7 @@ var _ = Describe("A move", func() {
 		s.moved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	It("reports a member that goes away halfway, and continues when it is back", func(ctx SpecContext) {
+	It("reports a member that becomes unreachable during the copy, and continues when it is back", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -336,7 +336,7 @@ var _ = Describe("A move", func() {
 		in("disk-db-0", one)
 		in("disk-db-1", two)
 
-		By("moving all: the claim that is there already stays")
+		By("moving all claims, of which one is already in the member")
 		scale(0)
 		r = run("--to", two)
 		Expect(r.code).To(BeZero(), r.err)
@@ -348,7 +348,7 @@ var _ = Describe("A move", func() {
 			suite.Until[corev1.Pod](ctx, x.Host, s.namespace, "db-"+n, And(HaveField("Status.Phase", corev1.PodRunning), HaveField("Spec.NodeName", nodeTwo)))
 		}
 
-		By("going back, and destroying what is left")
+		By("undoing the moves, and destroying the disks that they left")
 		scale(0)
 		r = run("--undo")
 		Expect(r.code).To(BeZero(), r.err)

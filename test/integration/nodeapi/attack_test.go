@@ -27,7 +27,7 @@ import (
 
 const logPath = "/containerLogs/shop/web/app"
 
-// metric returns the sum of a metric of the manager over all labels.
+// metric returns the sum of one of the manager's metrics over all labels.
 func metric(ctx context.Context, name string) (float64, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.Manager.MetricsURL(), nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func metric(ctx context.Context, name string) (float64, error) {
 
 func sessions(ctx context.Context) (float64, error) { return metric(ctx, "xylem_node_api_sessions") }
 
-// credentials returns TLS settings with the certificate of a user, if any, and the token.
+// credentials returns TLS settings with the certificate of a user, if any, and the user's token.
 func credentials(user func() ([]byte, error)) (config *tls.Config, token string) {
 	GinkgoHelper()
 	from := &rest.Config{}
@@ -111,7 +111,7 @@ var _ = Describe("the endpoint", func() {
 		return func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user, groups...) }
 	}
 
-	It("serves only clients that a kubelet would serve", func(ctx SpecContext) {
+	It("serves only clients that a kubelet would also serve", func(ctx SpecContext) {
 		By("no certificate and no token")
 		code, _ := ask(ctx, caller(nil), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
@@ -133,7 +133,7 @@ var _ = Describe("the endpoint", func() {
 		Expect(err).NotTo(HaveOccurred())
 		code, _ = ask(ctx, caller(func() ([]byte, error) { return kubeconfig, nil }), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("a user with permission for only the other node")
+		By("a user who has permission only for the other node")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-node"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes/proxy"}, ResourceNames: []string{nodeTwo}, Verbs: []string{"get"}},
 		}}
@@ -154,7 +154,7 @@ var _ = Describe("the endpoint", func() {
 		}).WithContext(ctx).Should(Equal(http.StatusOK))
 		code, _ = ask(ctx, operator, logPath)
 		Expect(code).To(Equal(http.StatusForbidden))
-		By("a user without permission to exec")
+		By("a user without the permission to exec")
 		conn, reader := open(ctx, host("operator"), "POST", "/exec/shop/other/app?command=true&output=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n")
 		defer func() { _ = conn.Close() }()
 		response, err := http.ReadResponse(reader, nil)
@@ -180,7 +180,7 @@ var _ = Describe("the endpoint", func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("stays healthy, like other members, while peers keep half-open connections", func(ctx SpecContext) {
+	It("keeps serving other clients and members while attackers hold half-open connections", func(ctx SpecContext) {
 		before := latency(ctx)
 		var held []net.Conn
 		DeferCleanup(func() {
@@ -188,7 +188,7 @@ var _ = Describe("the endpoint", func() {
 				_ = conn.Close()
 			}
 		})
-		By("opening 3,000 connections from three addresses, of which a third begins a handshake")
+		By("opening 3,000 connections from three addresses, and beginning a TLS handshake on a third of them")
 		for i := range 3000 {
 			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%3))}, Timeout: 5 * time.Second}
 			conn, err := dialer.DialContext(ctx, "tcp", address)
@@ -206,13 +206,13 @@ var _ = Describe("the endpoint", func() {
 		refused, err := metric(ctx, "xylem_node_api_refused_connections_total")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(refused).To(BeNumerically(">", 0))
-		AddReportEntry("latency of a member's logs before and during", fmt.Sprintf("%s, %s; %v connections refused", before, latency(ctx), refused))
+		AddReportEntry("latency of a member's logs before and during the attack", fmt.Sprintf("%s, %s; %v connections refused", before, latency(ctx), refused))
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(3*settle))
 
-	It("frees all memory of its sessions, even if clients do not read them", func(ctx SpecContext) {
-		// KWOK uses one inotify instance for each followed log, and a user has only 128: some of
+	It("frees the memory of all sessions, even if clients do not read their streams", func(ctx SpecContext) {
+		// KWOK uses one inotify instance for each followed log, and a user has only 128, so some of
 		// the requests end immediately.
 		const asked, sessionsOpen = 60, 30
 		admin := host("admin", "system:masters")

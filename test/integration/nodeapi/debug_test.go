@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// debuggers returns the names of a Pod's ephemeral containers.
+// debuggers returns the names of a Pod's ephemeral containers in a cluster.
 func debuggers(pod *corev1.Pod) []string {
 	names := []string{}
 	for i := range pod.Spec.EphemeralContainers {
@@ -20,7 +20,7 @@ func debuggers(pod *corev1.Pod) []string {
 	return names
 }
 
-// notRun returns the events of a Pod whose ephemeral containers do not run.
+// notRun returns the events which report that a Pod's ephemeral containers do not run.
 func notRun(ctx SpecContext, pod string) []string {
 	GinkgoHelper()
 	var events corev1.EventList
@@ -61,7 +61,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(is.Spec.EphemeralContainers[0].TargetContainerName).To(Equal("app"))
 		Expect(is.Spec.EphemeralContainers[0].Env).To(Equal([]corev1.EnvVar{{Name: "A", Value: "b"}}))
 
-		By("a container of the member's own remains, and is not shown")
+		By("adding a container in the member, which remains there and is not shown in the host")
 		own := is.DeepCopy()
 		own.Spec.EphemeralContainers = append(own.Spec.EphemeralContainers, corev1.EphemeralContainer{
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "own", Image: "busybox:1"},
@@ -70,7 +70,7 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "debugged", "second")
 		Eventually(ctx, leafDebuggers(ctx, one, "debugged")).WithContext(ctx).Should(Equal([]string{"first", "own", "second"}))
 
-		By("the test reports its state instead of the member's kubelet") // KWOK runs no ephemeral containers
+		By("reporting the container's state in place of the member's kubelet") // KWOK runs no ephemeral containers
 		Eventually(ctx, func() error {
 			pod := leaf(ctx, one, "debugged")
 			was := pod.DeepCopy()
@@ -90,7 +90,7 @@ var _ = Describe("kubectl debug", func() {
 			g.Expect(root.Status.ObservedGeneration).To(Equal(root.Generation))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("logs and exec work")
+		By("reading the container's log, and running a command in it")
 		r := kubectl(ctx, "", nil, "logs", "debugged", "-c", "first", "--tail=1")
 		Expect(r.out).To(Equal("third line\n"), r.err)
 		r = kubectl(ctx, "", nil, "exec", "debugged", "-c", "first", "--", "echo", "hello")
@@ -98,7 +98,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(notRun(ctx, "debugged")).To(BeEmpty())
 	}, SpecTimeout(2*settle))
 
-	It("copies the referenced objects, and omits the fields that no leaf has", func(ctx SpecContext) {
+	It("copies the referenced objects, and omits the fields that leaves lack", func(ctx SpecContext) {
 		pod := run(ctx, "referring", nodeOne)
 		Expect(x.Host.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tools"}, Data: map[string]string{"a": "b"}})).To(Succeed())
 		was := pod.DeepCopy()
@@ -121,7 +121,7 @@ var _ = Describe("kubectl debug", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(2*settle))
 
-	It("reports once what the member's admin has not granted, and adds the container after it is granted", func(ctx SpecContext) {
+	It("reports once which permission the member's admin has not granted, and adds the container when it is granted", func(ctx SpecContext) {
 		run(ctx, "ungranted", nodeTwo)
 		debug(ctx, "ungranted", "first")
 		Eventually(ctx, func() []string { return notRun(ctx, "ungranted") }).WithContext(ctx).Should(HaveLen(1))
@@ -133,16 +133,16 @@ var _ = Describe("kubectl debug", func() {
 		Expect(notRun(ctx, "ungranted")).To(HaveLen(1))
 	}, SpecTimeout(2*settle))
 
-	It("reports why a policy of the member rejects it", func(ctx SpecContext) {
+	It("reports why a policy of the member rejects the container", func(ctx SpecContext) {
 		run(ctx, "privileged", nodeOne)
 		debug(ctx, "privileged", "root", "--profile=sysadmin")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(HaveExactElements(
 			And(ContainSubstring(`"root"`), ContainSubstring("privileged"), ContainSubstring("--profile=baseline"))))
-		By("kubectl's default profile, which baseline also rejects")
+		By("using kubectl's default profile, which the level baseline also rejects")
 		debug(ctx, "privileged", "default", "--profile=general")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(ConsistOf(
 			ContainSubstring(`"root"`), And(ContainSubstring(`"default"`), ContainSubstring("SYS_PTRACE"))))
-		By("an allowed container, which the rejected ones do not block")
+		By("adding an allowed container, which the rejected ones do not block")
 		debug(ctx, "privileged", "allowed")
 		Eventually(ctx, leafDebuggers(ctx, one, "privileged")).WithContext(ctx).Should(Equal([]string{"allowed"}))
 	}, SpecTimeout(2*settle))

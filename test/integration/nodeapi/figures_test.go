@@ -19,7 +19,7 @@ import (
 // megabytes is the amount of streamed data.
 const megabytes = 64
 
-var _ = Describe("the path through the host", func() {
+var _ = Describe("The path through the host", func() {
 	It("is compared with a direct connection to the member", func(ctx SpecContext) {
 		file := x.Fleet.Member(one).KubeletLogFile()
 		writeLog(file, megabytes<<20)
@@ -37,7 +37,7 @@ var _ = Describe("the path through the host", func() {
 	}, SpecTimeout(4*settle))
 })
 
-// writeLog writes a container's log of about this size, in long lines.
+// writeLog writes a container log of about the given size, with long lines.
 func writeLog(file string, size int) {
 	GinkgoHelper()
 	f, err := os.Create(file)
@@ -52,7 +52,7 @@ func writeLog(file string, size int) {
 	Expect(f.Close()).To(Succeed())
 }
 
-// rate returns the throughput of a kubectl's output in megabytes per second, and its size.
+// rate returns the throughput of kubectl's output in megabytes per second, and the output's size.
 func rate(ctx context.Context, kubeconfig string, args []string) (float64, int64) {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig, "-n", "shop"}, args...)...)

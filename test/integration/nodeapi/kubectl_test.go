@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// The protocols with which kubectl streams.
+// The streaming protocols of kubectl.
 var (
 	webSocket = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"}
 	spdy      = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"}
@@ -49,7 +49,7 @@ var _ = Describe("kubectl", func() {
 		Entry("with times", "2026-11-01T00:00:02.000000000Z third line\n", "web", "-c", "app", "--tail=1", "--timestamps", SpecTimeout(settle)),
 		Entry("since a time", "third line\n", "web", "-c", "app", "--since-time=2026-11-01T00:00:02Z", SpecTimeout(settle)),
 		Entry("of all containers", "third line\nthird line\n", "web", "--all-containers", "--tail=1", SpecTimeout(settle)),
-		Entry("of a member that grants only logs", "third line\n", "other", "-c", "app", "--tail=1", SpecTimeout(settle)),
+		Entry("in a member that grants only logs", "third line\n", "other", "-c", "app", "--tail=1", SpecTimeout(settle)),
 	)
 
 	It("follows logs as they grow", func(ctx SpecContext) {
@@ -82,13 +82,13 @@ var _ = Describe("kubectl", func() {
 		})
 		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("fourth line")))
 		cancel()
-		_ = command.Wait() // it was ended
-		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the client has ended, but its session has not")
+		_ = command.Wait() // the test ended it
+		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the session must end with its client")
 	}, SpecTimeout(settle))
 
 	for name, way := range map[string][]string{"WebSocket": webSocket, "SPDY": spdy} {
 		Context("by "+name, func() {
-			It("executes commands, with input, both outputs and exit codes", func(ctx SpecContext) {
+			It("runs commands with input, and returns their output, error output and exit codes", func(ctx SpecContext) {
 				r := kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "sh", "-c", "echo out; echo complaint >&2; exit 7")
 				// KWOK reports an exit code as text. In test/e2e, kubelets report it as kubectl
 				// expects.
@@ -101,7 +101,7 @@ var _ = Describe("kubectl", func() {
 				defer cancel()
 				r = kubectl(limited, input, way, "exec", "-i", "web", "-c", "app", "--", "cat")
 				Expect(r.out).To(HaveLen(len(input)))
-				Expect(strings.Compare(r.out, input)).To(BeZero(), "the echo differs from the input")
+				Expect(strings.Compare(r.out, input)).To(BeZero(), "the output must be the same as the input")
 				r = kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "echo", "a b", "$HOME", "ü&?#%2f")
 				Expect(r.out).To(Equal("a b $HOME ü&?#%2f\n"))
 			}, SpecTimeout(settle))
@@ -109,11 +109,11 @@ var _ = Describe("kubectl", func() {
 			It("attaches", func(ctx SpecContext) {
 				attached, cancel := context.WithTimeout(ctx, 10*time.Second)
 				defer cancel()
-				kubectl(attached, "", way, "attach", "web", "-c", "app") // KWOK shows later lines
+				kubectl(attached, "", way, "attach", "web", "-c", "app") // KWOK shows only later lines
 				Eventually(ctx, x.Manager.Log).WithContext(ctx).Should(MatchRegexp(`"verb": "attach".*"code": 101`))
 			}, SpecTimeout(settle))
 
-			It("copies a file out", func(ctx SpecContext) { // into a Pod, KWOK waits forever, even without Xylem
+			It("copies a file from a Pod", func(ctx SpecContext) { // when a file is copied into a Pod, KWOK waits forever, even without Xylem
 				to := filepath.Join(GinkgoT().TempDir(), "to")
 				r := kubectl(ctx, "", way, "cp", "web:log", to, "-c", "app")
 				Expect(r.code).To(BeZero(), r.err)
@@ -141,7 +141,7 @@ var _ = Describe("kubectl", func() {
 					g.Expect(response).To(HaveHTTPStatus(http.StatusOK))
 				}).WithContext(ctx).Should(Succeed())
 				cancel()
-				_ = command.Wait() // it was ended
+				_ = command.Wait() // the test ended it
 			}, SpecTimeout(settle))
 		})
 	}
@@ -151,8 +151,8 @@ var _ = Describe("kubectl", func() {
 	}, SpecTimeout(settle))
 })
 
-// asManager returns a client of the host as the manager. Only the manager may write Xylem's
-// records.
+// asManager returns a client of the host that acts as the manager, because only the manager may
+// write Xylem's records.
 func asManager() client.Client {
 	GinkgoHelper()
 	config, err := x.Fleet.Host.RESTConfig(controlplane.Direct)
@@ -163,7 +163,7 @@ func asManager() client.Client {
 	return manager
 }
 
-// Each error is one line, appears quickly, and includes a remedy.
+// Each error is one line, appears quickly, and contains a remedy.
 var _ = Describe("failures", func() {
 	refused := func(ctx SpecContext, says string, variables []string, args ...string) {
 		GinkgoHelper()
@@ -188,7 +188,7 @@ var _ = Describe("failures", func() {
 
 	It("reports that the leaf was replaced (I8)", func(ctx SpecContext) {
 		swapped := run(ctx, "swapped", nodeOne)
-		By("recording another UID as the manager, which only it may: a replaced leaf is removed immediately")
+		By("recording another UID as the manager, because Xylem removes a replaced leaf immediately")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
 		Expect(asManager().Status().Patch(ctx, swapped, patch)).To(Succeed())
 		refused(ctx, "was replaced", nil, "logs", "swapped", "-c", "app")

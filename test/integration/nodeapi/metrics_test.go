@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// metricsPathKey is the annotation with which metrics-server finds a virtual node's path.
+// metricsPathKey is the annotation in which metrics-server finds a virtual node's metrics path.
 const metricsPathKey = "metrics.k8s.io/resource-metrics-path"
 
 // metricsAPI makes a member serve metrics.k8s.io, with a CRD instead of metrics-server.
@@ -54,7 +54,7 @@ func reports(ctx context.Context, member, namespace, name string, labels map[str
 	content := map[string]any{
 		"timestamp": taken.UTC().Format(time.RFC3339), "window": "15s", "containers": []any{usage("app"), usage("injected")},
 	}
-	Eventually(ctx, func() error { // until the API server serves the CRD
+	Eventually(ctx, func() error { // repeat until the API server serves the CRD
 		is := &unstructured.Unstructured{Object: content}
 		is.SetGroupVersionKind(schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetrics"})
 		is.SetNamespace(namespace)
@@ -65,7 +65,7 @@ func reports(ctx context.Context, member, namespace, name string, labels map[str
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// used returns the metrics of the endpoint, by name and Pod.
+// used returns the endpoint's metrics by name and Pod.
 func used(text string) map[string]map[string]*dto.Metric {
 	GinkgoHelper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -114,7 +114,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		Expect(content).To(ContainSubstring(metricsPathKey))
 	}, SpecTimeout(settle))
 
-	It("are served only to clients to which a kubelet would serve them", func(ctx SpecContext) {
+	It("are served only to clients that a kubelet would also serve", func(ctx SpecContext) {
 		host := func(user string) *http.Client {
 			return caller(func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user) })
 		}
@@ -143,7 +143,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		Expect(code).To(Equal(http.StatusForbidden))
 	}, SpecTimeout(settle))
 
-	It("are those of the Pods that Xylem pushed, from which metrics-server computes the member's own rates (I8)", func(ctx SpecContext) {
+	It("contain only Pods that Xylem pushed, and let metrics-server compute the same rates as in the member (I8)", func(ctx SpecContext) {
 		host, err := x.Fleet.Host.ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ours := map[string]string{v1alpha1.LabelHost: host}
@@ -154,13 +154,13 @@ var _ = Describe("resource metrics", Ordered, func() {
 		report := func(at time.Time, cpu string) {
 			reports(ctx, one, "shop", "measured", ours, at, cpu, "64Mi")
 			reports(ctx, one, "shop", "other-leaf", ours, at, cpu, "64Mi")
-			By("foreign Pods: without the host's label, without a root, in a namespace of the member")
+			By("creating foreign Pods: without the host's label, without a root, and in a namespace of the member")
 			reports(ctx, one, "shop", "unlabelled", nil, at, "3", "1Gi")
 			reports(ctx, one, "shop", "invented", ours, at, "3", "1Gi")
 			reports(ctx, one, "kube-system", "dns", ours, at, "3", "1Gi")
 		}
 		report(first, "250m")
-		By("recording another UID on one, as if its leaf had been replaced")
+		By("recording another UID on a Pod, as if its leaf had been replaced")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
 		Expect(asManager().Status().Patch(ctx, gone, patch)).To(Succeed())
 		var before map[string]map[string]*dto.Metric

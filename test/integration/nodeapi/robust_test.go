@@ -23,8 +23,8 @@ var _ = Describe("sessions", func() {
 		return x.Fleet.Host.UserKubeconfig(controlplane.Direct, "admin", "system:masters")
 	}
 
-	It("leave nothing behind after a thousand of them", func(ctx SpecContext) {
-		const rounds, beside = 25, 20 // of two sessions each: logs and exec
+	It("leave nothing behind after a thousand sessions", func(ctx SpecContext) {
+		const rounds, beside = 25, 20 // with two sessions each: logs and exec
 		client := caller(admin)
 		config, _ := credentials(admin)
 		one := func() error {
@@ -70,12 +70,12 @@ var _ = Describe("sessions", func() {
 			Expect(err).NotTo(HaveOccurred())
 			return goroutines
 		}
-		batch() // one-time allocations exist already
+		batch() // includes one-time allocations
 		before, memory := settled(), resident()
 		for range rounds {
 			batch()
 		}
-		// The number of goroutines of the authenticator's caches and the Go runtime varies.
+		// The authenticator's caches and the Go runtime have a varying number of goroutines.
 		Eventually(ctx, settled).WithContext(ctx).Should(BeNumerically("<", before+50))
 		AddReportEntry(fmt.Sprintf("before and after %d sessions", 2*rounds*beside), fmt.Sprintf("goroutines %v, %v; resident MiB %d, %d", before, settled(), memory, resident()))
 	}, SpecTimeout(4*settle))
@@ -110,14 +110,14 @@ var _ = Describe("sessions", func() {
 		Expect(limited.Err()).NotTo(HaveOccurred(), "kubectl hangs")
 		Expect(group.Wait()).To(Succeed())
 		Expect(kubectl(ctx, "", nil, "logs", "web", "-c", "app", "--tail=1").out).To(Equal("third line\n"))
-		By("the open stream ends with the link")
+		By("the open stream must end with the link")
 		_, err = io.Copy(io.Discard, response.Body)
 		Expect(following.Err()).NotTo(HaveOccurred())
 		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero())
-		_ = err // the result does not matter
+		_ = err // the response does not matter
 	}, SpecTimeout(2*settle))
 
-	It("have the address of the replica with the links, even after it changes", Serial, func(ctx SpecContext) {
+	It("have the address of the replica that has the links, even after another replica takes over", Serial, func(ctx SpecContext) {
 		_, port, err := net.SplitHostPort(address)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.Manager.Stop()).To(Succeed())

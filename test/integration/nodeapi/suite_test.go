@@ -23,11 +23,12 @@ import (
 
 const (
 	settle = suite.Settle
-	// answer is the timeout of a command whose request is rejected.
+	// answer is the timeout for a command that is rejected.
 	answer = 30 * time.Second
 )
 
-// Members: the first grants everything, the second only logs, unless a spec grants more.
+// Names of the members. The first member grants everything. The second one grants only logs, unless
+// a spec grants more.
 const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
@@ -80,7 +81,7 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 	inOne, inTwo = run(ctx, "web", nodeOne), run(ctx, "other", nodeTwo)
 })
 
-// grant grants an optional part in a member, and revoke revokes it.
+// grant grants an optional permission in a member, and revoke revokes it.
 func grant(ctx context.Context, member, part string) {
 	GinkgoHelper()
 	_, err := x.Kubectl(ctx, x.Fleet.Member(member), "apply", "--server-side", "-k", x.Root("config", "member", part))
@@ -114,14 +115,14 @@ func run(ctx context.Context, name, node string) *corev1.Pod {
 	return pod
 }
 
-// result is the result of a kubectl command.
+// result contains the output, error output and exit code of a kubectl command.
 type result struct {
 	out, err string
 	code     int
 }
 
-// kubectl runs the stock kubectl against the host, and writes its output as a transcript. It adds
-// variables to its environment.
+// kubectl runs the stock kubectl against the host, with additional environment variables, and
+// writes a transcript to the spec's output.
 func kubectl(ctx context.Context, stdin string, variables []string, args ...string) result {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...)
@@ -129,7 +130,7 @@ func kubectl(ctx context.Context, stdin string, variables []string, args ...stri
 	command.Stdin = strings.NewReader(stdin)
 	var out, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &out, &complaints
-	_ = command.Run() // the exit code shows it
+	_ = command.Run() // the exit code shows the error
 	r := result{out.String(), complaints.String(), command.ProcessState.ExitCode()}
 	GinkgoWriter.Printf("$ %s kubectl %s\n%s%s(exit %d)\n", strings.Join(variables, " "), strings.Join(args, " "), head(r.out), r.err, r.code)
 	return r

@@ -14,7 +14,7 @@ import (
 )
 
 func hostWalks() {
-	It("restores the host from a backup, and its claims find their volumes again (I1, I2, I3, I7)", func(ctx SpecContext) {
+	It("restores the host from a backup, and its claims get their volumes again (I1, I2, I3, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "old", nodeOne)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
@@ -25,14 +25,14 @@ func hostWalks() {
 		age()
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
-		By("1. stopping the manager, 2. restoring, 3. starting it")
+		By("1. stopping the manager, 2. restoring the host, 3. starting the manager")
 		Expect(x.Manager.Stop()).To(Succeed())
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		_, err = read[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new")
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 
-		By("4. reading what it reports")
+		By("4. reading what the manager reports")
 		for member, volume := range volumes {
 			registration(ctx, member, And(
 				connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored, v1alpha1.AnnotationConfirmRestore),
@@ -43,7 +43,7 @@ func hostWalks() {
 		}
 		s.goesOn(ctx, nodeTwo)
 
-		By("checking that no data is destroyed before the confirmation, not even of claims that are deleted now")
+		By("checking that no data is destroyed before the confirmation, not even if its claim is deleted")
 		s.remove(ctx, "old")
 		s.goesOn(ctx, nodeOne)
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
@@ -58,12 +58,12 @@ func hostWalks() {
 			until[corev1.PersistentVolume](ctx, s, x.Member(member), volume, And(phase(corev1.VolumeBound),
 				HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(claim.UID)))))
 		}
-		By("6. confirming, member by member")
+		By("6. confirming the restore for each member")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 
-		By("7. re-creating the Pods that are missing: the confirmation has removed the member's earlier Pods")
-		// KWOK deletes a Pod by name, and may repeat that: the second time, it could be the next
+		By("7. re-creating the missing Pods, whose earlier leaves were removed after the confirmation")
+		// KWOK deletes a Pod by name, and may repeat the request, which could then delete the next
 		// Pod.
 		for member, name := range claims {
 			gone[corev1.Pod](ctx, s, x.Member(member), name)
@@ -72,14 +72,14 @@ func hostWalks() {
 		s.pod(ctx, "elsewhere", nodeTwo)
 		for member, name := range claims {
 			s.running(ctx, name)
-			Expect(book(member).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the disk from before the restore")
+			Expect(book(member).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the claim must have its disk from before the restore")
 			registration(ctx, member, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volumes[member])))))
 		}
-		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "deletions from the time before the confirmation are completed now")
+		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "completing the deletions from before the confirmation")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
 	}, SpecTimeout(storyTime))
 
-	It("restores the host to a state before a claim was placed, while its member is away, and the claim gets no second disk (I3)", func(ctx SpecContext) {
+	It("restores the host to a state before a claim was placed, while the claim's member is away, and the claim gets no second disk (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		claim := s.claim(ctx, "data", "")
 		s.claim(ctx, "free", "")
@@ -114,14 +114,14 @@ func hostWalks() {
 			Expect(book(two).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(BeZero())
 		}
 
-		By("reconnecting the member: one claim is placed, and the other waits for its disk")
+		By("reconnecting the member, after which one claim is placed and the other waits for its disk")
 		Expect(api.Thaw()).To(Succeed())
 		s.running(ctx, "free")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", ContainElement(And(
 			HaveField("Type", v1alpha1.ClaimPlaced), HaveField("Reason", v1alpha1.ReasonPlacementUnconfirmed),
 			HaveField("Message", ContainSubstring(v1alpha1.AnnotationConfirmRestore))))))
 
-		By("confirming: the claim has its earlier disk")
+		By("confirming the restore, after which the claim has its earlier disk")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(volume))
@@ -137,7 +137,7 @@ func hostWalks() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("restores the host while a manager runs, which exits (I2)", func(ctx SpecContext) {
+	It("restores the host while a manager runs, and the manager exits (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -147,18 +147,18 @@ func hostWalks() {
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
-		Eventually(ctx, x.Manager.Done()).Should(BeClosed(), "none of its caches can be relied on")
+		Eventually(ctx, x.Manager.Done()).Should(BeClosed(), "the manager must exit, because its caches are no longer reliable")
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		registration(ctx, one, And(connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored),
 			HaveField("Status.Orphans", ContainElement(HaveField("Volume", volume)))))
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		s.goesOn(ctx, nodeOne)
-		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which is not destroyed")
+		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 	}, SpecTimeout(storyTime))
 
-	It("restores the host while a manager runs, within an epoch, and a claim that was deleted since keeps its disk (I2)", func(ctx SpecContext) {
+	It("restores the host within an epoch while a manager runs, and a claim that is deleted afterwards keeps its disk (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		earlier := ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "")
 		Expect(x.Manager.Stop()).To(Succeed())
@@ -185,7 +185,7 @@ func hostWalks() {
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		By("deleting a claim before the restore is reported")
 		s.remove(ctx, "old")
-		Eventually(ctx, manager.Done()).Should(BeClosed(), "it detected the restore before its next probe")
+		Eventually(ctx, manager.Done()).Should(BeClosed(), "the manager must detect the restore before its next probe")
 		Expect(s.disks(one, "old")).To(HaveLen(1))
 
 		By("checking that the next manager also reports it")
@@ -199,11 +199,11 @@ func hostWalks() {
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("confirming: the deletion is now completed")
+		By("confirming the restore, which completes the deletion")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
-		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which is not destroyed")
+		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
 	}, SpecTimeout(2*storyTime))
 
@@ -223,7 +223,7 @@ func hostWalks() {
 		for _, member := range []string{one, two} {
 			registrationIn(ctx, clone, member, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
 		}
-		By("a user deleting the clone's objects, which have the same names and UIDs")
+		By("deleting the clone's objects, which have the same names and UIDs, as a user")
 		s.removeFrom(ctx, clone, "data")
 		s.goesOn(ctx, nodeOne)
 		registrationIn(ctx, clone, one, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
@@ -233,7 +233,7 @@ func hostWalks() {
 		s.running(ctx, "data")
 		Expect(lease(ctx, one).Spec.HolderIdentity).To(Equal(holder))
 
-		By("2. stopping the clone's manager: the original was not affected")
+		By("2. stopping the clone's manager, which has not affected the original host")
 		Expect(second.Stop()).To(Succeed())
 		for _, member := range []string{one, two} {
 			well(ctx, member)

@@ -12,7 +12,7 @@ import (
 )
 
 func leaderWalks() {
-	It("has a leader that was frozen beyond its lease, and writes nothing when it thaws (I3, I6)", func(ctx SpecContext) {
+	It("has a leader that was frozen until its Lease expired, and that writes nothing when it thaws (I3, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Manager.Stop()).To(Succeed())
 		managers := map[string]*harness.Manager{}
@@ -30,7 +30,7 @@ func leaderWalks() {
 			well(ctx, one)
 			well(ctx, two)
 		}, NodeTimeout(settle))
-		// The holder of the lease leads first, and then the other manager takes over.
+		// Manager a leads first, and then manager b takes over.
 		s.use(ctx, "before", nodeOne)
 		old, next := managers["a"], managers["b"]
 		fence := *lease(ctx, one).Spec.HolderIdentity
@@ -39,7 +39,7 @@ func leaderWalks() {
 		s.goesOn(ctx, nodeOne)
 		s.goesOn(ctx, nodeTwo)
 
-		By("resuming the old leader while the new one is frozen: all writes now come from the old leader")
+		By("resuming the old leader while the new one is frozen, so that all writes come from the old leader")
 		Expect(next.Signal(syscall.SIGSTOP)).To(Succeed())
 		marks := map[string]controlplane.Mark{}
 		for _, c := range x.Clusters() {
@@ -48,7 +48,7 @@ func leaderWalks() {
 			marks[c.Name()] = mark
 		}
 		Expect(old.Signal(syscall.SIGCONT)).To(Succeed())
-		Eventually(ctx, old.Done()).Should(BeClosed(), "it ends because it has lost its Lease")
+		Eventually(ctx, old.Done()).Should(BeClosed(), "the old leader must exit because it has lost its Lease")
 		for _, c := range x.Clusters() {
 			requests, err := c.Audit().Since(ctx, marks[c.Name()])
 			Expect(err).NotTo(HaveOccurred())
@@ -56,8 +56,8 @@ func leaderWalks() {
 			if c.Name() == x.Host.Name() {
 				user = harness.HostUser
 			}
-			// In the host, it renews the nodes' Leases, as every replica does, and tries to get
-			// the lease that it lost. It may emit an event about that.
+			// In the host, it renews the nodes' Leases, as every replica does, and tries to acquire
+			// the Lease that it lost. It may emit an event about the attempt.
 			Expect(requests.By(user).Writes().Where(func(r controlplane.Request) bool {
 				return c.Name() != x.Host.Name() || r.Resource != "events" && r.Group != coordinationv1.GroupName
 			})).To(BeEmpty(), "%s:\n%s", c.Name(), requests.By(user))

@@ -20,7 +20,7 @@ import (
 )
 
 func memberWalks() {
-	It("restores a member from a backup that is older than some of its volumes, and in which a Pod runs that has since ended (I2, I6, I7)", func(ctx SpecContext) {
+	It("restores a member from a backup that lacks its newest volumes, and in which a Pod that has ended still runs (I2, I6, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "old", nodeOne)
 		s.use(ctx, "job", nodeOne, never)
@@ -34,7 +34,7 @@ func memberWalks() {
 		age()
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
-		By("1. restoring it; the manager may run")
+		By("1. restoring the member, while the manager runs")
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 
 		By("2. reading the reports")
@@ -50,12 +50,12 @@ func memberWalks() {
 		s.goesOn(ctx, nodeOne)
 		runs(ctx)
 
-		By("3. rescuing the disk, which still exists, by its handle, as the member's own volume")
+		By("3. rescuing the disk, which still exists, by its handle as a volume of the member")
 		driver, handle := host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver], host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle]
 		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
 		s.rescue(ctx, x.Member(one), driver, handle)
 
-		By("4. deleting the claim whose volume is lost, and confirming")
+		By("4. deleting the claim whose volume is lost, and confirming the restore")
 		s.remove(ctx, "new")
 		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new")
@@ -66,14 +66,14 @@ func memberWalks() {
 		runs(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("restores a member to a state before Xylem stamped its volumes, and destroys none that the host retained or abandoned (I2)", func(ctx SpecContext) {
+	It("restores a member to a state before Xylem stamped its volumes, and Xylem destroys none that the host retained or abandoned (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
 		volumes := map[string]string{"kept": "", "abandoned": "", unbound: ""}
 		release := bindingHeld(ctx, member)
 
-		By("taking a backup in which the volumes are not stamped, and one is not bound")
+		By("taking a backup in which the volumes are not yet stamped, and one is not yet bound")
 		Expect(provisioner.Freeze()).To(Succeed())
 		DeferCleanup(provisioner.Thaw)
 		for name := range volumes {
@@ -95,7 +95,7 @@ func memberWalks() {
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		age := aged(ctx)
 
-		By("retaining two volumes, and abandoning the other")
+		By("retaining two volumes, and abandoning the third")
 		for name := range volumes {
 			Expect(s.bound(ctx, name).Spec.VolumeName).To(Equal(volumes[name]))
 		}
@@ -110,14 +110,14 @@ func memberWalks() {
 		age()
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
-		By("restoring the member, deleting a claim, and confirming")
+		By("restoring the member, deleting a claim, and confirming the restore")
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
 
-		By("keeping the leaf claim that is not bound in the member, even when its root is deleted")
+		By("checking that the unbound leaf claim is kept even when its root is deleted")
 		held := func() {
 			GinkgoHelper()
 			s.goesOn(ctx, nodeOne)
@@ -129,7 +129,7 @@ func memberWalks() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, unbound)
 		held()
 
-		By("letting the member bind it: all volumes are kept")
+		By("letting the member bind the claim, and checking that all volumes are kept")
 		release(ctx, s)
 		for name, volume := range volumes {
 			until[corev1.PersistentVolume](ctx, s, member, volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
@@ -170,7 +170,7 @@ func memberWalks() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "abandoned")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volumes["abandoned"])
 
-		By("2. deleting its registration, which waits")
+		By("2. deleting the member's registration, which waits")
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: lost}}
 		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
 		registration(ctx, lost, HaveField("Status.Conditions", ContainElement(And(
@@ -187,7 +187,7 @@ func memberWalks() {
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, lost)),
 			HaveField("Finalizers", Not(ContainElement(v1alpha1.FinalizerLeafVolume)))))
 
-		By("4. re-creating its claims in another member")
+		By("4. re-creating the claims in another member")
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		Expect(s.use(ctx, "kept", nodeOne)).NotTo(Equal(volumes["kept"]))
@@ -213,7 +213,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, wiped, kubeconfig)).To(Succeed())
 
-		By("1. reading that it is another cluster; Xylem writes nothing to it, and the host keeps all objects")
+		By("1. reading that it is another cluster, to which Xylem writes nothing, while the host keeps all objects")
 		registration(ctx, wiped, connected(metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged))
 		told(ctx, "ClusterRegistration", wiped, v1alpha1.ReasonIdentityChanged)
 		s.goesOn(ctx, nodeOne)
@@ -232,7 +232,7 @@ func memberWalks() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, wiped)))
 		Expect(s.disks(wiped, "data")).To(HaveLen(1))
 
-		By("deregistering it")
+		By("deregistering the new cluster")
 		s.remove(ctx, "anew")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "anew")
 		Expect(x.Deregister(ctx, wiped)).To(Succeed())
@@ -243,7 +243,7 @@ func memberWalks() {
 		s.use(ctx, "data", nodeOne)
 		leaf := until[corev1.Pod](ctx, s, x.Member(one), "data", phase(corev1.PodRunning))
 
-		By("1. revoking them: the account is deleted, and its tokens with it")
+		By("1. revoking the credentials by deleting the account and thus its tokens")
 		Expect(x.Member(one).API.Delete(ctx, &corev1.ServiceAccount{
 			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem"},
 		})).To(Succeed())
@@ -287,7 +287,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.Deregister(ctx, one)).To(Succeed())
 
-		By("creating a registration that cannot connect, and then another that can")
+		By("creating a registration that cannot connect, and then one that can")
 		Expect(x.SetKubeconfig(ctx, early, []byte("none"))).To(Succeed())
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: early}}
 		cr.Spec.KubeconfigSecretRef.Name = harness.SecretName(early)
@@ -295,7 +295,7 @@ func memberWalks() {
 		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
 		Expect(x.Register(ctx, one, one)).To(Succeed())
 
-		By("repairing the older one, which is rejected, even while the younger one is away")
+		By("repairing the older registration, which is rejected even while the younger one is not connected")
 		Expect(x.SetKubeconfig(ctx, early, kubeconfig)).To(Succeed())
 		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
 		Expect(x.SetKubeconfig(ctx, one, []byte("none"))).To(Succeed())
@@ -308,7 +308,7 @@ func memberWalks() {
 		well(ctx, one)
 		s.goesOn(ctx, nodeOne)
 
-		By("deleting the owner: the other registration takes over, with the volumes")
+		By("deleting the younger registration, after which the older one takes over the volumes")
 		Expect(x.Deregister(ctx, one)).To(Succeed())
 		well(ctx, early)
 		Expect(s.disks(one, "data")).To(HaveLen(1))
@@ -334,7 +334,7 @@ func memberWalks() {
 		registration(ctx, one, needed)
 		until[corev1.Pod](ctx, s, x.Member(one), "data", HaveField("DeletionTimestamp", BeNil()))
 
-		By("confirming: the Pods are deleted first, also in the member")
+		By("confirming the deregistration, which first deletes the Pods in the host and in the member")
 		annotate(ctx, cr, v1alpha1.AnnotationConfirmDeregister, one)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
 		_, err := read[corev1.Pod](ctx, s, x.Member(one), "data")
@@ -373,8 +373,8 @@ func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
 	return corev1.ClaimBound
 }
 
-// bindingHeld prevents a member from binding the claim "unbound", even after a restore, until its
-// result is called.
+// bindingHeld prevents a member from binding the claim "unbound", even after a restore, until the
+// returned function is called.
 func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Context, *story) {
 	GinkgoHelper()
 	policy := suite.Denying("hold-binding", corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), admissionv1.Validation{
@@ -390,14 +390,14 @@ func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Cont
 	}).Should(MatchError(ContainSubstring("held")))
 	return func(ctx context.Context, s *story) {
 		GinkgoHelper()
-		Expect(member.API.Delete(ctx, policy[1])).To(Succeed()) // its binding
+		Expect(member.API.Delete(ctx, policy[1])).To(Succeed()) // the policy's binding
 		touched := 0
 		Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumeClaimPhase, error) {
 			// Each change makes the PV controller reconcile the claim again.
 			touched++
 			claim, err := read[corev1.PersistentVolumeClaim](ctx, s, member, unbound)
 			if apierrors.IsNotFound(err) {
-				return corev1.ClaimBound, nil // and deleted since
+				return corev1.ClaimBound, nil // it was bound and has been deleted since
 			}
 			if err != nil || claim.Status.Phase == corev1.ClaimBound {
 				return claim.Status.Phase, err
@@ -412,8 +412,8 @@ func deleteIn(ctx SpecContext, c *harness.Cluster, obj client.Object) {
 	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed())
 }
 
-// ranOnce ends Pods in the first member. The returned function checks that they have still ended,
-// and that Xylem has created no leaf for them since.
+// ranOnce ends Pods in the first member. The returned function checks that the host still shows
+// that they have ended, and that Xylem has not created a leaf for them again.
 func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Context) {
 	GinkgoHelper()
 	ended := map[string]*corev1.Pod{}
@@ -440,8 +440,8 @@ func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Conte
 	}
 }
 
-// rescue rescues a disk without a volume like a member's admin: it creates a volume with its
-// handle, and a claim for the volume.
+// rescue rescues a disk that has no volume, as a member's admin would: it creates a volume with the
+// disk's handle, and a claim for the volume.
 func (s *story) rescue(ctx SpecContext, member *harness.Cluster, driver, handle string) {
 	GinkgoHelper()
 	claim := s.newClaim("rescued", "rescued")

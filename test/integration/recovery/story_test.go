@@ -68,7 +68,7 @@ func (s *story) newClaim(name, volume string) *corev1.PersistentVolumeClaim {
 
 type podOption = func(*corev1.Pod)
 
-// never sets the restart policy of a Job's Pod.
+// never sets restartPolicy Never, like a Job.
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
 // using makes the Pod use a claim with another name.
@@ -76,7 +76,7 @@ func using(claim string) podOption {
 	return func(pod *corev1.Pod) { pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim }
 }
 
-// pod creates a Pod on a node that uses the claim with its name.
+// pod creates a Pod on a node. The Pod uses the claim with the same name.
 func (s *story) pod(ctx context.Context, name, node string, options ...podOption) {
 	GinkgoHelper()
 	pod := harness.Pod(s.namespace, name, name)
@@ -105,8 +105,8 @@ func (s *story) use(ctx context.Context, name, node string, options ...podOption
 	return s.bound(ctx, name).Spec.VolumeName
 }
 
-// goesOn is a barrier, and proves that Xylem serves a member: once a new claim is bound there,
-// Xylem has handled the earlier events.
+// goesOn is a barrier, and proves that Xylem serves a member: when a new claim is bound there,
+// Xylem has handled all earlier events.
 func (s *story) goesOn(ctx context.Context, node string) {
 	GinkgoHelper()
 	s.later++
@@ -185,7 +185,7 @@ func registrationIn(ctx context.Context, host *harness.Cluster, name string, mat
 	return until[v1alpha1.ClusterRegistration](ctx, &story{}, host, name, match)
 }
 
-// well waits until a member is connected and needs no confirmation.
+// well waits until a member is connected and requires no confirmation.
 func well(ctx context.Context, name string) {
 	GinkgoHelper()
 	Expect(x.AwaitReady(ctx, name)).To(Succeed())
@@ -250,8 +250,8 @@ func lease(ctx context.Context, member string) *coordinationv1.Lease {
 	return &l
 }
 
-// aged waits until a backup that was just taken is older than the epochs of both members' fences.
-// For an operator, these are intervals of five minutes.
+// aged returns a function that waits until a backup that was just taken is older than the epochs of
+// both members' fences. In production, an epoch lasts five minutes.
 func aged(ctx context.Context) func() {
 	GinkgoHelper()
 	epoch := func(member string) int {
@@ -263,14 +263,14 @@ func aged(ctx context.Context) func() {
 	return func() {
 		GinkgoHelper()
 		for member, was := range before {
-			// One step may have been in progress.
+			// An advance may have been in progress when the backup was taken.
 			Eventually(ctx, func() int { return epoch(member) }).Should(BeNumerically(">", was+1))
 		}
 	}
 }
 
-// busy writes to the host, so that its revision is well past that of a backup when the backup is
-// restored and its own controllers write again.
+// busy writes to the host, so that its revision is far beyond that of a backup. After the restore,
+// the writes of the host's own controllers then do not reach the earlier revision.
 func busy(ctx context.Context) {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "busy-"}}
@@ -282,7 +282,7 @@ func busy(ctx context.Context) {
 	Expect(x.Host.API.Delete(ctx, config)).To(Succeed())
 }
 
-// recorded waits until the host's record of a member names what was released.
+// recorded waits until the host's record of a member lists what was released.
 func recorded(ctx context.Context, clusterID, part string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {

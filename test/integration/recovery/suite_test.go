@@ -24,7 +24,7 @@ const (
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 )
 
-// x is shared by all walks.
+// x is shared by all stories.
 var x *harness.Xylem
 
 func TestRecovery(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRecovery(t *testing.T) {
 var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members: controlplane.Members(one, two),
-		// A backup quickly becomes older than an epoch.
+		// Epochs are short, so that a backup is soon older than an epoch.
 		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s"},
 	}
 }, func(ctx SpecContext) {
@@ -42,7 +42,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// The walks run one after the other: each concerns whole clusters, and the last one removes
+// The stories run sequentially, because each affects whole clusters, and the last one removes
 // Xylem.
 var _ = Describe("An operator", Ordered, ContinueOnFailure, func() {
 	hostWalks()

@@ -15,7 +15,7 @@ import (
 )
 
 func uninstallWalk() {
-	It("uninstalls in the documented order, and both clusters keep the retained data (I1, I2)", func(ctx SpecContext) {
+	It("uninstalls Xylem in the documented order, and both clusters keep the retained data (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "drained", nodeOne)
 		volume := s.use(ctx, "kept", nodeTwo)
@@ -32,7 +32,7 @@ func uninstallWalk() {
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
 		Expect(s.disks(one, "drained")).To(BeEmpty())
 
-		By("2. deregistering the other one with policy Retain")
+		By("2. deregistering the other member with policy Retain")
 		Expect(x.Deregister(ctx, two)).To(Succeed())
 		gone[corev1.Node](ctx, s, x.Host, nodeTwo)
 
@@ -46,7 +46,7 @@ func uninstallWalk() {
 			HaveField("Finalizers", Not(ContainElement(v1alpha1.FinalizerLeafVolume)))))
 		s.bound(ctx, "kept")
 
-		By("4. removing the member's side")
+		By("4. removing Xylem's objects from the members")
 		for _, member := range []string{one, two} {
 			_, err = x.Kubectl(ctx, x.Fleet.Member(member), "delete", "--ignore-not-found", "-k", x.Root("config", "member"))
 			Expect(err).NotTo(HaveOccurred())
@@ -66,8 +66,8 @@ func uninstallWalk() {
 	}, SpecTimeout(storyTime))
 }
 
-// drain deletes the objects that Drain waits for: the claims in a member, and the volumes that must
-// be retained. The member keeps their data.
+// drain deletes the objects for which Drain waits: the claims that are placed in a member, and
+// their released volumes with policy Retain. The member keeps the data of those volumes.
 func drain(ctx SpecContext, host, member *harness.Cluster) {
 	GinkgoHelper()
 	id, err := member.ID(ctx)

@@ -1,3 +1,3 @@
 // Package register tests `kubectl xylem register` and `deregister`, and the renewal of tokens, on
-// real control planes: a host with a running manager, and members without any object of Xylem.
+// real control planes: a host with a running manager, and members without any Xylem object.
 package register

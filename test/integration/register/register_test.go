@@ -35,14 +35,14 @@ import (
 
 const (
 	namespace = v1alpha1.DefaultNamespace
-	// users is a namespace of the host's users.
+	// users is a namespace of users in the host.
 	users = "shop"
 )
 
-// admin returns the file with the kubeconfig of a member's admin.
+// admin returns the path of the kubeconfig of a member's admin.
 func admin(name string) string { return x.Fleet.Member(name).KubeconfigPath() }
 
-// changed returns a file with a changed kubeconfig of a member's admin.
+// changed returns the path of a changed copy of that kubeconfig.
 func changed(name string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) string {
 	GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(admin(name))
@@ -68,7 +68,7 @@ func user(name, who string) string {
 	return file(content)
 }
 
-// closed returns an address on loopback without a listener.
+// closed returns the URL of a loopback address on which nothing listens.
 func closed(ctx context.Context) string {
 	GinkgoHelper()
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -77,8 +77,8 @@ func closed(ctx context.Context) string {
 	return "https://" + l.Addr().String()
 }
 
-// xylems returns the objects that registering creates, by kind, name and version, in the host and
-// in each member.
+// xylems returns the objects that registering creates in the host and in each member, with their
+// kinds, names and UIDs.
 func xylems(ctx context.Context) []string {
 	GinkgoHelper()
 	var all []string
@@ -107,8 +107,8 @@ func xylems(ctx context.Context) []string {
 	return all
 }
 
-// account returns the account that registering creates in a member. Its name contains the host's
-// ID.
+// account returns the name of the account that registering creates in a member. It contains the
+// host's ID.
 func account(ctx context.Context) string {
 	GinkgoHelper()
 	id, err := x.Host.ID(ctx)
@@ -123,7 +123,7 @@ func registration(ctx context.Context, name string) *v1alpha1.ClusterRegistratio
 	return cr
 }
 
-// versionOf is the version that a member's API server reports.
+// versionOf returns the version that a member's API server reports.
 func versionOf(member string) string {
 	GinkgoHelper()
 	version, err := x.Fleet.Member(member).Client().Discovery().ServerVersion()
@@ -223,7 +223,7 @@ func badInputs() {
 				}))).To(Succeed())
 				return user(one, "viewer")
 			},
-			says: []string{"nothing was changed", "apply Namespace xylem-system", "may not create the token of ServiceAccount xylem-system/xylem"},
+			says: []string{"nothing was changed", "apply Namespace xylem-system", "is not allowed to create the token of ServiceAccount xylem-system/xylem"},
 		}),
 		Entry("an unreachable member", SpecTimeout(storyTime), input{
 			kubeconfig: func(ctx SpecContext) string {
@@ -232,7 +232,7 @@ func badInputs() {
 			},
 			says: []string{"the member at https://127.0.0.1:", "is unreachable"},
 		}),
-		Entry("another cluster's CA", SpecTimeout(storyTime), input{
+		Entry("a kubeconfig with another cluster's CA", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string {
 				return changed(one, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 					c.CertificateAuthorityData = x.Fleet.Member(two).CA()
@@ -248,7 +248,7 @@ func badInputs() {
 			},
 			says: []string{"insecure-skip-tls-verify", "certificate-authority-data"},
 		}),
-		Entry("the host itself", SpecTimeout(storyTime), input{
+		Entry("the host itself as the member", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string { return x.Fleet.Host.KubeconfigPath() },
 			says:       []string{"points to the host itself"},
 		}),
@@ -257,7 +257,7 @@ func badInputs() {
 			host:       func() string { return admin(two) },
 			says:       []string{"not installed in the host"},
 		}),
-		Entry("no name", SpecTimeout(storyTime), input{
+		Entry("a missing name", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"another"} },
 			says:       []string{"accepts 1 arg(s), received 2"},
@@ -272,7 +272,7 @@ func badInputs() {
 			},
 			says: []string{"NodeNameTaken", "Undone: registration bad, Secret bad-kubeconfig"},
 		}),
-		Entry("an address without a server", SpecTimeout(storyTime), input{
+		Entry("an address at which no server listens", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more: func(ctx SpecContext) []string {
 				return []string{"--member-server", closed(ctx), "--timeout", "3s"}
@@ -319,7 +319,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(xylems(ctx)).To(Equal(before))
 	})
 
-	It("has users whose Pods wait, and who see that no cluster is registered", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("has users whose Pods wait, and who can find out that no cluster is registered", SpecTimeout(storyTime), func(ctx SpecContext) {
 		Expect(x.Host.Create(ctx, harness.Claim(users, "early", controlplane.ClassHostpath), harness.Pod(users, "early", "early"))).To(Succeed())
 		for _, kind := range []string{"pvc", "pod"} {
 			Eventually(ctx, func(g Gomega) {
@@ -337,7 +337,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("registers, uses, repairs, rotates and deregisters a member", SpecTimeout(storyTime), func(ctx SpecContext) {
-		By("registering it")
+		By("registering the member")
 		out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--member-server", x.Fleet.Member(one).Server(controlplane.ViaProxy))
 		Expect(err).NotTo(HaveOccurred())
 		for _, words := range []string{"cluster38 is a member: Connected", versionOf(one), "kosmos-cluster38", "cpu 64", "Next:", "tolerations: [{key: kosmos.io/node", "kubectl xylem tree", controlplane.ClassHostpath} {
@@ -349,7 +349,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Eventually(ctx, func() *metav1.Condition { return condition(ctx, one, v1alpha1.ConditionPolicyEnforced) }).
 			Should(HaveField("Reason", v1alpha1.ReasonPolicyInForce), "the API server enforces new policies after some seconds")
 
-		By("rejecting another cluster with that name, and that cluster with another name")
+		By("rejecting another cluster with the same name, and the same cluster with another name")
 		before := xylems(ctx)
 		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(two))
 		Expect(err).To(MatchError(ContainSubstring(`registration "cluster38" belongs to cluster`)))
@@ -369,7 +369,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(registration(ctx, one).Spec.Storage.Classes).To(HaveLen(1))
 		use(ctx, "later", "kosmos-cluster38")
 
-		By("printing what deregistering does")
+		By("printing what deregistering the member would do")
 		out, _, err = plugin(ctx, "deregister", one, "--dry-run")
 		Expect(err).NotTo(HaveOccurred())
 		for _, words := range []string{"policy Retain", "2 running Pods", users + "/data", "are evicted", "2 volumes", "stay in the member with their data"} {
@@ -381,7 +381,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).To(MatchError(ContainSubstring("--member-kubeconfig points to cluster")))
 		Expect(registration(ctx, one).DeletionTimestamp).To(BeNil())
 
-		By("deregistering it: the data is kept, the account is deleted")
+		By("deregistering the member, which keeps the data and deletes the account")
 		out, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(ContainSubstring(`"cluster38" is no longer a member`), ContainSubstring("2 volumes"), ContainSubstring(`policy "xylem-stamps"`)))
@@ -389,7 +389,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
-		By("registering it again with another name: the claim has its volume")
+		By("registering the member again with another name, which adopts the claim's volume")
 		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics")
 		Expect(err).NotTo(HaveOccurred())
 		for _, part := range []string{"-logs", "-exec", "-debug", "-metrics"} {
@@ -401,11 +401,11 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			g.Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, "again"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("draining it: none of its objects is left in any cluster")
+		By("draining the member, which leaves no object of Xylem in any cluster")
 		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
 		_, told, err := plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(told).NotTo(ContainSubstring("Warning"), "no warnings about deprecated kinds that the user did not request")
+		Expect(told).NotTo(ContainSubstring("Warning"), "the plugin must not warn about deprecated kinds that the user did not request")
 		Eventually(ctx, xylems).WithContext(ctx).Should(BeEmpty())
 	})
 
@@ -437,13 +437,13 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 	})
 
-	It("selects the namespaces of a member by labels, keeps the rule, and removes it", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("limits a member to namespaces with labels, keeps this rule when registering again, and removes it on request", SpecTimeout(storyTime), func(ctx SpecContext) {
 		const team, command = "example.com/team", "kubectl label namespace NAMESPACE example.com/team=payments"
 		args := []string{"register", two, "--member-kubeconfig", admin(two)}
 		rule := append(slices.Clone(args), "--namespaces", team+"=payments")
 		required := func() map[string]string { return registration(ctx, two).Spec.Namespaces.MatchLabels }
 
-		By("printing it")
+		By("printing the registration")
 		before := xylems(ctx)
 		for _, dry := range []string{"client", "server"} {
 			out, _, err := plugin(ctx, append(slices.Clone(rule), "--dry-run="+dry, "-o", "yaml", "--print", "host")...)
@@ -469,7 +469,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(told).NotTo(ContainSubstring("kubectl label namespace"))
 
-		By("registering again without the flag, and with an empty one")
+		By("registering again without the flag, and then with an empty value")
 		_, _, err = plugin(ctx, args...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(required()).To(Equal(map[string]string{team: "payments"}))
@@ -480,7 +480,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("does not overwrite or remove foreign objects with Xylem's names in a member", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("neither overwrites nor removes foreign objects with Xylem's names in a member", SpecTimeout(storyTime), func(ctx SpecContext) {
 		api := x.Member(two).API
 		its := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "xylem-member"}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"example.com"}, Resources: []string{"trees"}, Verbs: []string{"get"},
@@ -494,12 +494,12 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
 		Expect(now.Rules).To(Equal(its.Rules))
 
-		By("labeling it, as the message suggests")
+		By("labeling the foreign ClusterRole, as the message suggests")
 		now.Labels = map[string]string{"app.kubernetes.io/name": "xylem"}
 		Expect(api.Update(ctx, now)).To(Succeed())
 		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
-		By("removing its label while the member is registered")
+		By("removing the label while the member is registered")
 		Expect(api.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
 		out, _, err := plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
@@ -507,7 +507,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Delete(ctx, its)).To(Succeed())
 	})
 
-	It("does not overwrite another user's Secret unless a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("overwrites another user's Secret only if a flag allows it", SpecTimeout(storyTime), func(ctx SpecContext) {
 		its := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: two + "-kubeconfig"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: []byte("its own")}}
 		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
@@ -529,7 +529,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring(its.Name)))
 	})
 
-	It("removes the Secret that an interrupted run has left", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("removes the Secret that an interrupted run has left behind", SpecTimeout(storyTime), func(ctx SpecContext) {
 		left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "left-kubeconfig", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
 		}}

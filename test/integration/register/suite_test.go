@@ -21,7 +21,7 @@ const (
 	storyTime = 4 * time.Minute
 )
 
-// Names of the members: the first has storage, the second has none.
+// Names of the members. The first one has storage, and the second one has none.
 const one, two = "cluster38", "cluster39"
 
 // x is shared by all stories.

@@ -23,11 +23,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// renewAfter makes tokens with the shortest lifetime that an API server grants, ten minutes,
-// renew after some seconds.
+// renewAfter makes the manager renew tokens with the shortest lifetime that an API server grants,
+// ten minutes, after a few seconds.
 const renewAfter = "--renew-tokens-after=0.005"
 
-// seen are all previous and current tokens of a Secret.
+// seen contains all tokens that token has returned.
 var seen []string
 
 // token returns the token in a registration's Secret.
@@ -39,7 +39,7 @@ func token(ctx context.Context, name string) string {
 	return t
 }
 
-// renewed waits until the token has changed and the manager uses it.
+// renewed waits until the token has changed and the manager uses the new one, and returns it.
 func renewed(ctx context.Context, name, than string) string {
 	GinkgoHelper()
 	now := than
@@ -59,7 +59,7 @@ func condition(ctx context.Context, name, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(registration(ctx, name).Status.Conditions, kind)
 }
 
-// asked counts the manager's token requests to the member.
+// asked returns the number of the manager's token requests to the member.
 func asked(ctx context.Context) int {
 	GinkgoHelper()
 	requests, err := x.Member(one).Audit().Since(ctx, 0)
@@ -80,13 +80,14 @@ func log() string {
 	return string(content)
 }
 
-// refusal makes the host reject the manager's writes to Secrets.
+// refusal returns a policy and its binding with which the host rejects the manager's writes to
+// Secrets.
 func refusal() []client.Object {
 	return suite.Denying("no-secrets", corev1.SchemeGroupVersion.WithResource("secrets"),
 		admissionv1.Validation{Expression: "request.userInfo.username != '" + harness.HostUser + "'", Message: "not now"}, admissionv1.Update)
 }
 
-// renewals are the stories about tokens.
+// renewals defines the stories about tokens.
 func renewals() {
 	const name = "renewed"
 	It("lets the manager renew the token repeatedly, without an interruption", SpecTimeout(storyTime), func(ctx SpecContext) {
@@ -103,11 +104,11 @@ func renewals() {
 		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).
 			Should(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonTokenRenewed)))
 		Expect(condition(ctx, name, v1alpha1.ConditionConnected).LastTransitionTime).To(Equal(connected.LastTransitionTime))
-		Expect(strings.Count(log(), "connected")).To(Equal(links), "the link was re-created")
+		Expect(strings.Count(log(), "connected")).To(Equal(links), "the link must not be re-created")
 		use(ctx, "fresh", "kosmos-renewed")
 	})
 
-	It("reports that the token cannot be renewed while it is still valid, and can be registered again", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("can read that the token cannot be renewed while it is still valid, and register the member again", SpecTimeout(storyTime), func(ctx SpecContext) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account(ctx)}}
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 		before := role.DeepCopy()
@@ -130,7 +131,7 @@ func renewals() {
 			Should(HaveField("Status", metav1.ConditionTrue))
 	})
 
-	It("keeps a working token when the manager is killed between the member's response and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("has a working token even if the manager is killed between the member's response and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
 		for _, obj := range refusal() {
 			Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, obj))).To(Succeed()) }, NodeTimeout(settle))
@@ -148,7 +149,7 @@ func renewals() {
 		use(ctx, "killed", "kosmos-renewed")
 	})
 
-	It("has its tokens only in the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("can find a member's tokens only in the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
 		texts := map[string]string{"the log": log()}
 		for where, list := range map[string]client.ObjectList{"events": &eventsv1.EventList{}, "registrations": &v1alpha1.ClusterRegistrationList{}} {
 			Expect(x.Host.API.List(ctx, list)).To(Succeed())
@@ -160,7 +161,7 @@ func renewals() {
 		for where, text := range texts {
 			Expect(text).NotTo(BeEmpty())
 			for _, t := range seen {
-				Expect(strings.Contains(text, t)).To(BeFalse(), "a token is in %s", where)
+				Expect(strings.Contains(text, t)).To(BeFalse(), "%s must not contain a token", where)
 			}
 		}
 		_, _, err := plugin(ctx, "deregister", name, "--yes", "--member-kubeconfig", admin(one))

@@ -15,10 +15,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// budgeted is the number of objects with which a budget is compared.
+// budgeted is the number of objects for which requests are compared with a budget.
 const budgeted = 8
 
-// probed waits until each member was probed again, so that earlier events are processed.
+// probed waits until each member has been probed again. By then, earlier events are processed.
 func probed(ctx context.Context) {
 	GinkgoHelper()
 	host, err := x.Fleet.Host.ID(ctx)
@@ -35,8 +35,8 @@ func probed(ctx context.Context) {
 	}
 }
 
-// spend performs an operation on a number of objects, and compares Xylem's requests for them with a
-// budget.
+// spend performs the steps of an operation on several objects, and compares Xylem's requests for
+// them with a budget.
 func (s *story) spend(ctx context.Context, what, member string, allowed harness.Budget, steps ...func(i int)) {
 	GinkgoHelper()
 	probed(ctx)
@@ -63,7 +63,7 @@ var _ = Describe("The cost", Serial, func() {
 		s.spend(ctx, "a snapshot, from creation to ready", one, harness.Budget{
 			"host patch volumesnapshotcontents": 3, "host patch volumesnapshotcontents/status": 1,
 			"member create volumesnapshots": 1, "member patch volumesnapshotcontents": 1,
-			// The snapshot-controllers and the sidecar write the contents at the same time. The proof
+			// The snapshot-controllers and the sidecar write to the contents at the same time. The proof
 			// before the leaf's creation also reads the content again after such a write.
 			"host conflict volumesnapshotcontents": 2, "member conflict volumesnapshotcontents": 4, "host list volumesnapshotcontents": 2,
 		}, func(i int) { s.take(ctx, name(i), "data", deletes) }, func(i int) {
@@ -85,8 +85,8 @@ var _ = Describe("The cost", Serial, func() {
 		s.data(ctx, "data", nodeTwo)
 		s.write(two, "data", s.goldenData())
 		// Each claim has its own snapshot. The member's provisioner writes to the snapshot that it
-		// restores: restores of one snapshot at a time conflict there, and each conflict is an
-		// event.
+		// restores, so simultaneous restores of one snapshot would conflict, and each conflict
+		// would emit an event.
 		name, golden := func(i int) string { return fmt.Sprintf("copy-%d", i) }, func(i int) string { return fmt.Sprintf("golden-%d", i) }
 		for i := range budgeted {
 			s.ready(ctx, golden(i), "data", deletes)
@@ -108,7 +108,7 @@ var _ = Describe("The cost", Serial, func() {
 })
 
 var _ = Describe("Metrics", func() {
-	It("count a member's snapshots by state, and the orphaned ones", func(ctx SpecContext) {
+	It("count a member's snapshots by state, including orphans", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		s.ready(ctx, "snap", "data", deletes)

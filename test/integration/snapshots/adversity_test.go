@@ -32,7 +32,7 @@ func (s *story) failing(method, claim, message string) (mend func()) {
 	return mend
 }
 
-// restart kills the manager and starts another.
+// restart kills the manager, starts it again, and waits until member one is Ready.
 func restart(ctx context.Context) {
 	GinkgoHelper()
 	Expect(x.Manager.Kill()).To(Succeed())
@@ -52,15 +52,15 @@ func epoch(ctx context.Context) int {
 	return n
 }
 
-// aged waits until a backup that was taken at the given epoch is more than one epoch old.
+// aged waits until a backup that was taken in the given epoch is more than one epoch old.
 func aged(ctx context.Context, since int) {
 	GinkgoHelper()
 	Eventually(ctx, func() int { return epoch(ctx) }).Should(BeNumerically(">", since+1))
 }
 
-// problem waits until the content of a snapshot that was ready reports a problem, and an event on
-// the VolumeSnapshot does too. A snapshot-controller never changes the status of a ready
-// VolumeSnapshot.
+// problem waits until the content of a snapshot that was ready and an event on the VolumeSnapshot
+// report a problem. The status of the VolumeSnapshot does not, because a snapshot-controller never
+// changes it once it is ready.
 func (s *story) problem(ctx context.Context, vs *snapshotv1.VolumeSnapshot, reason string, parts ...string) {
 	GinkgoHelper()
 	until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(fails(parts...), isReady(false)))
@@ -68,7 +68,7 @@ func (s *story) problem(ctx context.Context, vs *snapshotv1.VolumeSnapshot, reas
 }
 
 var _ = Describe("A snapshot after a failure", func() {
-	It("is taken once although the manager is killed while the driver takes it (I5)", func(ctx SpecContext) {
+	It("is taken only once if the manager is killed while the driver takes it (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		mend := s.failing(ledger.CreateSnapshot, "data", "the array restarts")
@@ -83,7 +83,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(s.taken(one, "data")).To(HaveLen(2))
 	}, SpecTimeout(storyTime))
 
-	It("is destroyed although the manager is killed while the driver destroys it (I1, I2)", func(ctx SpecContext) {
+	It("is destroyed even if the manager is killed while the driver destroys it (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -98,10 +98,10 @@ var _ = Describe("A snapshot after a failure", func() {
 		mend()
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name)
-		Expect(s.taken(one, "data")).To(HaveLen(1), "the later one")
+		Expect(s.taken(one, "data")).To(HaveLen(1), "only the barrier's snapshot must be left")
 	}, SpecTimeout(storyTime))
 
-	It("is deleted when its member is back, and until then reports that the member is away (I1, I2)", func(ctx SpecContext) {
+	It("reports that its member is away, and is deleted when the member is back (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -110,7 +110,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		DeferCleanup(api.Thaw)
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
-		By("checking that it stays ready, because its data still exists")
+		By("checking that the snapshot stays ready, because its data still exists")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(HaveField("DeletionTimestamp", Not(BeNil())), fails(one, "has not been connected since")))
@@ -123,7 +123,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("keeps its data if the member's admin deletes the leaf, and reports that it cannot be restored (I2)", func(ctx SpecContext) {
+	It("keeps its data if the member's admin deletes the leaf VolumeSnapshot, and reports that it cannot be restored (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)
@@ -132,7 +132,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		s.problem(ctx, vs, v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot", one)
 		Expect(s.taken(one, "data")).To(HaveLen(1))
 
-		By("deleting it in the host, which destroys it")
+		By("deleting the VolumeSnapshot in the host, which destroys the snapshot")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Expect(s.taken(one, "data")).To(BeEmpty())
@@ -148,7 +148,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		s.problem(ctx, vs, v1alpha1.ReasonSnapshotTerminating, one, "cannot be undone")
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
-		By("also removing its finalizers: the member's snapshot-controller re-creates it for the same snapshot")
+		By("also removing the content's finalizers, after which the member's snapshot-controller re-creates it for the same snapshot")
 		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 		again := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, And(HaveField("UID", Not(Equal(content.UID))),
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(vs.UID))), HaveField("Spec.DeletionPolicy", policyRetain)))
@@ -156,7 +156,7 @@ var _ = Describe("A snapshot after a failure", func() {
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(again.UID)))))
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
-		By("deleting it in the host")
+		By("deleting the VolumeSnapshot in the host, which destroys the snapshot")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Expect(s.taken(one, "data")).To(BeEmpty())
@@ -227,7 +227,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		for _, name := range []string{"older", "newer"} {
 			s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name)
 		}
-		By("keeping the host's contents, the last records of the snapshots")
+		By("checking that the host's contents are kept, because they are the last records of the snapshots")
 		s.data(ctx, "barrier", nodeOne)
 		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
 			until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))

@@ -21,7 +21,7 @@ var _ = Describe("A snapshot", func() {
 		vs := s.ready(ctx, "snap", "data", deletes)
 
 		leaf, content := s.leaf(ctx, one, "snap")
-		By("showing the member's status")
+		By("checking that the host shows the member's status")
 		Expect(vs.Status.RestoreSize.Value()).To(Equal(*content.Status.RestoreSize))
 		Expect(vs.Status.CreationTime.UnixNano()).To(BeNumerically("~", *content.Status.CreationTime, 1e9))
 		host := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), isReady(true))
@@ -31,14 +31,14 @@ var _ = Describe("A snapshot", func() {
 			HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(content.UID)), HaveKeyWithValue(v1alpha1.AnnotationLeafSnapshotUID, string(leaf.UID)),
 			HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, leafID(ctx, one)), Not(HaveKey("snapshot.storage.kubernetes.io/volumesnapshot-being-created"))))
 
-		By("checking that it cannot be destroyed only in the member")
+		By("checking that the member alone cannot destroy the snapshot")
 		Expect(content.Spec.DeletionPolicy).To(Equal(policyRetain))
 		Expect(content.Annotations).To(And(HaveKeyWithValue(v1alpha1.AnnotationDeletionPolicy, string(policyDelete)),
 			HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(vs.UID))))
 		Expect(s.taken(one, "data")).To(ConsistOf(*content.Status.SnapshotHandle))
 		registration(ctx, one, HaveField("Status.Snapshots.Ready", BeNumerically(">=", 1)))
 
-		By("destroying it")
+		By("deleting the VolumeSnapshot")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, host.Name)
@@ -48,7 +48,7 @@ var _ = Describe("A snapshot", func() {
 		Expect(s.book(one, "data").Count(ledger.CreateSnapshot)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("shows the driver's error verbatim, and becomes ready when the driver recovers", func(ctx SpecContext) {
+	It("quotes the driver's error, and becomes ready when the driver recovers", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		member := x.Fleet.Member(one)
@@ -81,7 +81,7 @@ var _ = Describe("A snapshot", func() {
 		Eventually(func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("is retained if the host's policy is Retain, and its name in the member becomes free (I2)", func(ctx SpecContext) {
+	It("is retained if the host's policy is Retain, and its name can be used again (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", keeps)
@@ -90,27 +90,27 @@ var _ = Describe("A snapshot", func() {
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
 
-		By("taking another one with the same name")
+		By("taking another snapshot with the same name")
 		s.ready(ctx, "snap", "data", deletes)
 		Expect(s.taken(one, "data")).To(HaveLen(2))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		Eventually(func() []string { return s.taken(one, "data") }).Should(ConsistOf(*content.Status.SnapshotHandle))
 
-		By("deleting the retained content as an admin: the snapshot becomes an orphan, and Xylem never destroys it")
+		By("deleting the retained content as an admin, which makes the snapshot an orphan that Xylem never destroys")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), isReady(true))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, contentName(vs))
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		s.orphan(ctx, content)
 	}, SpecTimeout(storyTime))
 
-	It("is retained if the member's policy is Retain, which the host shows (I2)", func(ctx SpecContext) {
+	It("is retained if the member's policy is Retain, and the host shows that policy (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", retains)
 		_, content := s.leaf(ctx, one, "snap")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("Spec.DeletionPolicy", policyRetain))
 
-		By("setting Delete in the host: Retain in the member takes precedence")
+		By("setting Delete in the host, although Retain in the member takes precedence")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(contentName(vs))}, `{"spec":{"deletionPolicy":"Delete"}}`)
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")

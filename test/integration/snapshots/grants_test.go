@@ -10,13 +10,13 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// oneFailed reports whether a story failed: such a suite does not use every permission.
+// oneFailed reports whether a story failed, because the suite then does not use every permission.
 var oneFailed bool
 
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
 
-// Every permission for snapshots must be used. (A restored member denies requests until it has read
-// its roles, so this suite cannot check for denials; test/integration/stories does.)
+// Xylem must use every permission for snapshots. This suite cannot check for denials, because a
+// restored member denies requests until it has read its roles; test/integration/stories does.
 var _ = AfterSuite(func(ctx SpecContext) {
 	if config, _ := GinkgoConfiguration(); x == nil || oneFailed || !suite.Whole(config) {
 		return

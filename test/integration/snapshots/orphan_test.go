@@ -13,8 +13,8 @@ import (
 
 func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
 
-// orphan waits until a snapshot is reported as an orphan and its data is kept. Then the member's
-// admin destroys it.
+// orphan waits until a snapshot is reported as an orphan, and checks that its data is kept. Then it
+// destroys the snapshot as the member's admin.
 func (s *story) orphan(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) {
 	GinkgoHelper()
 	registration(ctx, one, And(

@@ -26,7 +26,7 @@ func (s *story) refused(ctx context.Context, name, reason string, parts ...strin
 	s.noted(ctx, "VolumeSnapshot", name, reason, parts...)
 }
 
-// handOver creates the content of a VolumeSnapshot, like an admin who imports a snapshot.
+// handOver creates a content and its VolumeSnapshot, as an admin does to import a snapshot.
 func (s *story) handOver(ctx context.Context, name string, source snapshotv1.VolumeSnapshotContentSource) string {
 	GinkgoHelper()
 	content := &snapshotv1.VolumeSnapshotContent{
@@ -44,7 +44,7 @@ func (s *story) handOver(ctx context.Context, name string, source snapshotv1.Vol
 }
 
 var _ = Describe("A snapshot that Xylem does not take", func() {
-	It("has an unbound claim: Xylem reports it, and takes the snapshot once a Pod uses the claim", func(ctx SpecContext) {
+	It("has an unbound claim: Xylem reports the problem, and takes the snapshot once a Pod uses the claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.Create(ctx, harness.Claim(s.namespace, "data", controlplane.ClassHostpath))).To(Succeed())
 		s.take(ctx, "snap", "data", deletes)
@@ -58,7 +58,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		Expect(s.taken(one, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("has a promise that no Pod has used: Xylem reports it, and takes the snapshot once there is a disk", func(ctx SpecContext) {
+	It("has a promise that no Pod has used: Xylem reports the problem, and takes the snapshot once the disk exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := harness.HostClass(s.namespace, map[string]string{
 			v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: controlplane.ClassHostpath,
@@ -77,7 +77,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("is in a member that does not let Xylem read snapshots: it reports that, and is taken once the member's admin grants it", func(ctx SpecContext) {
+	It("is in a member that does not let Xylem read snapshots: Xylem reports the missing permission, and takes the snapshot once the member's admin grants it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		role := &rbacv1.ClusterRole{}
@@ -100,7 +100,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("has a class without a counterpart: Xylem names the class, and takes the snapshot once the member has it", func(ctx SpecContext) {
+	It("has a class that the member lacks: Xylem names the class, and takes the snapshot once the member has it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		s.take(ctx, "snap", "data", unmapped)
@@ -114,7 +114,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
 	}, SpecTimeout(storyTime))
 
-	It("is in a namespace that the member no longer admits: Xylem reports it, and takes the snapshot once the member admits the namespace again", func(ctx SpecContext) {
+	It("is in a namespace that the member no longer admits: Xylem reports the problem, and takes the snapshot once the member admits the namespace again", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		rules := func(ctx context.Context, labels string) {
@@ -149,7 +149,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 	}, SpecTimeout(storyTime))
 
-	It("has a volume of another driver: Xylem reports it, and the snapshot can be deleted", func(ctx SpecContext) {
+	It("has a volume of another driver: Xylem reports the problem, and the snapshot can be deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		foreign := &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "foreign-" + s.namespace},
@@ -180,8 +180,8 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		stolen := handleOf(until[snapshotv1.VolumeSnapshotContent](ctx, victim, x.Host, contentName(victim.ready(ctx, "snap", "data", deletes)), isReady(true)))
 		s := begin(ctx)
 		content := s.handOver(ctx, "snap", snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: &stolen})
-		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("imports none"))
-		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(fails("imports none"), isReady(false)))
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("does not import snapshots"))
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(fails("does not import snapshots"), isReady(false)))
 
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
@@ -197,14 +197,14 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		volume := until[corev1.PersistentVolume](ctx, victim, x.Host, claim.Spec.VolumeName, Not(BeNil()))
 		s := begin(ctx)
 		content := s.handOver(ctx, "snap", snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &volume.Spec.CSI.VolumeHandle})
-		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("imports none"))
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("does not import snapshots"))
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(false))
 		victim.goesOn(ctx, "own", "data")
 		Expect(victim.book(one, "data").Count(ledger.CreateSnapshot)).To(Equal(1))
 
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
-		By("deleting, as an admin, the content that the snapshot-controller never bound")
+		By("deleting the content, which the snapshot-controller never bound, as an admin")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, content)
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
 	}, SpecTimeout(storyTime))

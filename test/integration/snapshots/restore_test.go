@@ -45,7 +45,7 @@ func (s *story) restore(ctx context.Context, name, snapshot string, changes ...c
 	Expect(x.Host.Create(ctx, claim)).To(Succeed())
 }
 
-// uses creates a Pod with claims that prefers a node, if one is given.
+// uses creates a Pod that uses claims and, if a node is given, prefers that node.
 func (s *story) uses(ctx context.Context, name, node string, claims ...string) {
 	GinkgoHelper()
 	pod := harness.Pod(s.namespace, name, claims...)
@@ -95,8 +95,8 @@ func (s *story) restored(ctx context.Context, claim string) {
 	Expect(csidriver.ReadData(x.Fleet.Member(two).DriverDir(), disks[0])).To(Equal(s.goldenData()))
 }
 
-// neverMade verifies that no member was asked to create a disk for a claim. Each member
-// provisions a barrier first.
+// neverMade verifies that no member's driver received a request to create a disk for a claim. It
+// waits for a barrier in each member first.
 func (s *story) neverMade(ctx context.Context, claim string) {
 	GinkgoHelper()
 	for member, node := range map[string]string{one: nodeOne, two: nodeTwo} {
@@ -106,7 +106,7 @@ func (s *story) neverMade(ctx context.Context, claim string) {
 	}
 }
 
-// waits matches a claim or Pod with a condition of Xylem that reports why it waits.
+// waits matches a claim or Pod with a condition of Xylem that reports why the object waits.
 func waits(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason),
@@ -149,14 +149,14 @@ var _ = Describe("A restore from a snapshot", func() {
 		Expect(leaf.Spec.DataSource).To(Equal(root.Spec.DataSource))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(vs.UID)))
 
-		By("deleting the snapshot and its claim: the restored disk is kept")
+		By("deleting the snapshot, which keeps the restored disk")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
 		s.restored(ctx, "third")
 	}, SpecTimeout(storyTime))
 
-	It("waits for a missing snapshot, then for one that is not ready, and quotes its error", func(ctx SpecContext) {
+	It("waits until its snapshot exists and is ready, and quotes the snapshot's error", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.restore(ctx, "copy", "golden")
 		s.uses(ctx, "app", nodeOne, "copy")
@@ -169,7 +169,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
 		s.take(ctx, "golden", "data", deletes)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, "is not ready to use", "the pool tank7 is full"))
-		By("with the same answer from `why`")
+		By("checking that `why` reports the same cause")
 		Eventually(ctx, func(ctx context.Context) string {
 			out, _, _ := suite.Plugin(ctx, x.Fleet.Host.KubeconfigPath(), clock.RealClock{}, "-n", s.namespace, "why", "pod", "app")
 			return out
@@ -196,7 +196,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is created once if the manager is killed while the driver is slow, and protects its snapshot until then", func(ctx SpecContext) {
+	It("is created only once if the manager is killed in between, and protects its snapshot until it is complete", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		member := x.Fleet.Member(two)
@@ -207,7 +207,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", HaveField("Spec.DataSource.Name", "golden"))
 		Expect(x.Manager.Kill()).To(Succeed())
 
-		By("deleting the snapshot during the restore: as in one cluster, the deletion waits for the restore")
+		By("deleting the snapshot during the restore, for which the deletion waits, as in a single cluster")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -220,7 +220,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("continues when the member that has its snapshot is back", func(ctx SpecContext) {
+	It("continues when the member that has its snapshot is back after an outage", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		proxy := x.Fleet.Member(two).Proxy()
@@ -239,7 +239,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is not created from another snapshot that now has its source's name", func(ctx SpecContext) {
+	It("is not created from another snapshot that has taken over the name of its source", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		class := harness.HostClass(s.namespace, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise})
@@ -273,18 +273,18 @@ var _ = Describe("A restore from a snapshot", func() {
 			s.noted(ctx, "PersistentVolumeClaim", "copy", reason)
 			s.neverMade(ctx, "copy")
 		},
-		Entry("less than the snapshot needs", SpecTimeout(storyTime), v1alpha1.ReasonSourceMismatch, []string{"512Mi", "create it again with 1Gi"},
+		Entry("a request for less than the snapshot needs", SpecTimeout(storyTime), v1alpha1.ReasonSourceMismatch, []string{"512Mi", "create it again with 1Gi"},
 			change(func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("512Mi")
 			}), ""),
 		Entry("another volume mode", SpecTimeout(storyTime), v1alpha1.ReasonSourceMismatch, []string{"volumeMode Block", "Filesystem"},
 			change(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }), "device"),
-		Entry("the node selector of its Pod", SpecTimeout(storyTime), v1alpha1.ReasonSourceElsewhere, []string{two, `Pod "app"`}, change(asItIs), nodeOne),
-		Entry("another namespace", SpecTimeout(storyTime), v1alpha1.ReasonSourceNotReady, []string{`snapshot "elsewhere"`, "does not exist in this namespace"},
+		Entry("a Pod whose node selector excludes the member", SpecTimeout(storyTime), v1alpha1.ReasonSourceElsewhere, []string{two, `Pod "app"`}, change(asItIs), nodeOne),
+		Entry("a snapshot in another namespace", SpecTimeout(storyTime), v1alpha1.ReasonSourceNotReady, []string{`snapshot "elsewhere"`, "does not exist in this namespace"},
 			change(func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource.Name = "elsewhere" }), ""),
 	)
 
-	It("is rejected with a class of another driver in the member", func(ctx SpecContext) {
+	It("is rejected if its class belongs to another driver in the member", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		foreign := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -303,7 +303,7 @@ var _ = Describe("A restore from a snapshot", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("The sample of a restore", func() {
+var _ = Describe("The restore sample", func() {
 	It("runs in the member that has its snapshot", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "create", "namespace", s.namespace)

@@ -18,7 +18,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// imported creates a VolumeSnapshot for an existing snapshot in a cluster's storage, like an admin.
+// imported creates a VolumeSnapshot for an existing snapshot in a cluster's storage, as an admin
+// would.
 func (s *story) imported(ctx context.Context, c *harness.Cluster, name, driver, handle string) *snapshotv1.VolumeSnapshotContent {
 	GinkgoHelper()
 	content := &snapshotv1.VolumeSnapshotContent{
@@ -37,8 +38,8 @@ func (s *story) imported(ctx context.Context, c *harness.Cluster, name, driver, 
 	return content
 }
 
-// destroyed deletes a snapshot in the storage of member two, like the member's admin: the admin
-// imports it, and deletes the import.
+// destroyed destroys a snapshot in member two's storage, as the member's admin would: it imports
+// the snapshot, and deletes the import.
 func (s *story) destroyed(ctx context.Context, claim, handle string) {
 	GinkgoHelper()
 	m := x.Member(two)
@@ -49,16 +50,16 @@ func (s *story) destroyed(ctx context.Context, claim, handle string) {
 }
 
 var _ = Describe("A restore whose snapshot has changed", func() {
-	It("does not use a replacement that the member took, and reports it (I2, I8)", func(ctx SpecContext) {
+	It("does not use a replacement that the member took, and reports the problem (I2, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		_, content := s.leaf(ctx, two, "golden")
 		s.destroyed(ctx, "data", *content.Status.SnapshotHandle)
-		By("removing the content as the member's admin: the member takes another snapshot with the same name")
+		By("removing the content as the member's admin, after which the member takes another snapshot with the same name")
 		s.remove(ctx, x.Member(two), &snapshotv1.VolumeSnapshotContent{}, content.Name)
 		patch(ctx, x.Member(two), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(two), content.Name, And(HaveField("UID", Not(Equal(content.UID))), isReady(true)))
-		const replaced = "has another snapshot under the name"
+		const replaced = "is not the one that was taken"
 		s.problem(ctx, vs, v1alpha1.ReasonSnapshotReplaced, two, replaced)
 		Expect(s.taken(two, "data")).To(HaveLen(1))
 
@@ -71,7 +72,7 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "copy")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy")
 
-		By("deleting it: the member's replacement, which has the same handle, is also destroyed")
+		By("deleting the snapshot, which also destroys the replacement with the same name")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
@@ -92,7 +93,7 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		s.neverMade(ctx, "copy")
 		now := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content.Name, isReady(true))
 		Expect(now.Annotations).NotTo(HaveKey(HavePrefix(v1alpha1.Prefix)))
-		By("completing the deletion like its driver")
+		By("completing the deletion as the other driver would")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "theirs")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 	}, SpecTimeout(storyTime))
@@ -129,12 +130,12 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "raw", waits(v1alpha1.ReasonSourceMismatch, "volumeMode Block", "allow-volume-mode-change=true", contentName(vs), leaf.Name))
 		s.neverMade(ctx, "raw")
 
-		By("allowing it as the host's admin: the member's provisioner still rejects it, and the user reads why")
+		By("allowing the change as the host's admin, although the member's provisioner still rejects it and Xylem reports why")
 		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(contentName(vs))}, allowed)
 		s.noted(ctx, "PersistentVolumeClaim", "raw", "ProvisioningFailed", "allow-volume-mode-change", leaf.Name)
 		Expect(s.book(two, "raw").LiveIDs()).To(BeEmpty())
 
-		By("also allowing it as the member's admin")
+		By("also allowing the change as the member's admin")
 		patch(ctx, x.Member(two), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(leaf.Name)}, allowed)
 		s.running(ctx, "app", nodeTwo)
 		s.restored(ctx, "raw")
@@ -151,10 +152,10 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(two), "golden")
 
 		content := s.handOver(ctx, "again", snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: ptr.To(handleOf(kept))})
-		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "again", And(fails("imports none", "in the member"), isReady(false)))
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "again", And(fails("does not import snapshots", "in the member"), isReady(false)))
 		s.restore(ctx, "copy", "again")
 		s.uses(ctx, "app", "", "copy")
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, "imports none"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonSourceNotReady, "does not import snapshots"))
 		s.neverMade(ctx, "copy")
 		s.remove(ctx, x.Host, &corev1.Pod{}, "app")
 		s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "copy")
@@ -165,7 +166,7 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		Expect(s.taken(two, "data")).To(HaveLen(2))
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, kept.Name, And(isReady(true), HaveField("Status.SnapshotHandle", Equal(kept.Status.SnapshotHandle))))
 
-		By("checking that the member's admin can restore its data")
+		By("checking that the member's admin can restore the snapshot's data")
 		_, name, _ := strings.Cut(handleOf(kept), "/")
 		leaf := until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(two), name, HaveField("Spec.DeletionPolicy", policyRetain))
 		Expect(csidriver.ReadSnapshotData(x.Fleet.Member(two).DriverDir(), *leaf.Status.SnapshotHandle)).To(Equal(s.goldenData()))

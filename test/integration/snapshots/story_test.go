@@ -44,7 +44,7 @@ func (s *story) end(ctx SpecContext) {
 	Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, in)).To(Succeed())
 }
 
-// dump prints all snapshots.
+// dump prints all snapshots in all clusters.
 func (s *story) dump(ctx context.Context) {
 	x.Dump(ctx, GinkgoWriter, s.namespace)
 	for _, c := range x.Clusters() {
@@ -134,7 +134,7 @@ func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body stri
 	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 }
 
-// taken returns the snapshots of a claim that exist in a member's storage.
+// taken returns the claim's snapshots that exist in a member's storage.
 func (s *story) taken(member, claim string) []string {
 	GinkgoHelper()
 	return s.book(member, claim).LiveSnapshotIDs()
@@ -147,7 +147,7 @@ func (s *story) book(member, claim string) *ledger.Ledger {
 	return l.ForClaim(s.namespace, claim)
 }
 
-// goesOn is a barrier: once a new snapshot is ready, Xylem has handled the earlier events.
+// goesOn is a barrier: when a new snapshot is ready, Xylem has handled all earlier events.
 func (s *story) goesOn(ctx context.Context, name, claim string) {
 	GinkgoHelper()
 	s.ready(ctx, name, claim, deletes)

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// account counts Xylem's requests in each cluster since its creation.
+// account counts Xylem's requests to each cluster since the account's creation.
 type account struct{ harness.Account }
 
 func opened(ctx context.Context) account {
@@ -32,7 +32,7 @@ func opened(ctx context.Context) account {
 	return account{a}
 }
 
-// requests of Xylem since the account was created, except for Leases.
+// requests returns Xylem's requests since the account's creation, except those for Leases.
 func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.Requests {
 	GinkgoHelper()
 	requests, err := x.Requests(ctx, a.Account, c)
@@ -41,7 +41,7 @@ func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.
 }
 
 var _ = Describe("Xylem", Serial, func() {
-	It("makes no write once everything is settled (I5)", func(ctx SpecContext) {
+	It("makes no writes once everything is settled (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		offered(ctx, x.Member(one), "at-rest")
 		offered(ctx, x.Member(two), "at-rest", retaining)
@@ -87,7 +87,7 @@ var _ = Describe("Xylem", Serial, func() {
 					return r.Namespace != barrier.namespace && !otherNamespace(s, r)
 				})
 				Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
-				// Each lasts minutes. Otherwise, Xylem would list a large fleet repeatedly.
+				// Each watch must last minutes. Otherwise, Xylem would list a large fleet repeatedly.
 				watches := map[string]int{}
 				for _, r := range requests {
 					if r.Verb == "watch" {
@@ -97,15 +97,15 @@ var _ = Describe("Xylem", Serial, func() {
 				for resource, n := range watches {
 					most := 1
 					if c != x.Host && resource == "pods" {
-						most = 2 // of all Pods, and of this host's Pods
+						most = 2 // one for all Pods, and one for this host's Pods
 					}
-					Expect(n).To(BeNumerically("<=", most), "watches of %s were begun %d times in %s", resource, n, c.Name())
+					Expect(n).To(BeNumerically("<=", most), "Xylem began to watch %s %d times in %s", resource, n, c.Name())
 				}
 			}
 		}
 		By("waiting until each member was probed three times and a new Pod runs")
 		quiet()
-		By("repeating the check after the start of another manager, which reads all objects again (I6)")
+		By("repeating the check after a restart of the manager, which reads all objects again (I6)")
 		Expect(x.Manager.Stop()).To(Succeed())
 		books := opened(ctx)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -116,7 +116,7 @@ var _ = Describe("Xylem", Serial, func() {
 		s.pushedTo(ctx, nodeOne, nodeTwo)
 		for _, c := range x.Clusters() {
 			writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
-				// Reports that the connection was lost and found, and the barrier.
+				// Ignore reports that the connection was lost and restored, and the barrier.
 				told := r.Resource == "clusterregistrations/status" || r.Resource == "nodes/status" || r.Resource == "events"
 				barrier := strings.HasPrefix(r.Name, "pushed-") || r.Resource == "pods" && r.Verb == "create"
 				return !told && !barrier && !otherNamespace(s, r)
@@ -171,13 +171,13 @@ var _ = Describe("Xylem", Serial, func() {
 	}, SpecTimeout(storyTime))
 })
 
-// budgeted is the number of volumes with which a budget is compared.
+// budgeted is the number of volumes for which requests are compared with a budget.
 const budgeted = 12
 
-// budget is what the manager may request for each volume.
+// budget is the number of requests that the manager may make for each volume.
 type budget = harness.Budget
 
-// spent returns the manager's requests for a story's volumes, in host and member.
+// spent returns the manager's requests to the host and a member for a story's volumes.
 func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) map[string]int {
 	GinkgoHelper()
 	counts, err := x.Spent(ctx, a.Account, s.namespace, member)
@@ -193,9 +193,9 @@ var removal = budget{
 }
 
 var _ = Describe("The cost of a volume", Serial, func() {
-	DescribeTable("is within the budget of requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
+	DescribeTable("is within its budget of requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
 		s := begin(ctx)
-		s.barrier(ctx, nodeOne) // the namespace exists
+		s.barrier(ctx, nodeOne) // creates the namespace in the member
 		var options []claimOption
 		if copies {
 			s.golden(ctx, nodeOne)
@@ -257,8 +257,8 @@ var _ = Describe("The cost of a volume", Serial, func() {
 	)
 })
 
-// otherNamespace matches writes to other namespaces: the barrier's is created, and unused ones of
-// earlier stories are deleted later.
+// otherNamespace matches writes to other namespaces, because Xylem creates the barrier's namespace,
+// and later deletes unused namespaces of earlier stories.
 func otherNamespace(s *story, r controlplane.Request) bool {
 	return r.Resource == "namespaces" && r.Name != s.namespace
 }
@@ -313,8 +313,8 @@ var writers = map[string]map[string]string{
 	"leaf ConfigMap": {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
 }
 
-// strangers returns the fields that a controller of Xylem owns and should not, and fields that two
-// of them own.
+// strangers returns the fields that a controller of Xylem owns but should not, and the fields that
+// two controllers of Xylem own.
 func strangers(kind string, obj client.Object) []string {
 	GinkgoHelper()
 	Expect(writers).To(HaveKey(kind))
@@ -336,24 +336,24 @@ func strangers(kind string, obj client.Object) []string {
 			owners[path] = entry.Manager
 		}
 	}
-	Expect(some).To(BeTrue(), "%s %s: no field of Xylem", kind, obj.GetName())
+	Expect(some).To(BeTrue(), "%s %s: Xylem owns no field", kind, obj.GetName())
 	slices.Sort(found)
 	return found
 }
 
-// writes returns what Xylem has written to an object. Kubernetes may write to the object at any
-// time, so that its resource version does not tell: since 1.37, the controller that protects
-// claims also records on a Bound claim that no Pod uses it.
+// writes returns the fields that Xylem has written to an object. The resource version does not show
+// them, because Kubernetes may write to the object at any time. For example, since 1.37, the
+// controller that protects claims records on a Bound claim that no Pod uses it.
 func writes(obj client.Object) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
 		return !strings.HasPrefix(entry.Manager, "xylem")
 	})
 }
 
-// key of a list's item: k:{"type":"Ready"}.
+// itemKey matches the key of a list item, such as k:{"type":"Ready"}.
 var itemKey = regexp.MustCompile(`^k:\{"([a-zA-Z]+)":"?([^"}]*)"?.*\}$`)
 
-// paths returns the paths of the leaves of managed fields.
+// paths returns the paths of all fields in managedFields.
 func paths(prefix string, fields map[string]any) []string {
 	var all []string
 	for key, value := range fields {
@@ -385,7 +385,7 @@ func (s *story) pushedTo(ctx context.Context, nodes ...string) {
 	}
 }
 
-// probed waits until each member's fence has been renewed this many times.
+// probed waits until each member's fence has been renewed the given number of times.
 func (s *story) probed(ctx context.Context, times int) {
 	GinkgoHelper()
 	for _, m := range x.Members() {

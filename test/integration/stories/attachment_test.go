@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// attachment matches a claim with such a condition Attached.
+// attachment matches a claim whose condition Attached has the given status, reason and message.
 func attachment(status corev1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", v1alpha1.ClaimAttached), HaveField("Status", status), HaveField("Reason", reason)}
 	for _, part := range parts {
@@ -55,7 +55,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		}, NodeTimeout(storyTime))
 	}, NodeTimeout(storyTime))
 
-	// fails makes calls of the driver for the claim "data" of a story fail until it ends.
+	// fails makes the driver's calls for a story's claim "data" fail until the story ends.
 	fails := func(s *story, method, message string) {
 		GinkgoHelper()
 		Expect(member.SetFaults(csidriver.Fault{Method: method, Claim: s.namespace + "/data", Code: codes.Internal, Message: message})).To(Succeed())
@@ -81,7 +81,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		Expect(s.book(attaching, "data").Attached()).To(HaveLen(1))
 		Expect(strangers("root PersistentVolumeClaim", shown)).To(BeEmpty())
 
-		By("writing nothing while nothing changes")
+		By("checking that Xylem writes nothing while nothing changes")
 		s.probed(ctx, 2)
 		Expect(writes(shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached)))).To(Equal(writes(shown)))
 		out, _, _ := s.plugin(ctx, "tree", "pvc", "data")
@@ -95,13 +95,13 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		Expect(out).To(ContainSubstring("no problems"))
 		Expect(code).To(BeZero())
 
-		By("using it again, after a restart of the manager (I6)")
+		By("using the volume again, after a restart of the manager (I6)")
 		Expect(x.Manager.Restart(ctx)).To(Succeed())
 		s.pod(ctx, "again", using("data"), on(node))
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, attaching))
 	}, SpecTimeout(storyTime))
 
-	It("has no condition Attached in a member whose driver attaches nothing", func(ctx SpecContext) {
+	It("has no condition Attached if the member's driver does not attach volumes", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -110,7 +110,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, And(phase(corev1.ClaimBound), unattached))
 	}, SpecTimeout(storyTime))
 
-	It("quotes the driver's error if it cannot be attached, until it can", func(ctx SpecContext) {
+	It("quotes the driver's error until it can be attached", func(ctx SpecContext) {
 		s := begin(ctx)
 		fails(s, ledger.PublishVolume, "the cable is loose")
 		leafNode := runs(ctx, s)
@@ -124,7 +124,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("quotes the driver's error if it cannot be detached after its Pod was deleted", func(ctx SpecContext) {
+	It("quotes the driver's error if it cannot be detached after its Pod has been deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -137,7 +137,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("shows that attaching, and then detaching, take long, although the driver reports no error", func(ctx SpecContext) {
+	It("reports that attaching, and then detaching, takes long, even if the driver reports no error", func(ctx SpecContext) {
 		s := begin(ctx)
 		attacher := member.Process(controlplane.Attacher)
 		Expect(attacher.Freeze()).To(Succeed())
@@ -148,7 +148,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		Expect(attacher.Thaw()).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 
-		By("deleting the Pod once the member's controller has observed it")
+		By("deleting the Pod once the member's controller has observed the attachment")
 		until[corev1.Node](ctx, s, member, leafNode, HaveField("Status.VolumesAttached", Not(BeEmpty())))
 		Expect(attacher.Freeze()).To(Succeed())
 		s.deletePod(ctx, "app")
@@ -157,7 +157,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state while the member is away, and is shown again afterwards", func(ctx SpecContext) {
+	It("has an unknown state while the member is away, and the current state when it is back", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -174,7 +174,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("shows only bounded data of the member's admin, and only about its own volume (I7, I8)", func(ctx SpecContext) {
+	It("shows only bounded data from the member's admin, and only about itself (I7, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -206,7 +206,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state, without other effects, if an older chart of the member grants no permission to read it", func(ctx SpecContext) {
+	It("has an unknown state, without other effects, if an older member chart does not let Xylem read attachments", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -223,16 +223,16 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		Expect(x.Manager.Restart(ctx)).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "volumeattachments.storage.k8s.io", "Upgrade the chart xylem-member"))
 
-		By("checking that the member works anyway")
+		By("checking that the member otherwise works")
 		s.barrier(ctx, node)
 
-		By("upgrading it")
+		By("upgrading the chart")
 		older.Rules = role.Rules
 		Expect(member.API.Update(ctx, older)).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state once the member is deregistered, until it is registered again", func(ctx SpecContext) {
+	It("has an unknown state while the member is deregistered", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))

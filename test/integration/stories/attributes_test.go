@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// attributes creates a VolumeAttributesClass in a cluster, for the story.
+// attributes creates a VolumeAttributesClass in a cluster, and deletes it at the end of the story.
 func attributes(ctx context.Context, c *harness.Cluster, name, driver string, parameters map[string]string) {
 	GinkgoHelper()
 	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: driver, Parameters: parameters}
@@ -28,18 +28,19 @@ func attributes(ctx context.Context, c *harness.Cluster, name, driver string, pa
 	DeferCleanup(deleted(c, class), NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
 }
 
-// deleted deletes an object of a cluster at the end of a story.
+// deleted returns a cleanup that deletes an object of a cluster.
 func deleted(c *harness.Cluster, obj client.Object) func(SpecContext) {
 	return func(ctx SpecContext) { Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed()) }
 }
 
-// hostAttributes creates a class in the host with a parameter that maps it to one of the members.
+// hostAttributes creates a VolumeAttributesClass in the host that its parameter maps to a member's
+// class.
 func hostAttributes(ctx context.Context, name, member string) {
 	GinkgoHelper()
 	attributes(ctx, x.Host, name, v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberAttributesClass: member})
 }
 
-// ofAttributes names a VolumeAttributesClass.
+// ofAttributes sets a claim's VolumeAttributesClass.
 func ofAttributes(name string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &name }
 }
@@ -60,7 +61,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Name: classMirror}, &class)).To(Succeed())
 		return class.Provisioner
 	}
-	// unmodified creates a class in a member, and a running Pod whose claim does not name it.
+	// unmodified creates a class in a member, and a running Pod whose claim does not use the class.
 	unmodified := func(ctx context.Context, s *story) (class string) {
 		GinkgoHelper()
 		class = s.namespace + "-gold"
@@ -93,14 +94,14 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		Expect(s.book(one, "data").Calls(ledger.ModifyVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("can be set on a claim that had none, without an object in the host", func(ctx SpecContext) {
+	It("can be set on a claim that had none, even if the host lacks the class", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := unmodified(ctx, s)
 		change(ctx, s, class)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
 	}, SpecTimeout(storyTime))
 
-	It("is reported if the driver does not support it, and the change can be canceled", Serial, func(ctx SpecContext) {
+	It("is reported if the driver does not support the change, which can be canceled", Serial, func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, lead := s.namespace+"-gold", s.namespace+"-lead"
 		for _, name := range []string{gold, lead} {
@@ -124,7 +125,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(gold))
 	}, SpecTimeout(storyTime))
 
-	It("that the member lacks is reported, and applied when it exists", func(ctx SpecContext) {
+	It("is reported if the member lacks the class, and is applied when the class exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.namespace + "-gold"
 		s.claim(ctx, "data")
@@ -137,7 +138,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells("AttributesClassNotFound"))))
 	}, SpecTimeout(2*storyTime))
 
-	It("of another driver is reported, in either cluster, and no volume is created with it", func(ctx SpecContext) {
+	It("is reported if it belongs to another driver in either cluster, and no volume is created with it", func(ctx SpecContext) {
 		s := begin(ctx)
 		foreign, elsewhere := s.namespace+"-foreign", s.namespace+"-elsewhere"
 		attributes(ctx, x.Host, foreign, "host.example.com", map[string]string{"iops": "1"})
@@ -154,7 +155,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is reported if the claim names none, and the member's admin has set one", func(ctx SpecContext) {
+	It("is reported if the claim has none, but the member's admin has set one on the leaf claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := unmodified(ctx, s)
 		patch(ctx, x.Member(one), s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"`+class+`"}}`)
@@ -164,7 +165,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells(v1alpha1.ReasonModifyUnsupported))))
 	}, SpecTimeout(storyTime))
 
-	It("counts against a quota with the host's name", func(ctx SpecContext) {
+	It("counts against a quota under its name in the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, silver := s.namespace+"-gold", s.namespace+"-silver"
 		for _, name := range []string{gold, silver} {
@@ -189,10 +190,10 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// noSuchAttributes is the driver's error for attributes that it does not support.
+// noSuchAttributes is the driver's error for unsupported attributes.
 const noSuchAttributes = "no such attributes"
 
-// infeasible makes a member's driver reject all changes of attributes permanently.
+// infeasible makes member one's driver permanently reject all changes of attributes.
 func infeasible() {
 	GinkgoHelper()
 	Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.ModifyVolume, Code: codes.InvalidArgument, Message: noSuchAttributes})).To(Succeed())

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// inMember creates an object in a member as its admin does, and deletes it at the end of the
+// inMember creates an object in a member as the member's admin, and deletes it at the end of the
 // story if it still exists.
 func inMember(ctx context.Context, m *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
@@ -31,7 +31,7 @@ func remove(ctx SpecContext, c *harness.Cluster, obj client.Object) {
 	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj, client.GracePeriodSeconds(0)))).To(Succeed())
 }
 
-// strange creates a namespace of the member's own with the story's name.
+// strange creates a foreign namespace with the story's name in a member.
 func (s *story) strange(ctx context.Context, m *harness.Cluster, labels map[string]string) *corev1.Namespace {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: labels}}
@@ -42,13 +42,13 @@ func (s *story) strange(ctx context.Context, m *harness.Cluster, labels map[stri
 	return ns
 }
 
-// handedOver returns the labels with which a member's admin hands a namespace to the host.
+// handedOver returns the labels with which a member's admin hands over a namespace to the host.
 func handedOver(ctx context.Context) map[string]string {
 	return map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}
 }
 
 var _ = Describe("A claim that no member can provision", func() {
-	It("has a class that members lack: it reports which members, and is provisioned when the class exists", func(ctx SpecContext) {
+	It("has a class that the members lack: it reports which members, and is provisioned when the class exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
 		s.pod(ctx, "app", using("data"))
@@ -60,7 +60,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		s.running(ctx, "app", nodeTwo)
 	}, SpecTimeout(storyTime))
 
-	It("is too large: it quotes the member's provisioner, and delays no other claim", func(ctx SpecContext) {
+	It("is too large: it quotes the member's provisioner, and does not delay other claims", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classLimited), ofSize("5Gi"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -69,7 +69,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
 	}, SpecTimeout(storyTime))
 
-	It("has a class that binds immediately in the host: it reports what to use", func(ctx SpecContext) {
+	It("has a class that binds immediately in the host: it reports which mode to use", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classImmediate))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ImmediateUnsupported", classImmediate, "WaitForFirstConsumer")
@@ -79,7 +79,7 @@ var _ = Describe("A claim that no member can provision", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is bound to a volume that only the host has: the Pod that would use it in a member reports that", func(ctx SpecContext) {
+	It("is bound to a volume that only the host can use: a Pod in a member reports that it cannot use the volume", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := "by-hand"
 		pv := &corev1.PersistentVolume{
@@ -106,7 +106,7 @@ var _ = Describe("A claim that no member can provision", func() {
 })
 
 var _ = Describe("A conflicting foreign object", func() {
-	It("is not changed, and the Pod reports it and waits: a claim and a Pod (I4)", func(ctx SpecContext) {
+	It("is not changed, and the Pod reports the conflict and waits: a claim and a Pod (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -126,7 +126,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(writes(after)).To(BeEmpty())
 
-		By("continuing with the claim when the foreign one is deleted")
+		By("deleting the foreign claim, after which the claim continues")
 		Expect(member.API.Delete(ctx, theirs)).To(Succeed())
 		until[corev1.Pod](ctx, s, x.Host, "app", tells("NameTaken", one, s.namespace+"/app"))
 		s.noted(ctx, "Pod", "app", "NameTaken")
@@ -134,13 +134,13 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(podAfter.UID).To(Equal(podBefore.UID))
 		Expect(writes(podAfter)).To(BeEmpty())
 
-		By("continuing with the Pod when the foreign one is deleted")
+		By("deleting the foreign Pod, after which the Pod continues")
 		Expect(member.API.Delete(ctx, theirPod)).To(Succeed())
 		s.running(ctx, "app", nodeOne)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 	}, SpecTimeout(storyTime))
 
-	It("is not changed, and the Pod reports it and waits: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
+	It("is not changed, and the Pod reports the conflict and waits: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		ns := s.strange(ctx, member, map[string]string{"team": "theirs"})
@@ -159,7 +159,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(ns.Labels).NotTo(HaveKey(v1alpha1.LabelManagedBy))
 	}, SpecTimeout(storyTime))
 
-	It("blocks the Pod: a terminating namespace, which is re-created", func(ctx SpecContext) {
+	It("blocks the Pod until it is gone: a terminating namespace, which Xylem then re-creates", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		ns := s.strange(ctx, member, handedOver(ctx))
@@ -175,7 +175,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil())).Labels).To(HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue))
 	}, SpecTimeout(storyTime))
 
-	It("is a Pod that the member's admission rejects: Xylem reports that, and retries", func(ctx SpecContext) {
+	It("rejects the Pod: a restricted namespace, which Xylem reports before it retries", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		labels := handedOver(ctx)

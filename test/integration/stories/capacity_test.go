@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// roomy creates a class in both members and in the host. The story publishes the capacity instead
+// roomy creates a class in both members and in the host. The story publishes the capacity in place
 // of the members' drivers.
 func roomy(ctx context.Context, name string) {
 	GinkgoHelper()
@@ -31,8 +31,8 @@ func roomy(ctx context.Context, name string) {
 	inHost(ctx, hostClass(name, ""))
 }
 
-// segment publishes capacity in a member, as an external provisioner does: in its own namespace,
-// for the nodes of one segment.
+// segment publishes the capacity of one topology segment in a member, as an external-provisioner
+// does in its own namespace.
 func segment(ctx context.Context, m *harness.Cluster, class, name, free string) *storagev1.CSIStorageCapacity {
 	GinkgoHelper()
 	amount := resource.MustParse(free)
@@ -51,7 +51,7 @@ func frees(ctx context.Context, m *harness.Cluster, published *storagev1.CSIStor
 }
 
 // room waits until the host shows the given capacity of a member for a class, in bytes. If the
-// member's driver reports none, its free capacity may be an estimate.
+// member's driver reports no capacity, the shown free capacity may be an estimate.
 func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]int64, error) {
@@ -67,8 +67,8 @@ func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
 	}).Should(And(Not(BeEmpty()), HaveEach(want)))
 }
 
-// guessed waits until the host shows an estimate of the free capacity of a member for a class, which
-// counts as unlimited.
+// guessed waits until the host shows the given estimate of a member's free capacity for a class,
+// with an unlimited maximum volume size.
 func guessed(ctx context.Context, m *harness.Cluster, class string, free int64) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]storagev1.CSIStorageCapacity, error) { return shown(ctx, m, class) }).Should(ConsistOf(And(
@@ -78,7 +78,8 @@ func guessed(ctx context.Context, m *harness.Cluster, class string, free int64) 
 	)))
 }
 
-// leaning makes a Pod prefer one node to another, by less than half of what capacity can weigh.
+// leaning makes a Pod prefer one node to another, with less than half of the weight that capacity
+// can have.
 func leaning(to, from string) podOption {
 	return func(p *corev1.Pod) {
 		prefers := func(node string, weight int32) corev1.PreferredSchedulingTerm {
@@ -86,15 +87,15 @@ func leaning(to, from string) podOption {
 				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 			}}
 		}
-		// The scheduler scales the best node to 100, and doubles it: 200 to 180. For capacity, a
-		// node has 100 at most.
+		// The scheduler scales the best node's score to 100 and doubles it, so the scores are 200
+		// and 180. For capacity, a node's score is at most 100.
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{prefers(to, 100), prefers(from, 90)},
 		}}
 	}
 }
 
-// shown returns a member's capacity for a class, as the host shows it.
+// shown returns a member's capacity for a class that the host shows.
 func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.CSIStorageCapacity, error) {
 	GinkgoHelper()
 	var list, of storagev1.CSIStorageCapacityList
@@ -110,16 +111,16 @@ func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.C
 const gi = 1 << 30
 
 var _ = Describe("Capacity in members", func() {
-	It("determines where the stock scheduler places a Pod: it skips a member until the member has capacity again", func(ctx SpecContext) {
+	It("makes the stock scheduler skip a member until the member has capacity again", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "roomy")
-		By("counting as unlimited if no driver reports the capacity")
+		By("checking that capacity counts as unlimited if the driver does not report it")
 		room(ctx, x.Member(one), "roomy", math.MaxInt64)
 		small := segment(ctx, x.Member(one), "roomy", "rack-1", "1Gi")
 		room(ctx, x.Member(one), "roomy", gi)
 		room(ctx, x.Member(two), "roomy", math.MaxInt64)
 
-		By("placing a large claim outside the member that its Pod prefers")
+		By("creating a claim that is too large for the member that its Pod prefers")
 		s.claim(ctx, "large", ofClass("roomy"), ofSize("2Gi"))
 		s.pod(ctx, "large", using("large"), preferring(nodeOne))
 		s.running(ctx, "large", nodeTwo)
@@ -127,7 +128,7 @@ var _ = Describe("Capacity in members", func() {
 		s.pod(ctx, "small", using("small"), preferring(nodeOne))
 		s.running(ctx, "small", nodeOne)
 
-		By("leaving a Pod that must run there unscheduled, until the member has capacity")
+		By("creating a Pod that must run in that member, and that waits until the member has capacity")
 		s.claim(ctx, "waits", ofClass("roomy"), ofSize("3Gi"))
 		s.pod(ctx, "waits", using("waits"), on(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "waits", isFalse(corev1.PodScheduled, "did not have enough free storage"))
@@ -135,23 +136,23 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "waits", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is estimated if no driver reports it, so that the member does not get all claims", func(ctx SpecContext) {
+	It("is estimated if the driver does not report it, so that the member does not get all claims", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "ranked")
 		published := segment(ctx, x.Member(one), "ranked", "rack-1", "100Gi")
 		room(ctx, x.Member(one), "ranked", 100*gi)
-		By("estimating what the other member reports")
+		By("checking that the estimate is the capacity that the other member reports")
 		guessed(ctx, x.Member(two), "ranked", 100*gi)
 		s.claim(ctx, "half", ofClass("ranked"), ofSize("60Gi"))
 		s.pod(ctx, "half", using("half"), leaning(nodeOne, nodeTwo))
 		s.running(ctx, "half", nodeOne)
 
-		By("provisioning a claim that is larger than the estimate")
+		By("creating a claim that is larger than the estimate")
 		s.claim(ctx, "large", ofClass("ranked"), ofSize("200Gi"))
 		s.pod(ctx, "large", using("large"), preferring(nodeOne))
 		s.running(ctx, "large", nodeTwo)
 
-		By("keeping the estimate while it is about right")
+		By("checking that the estimate changes only if it is far from the reported capacity")
 		books := opened(ctx)
 		frees(ctx, x.Member(one), published, "90Gi")
 		room(ctx, x.Member(one), "ranked", 90*gi)
@@ -165,7 +166,7 @@ var _ = Describe("Capacity in members", func() {
 		})).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("attracts claims to the member with the most capacity, if both report it", func(ctx SpecContext) {
+	It("attracts claims to the member with the most capacity if both members report it", func(ctx SpecContext) {
 		suite.From(x.Host, "1.37", "its scheduler does not rank nodes by capacity")
 		s := begin(ctx)
 		roomy(ctx, "richer")
@@ -178,7 +179,7 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is that of the best segment, not the sum, and zero if all are full", func(ctx SpecContext) {
+	It("is the capacity of the largest segment, not the sum, and zero if all segments are full", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "racks")
 		first := segment(ctx, x.Member(one), "racks", "rack-1", "3Gi")
@@ -193,14 +194,14 @@ var _ = Describe("Capacity in members", func() {
 		room(ctx, x.Member(one), "racks", 2*gi)
 		frees(ctx, x.Member(one), second, "0")
 		room(ctx, x.Member(one), "racks", 0)
-		By("counting as unlimited again when the driver no longer reports its capacity")
+		By("checking that capacity counts as unlimited again when the driver no longer reports it")
 		for _, published := range []*storagev1.CSIStorageCapacity{first, second} {
 			Expect(x.Member(one).API.Delete(ctx, published)).To(Succeed())
 		}
 		room(ctx, x.Member(one), "racks", math.MaxInt64)
 	}, SpecTimeout(storyTime))
 
-	It("is written when it changes, rarely during many changes, and never without a change", func(ctx SpecContext) {
+	It("is written when it changes, but rarely during many changes", func(ctx SpecContext) {
 		begin(ctx)
 		roomy(ctx, "stormy")
 		published := segment(ctx, x.Member(one), "stormy", "rack-1", "1Gi")
@@ -213,7 +214,7 @@ var _ = Describe("Capacity in members", func() {
 		for i := range storm {
 			frees(ctx, x.Member(one), published, fmt.Sprintf("%dMi", 2048+i))
 		}
-		By("writing nothing if the largest capacity does not change")
+		By("changing a smaller segment, for which Xylem writes nothing")
 		second := segment(ctx, x.Member(one), "stormy", "rack-2", "1Mi")
 		for i := range storm {
 			frees(ctx, x.Member(one), second, fmt.Sprintf("%dMi", 2+i))

@@ -26,7 +26,7 @@ var (
 	exposed     = regexp.MustCompile(`(?m)^([a-zA-Z_:][a-zA-Z0-9_:]*)[{ ]`)
 )
 
-// metricsIn returns the metrics that an expression of PromQL names.
+// metricsIn returns the names of the metrics in a PromQL expression.
 func metricsIn(expression string) []string {
 	var names []string
 	for _, name := range identifier.FindAllString(notMetrics.ReplaceAllString(expression, " "), -1) {
@@ -37,7 +37,7 @@ func metricsIn(expression string) []string {
 	return names
 }
 
-// asked returns the metrics in all expressions and queries of a document.
+// asked returns the names of the metrics in all expressions and queries of a document.
 func asked(document any) []string {
 	var names []string
 	switch d := document.(type) {
@@ -77,12 +77,12 @@ func TestMetricsIn(t *testing.T) {
 	}
 }
 
-// ofSnapshots matches the metrics that a manager serves while its host serves snapshots, which
-// is not so here: see test/integration/snapshots.
+// ofSnapshots matches the metrics that a manager serves only if its host serves snapshots. The host
+// of this suite does not; see test/integration/snapshots.
 var ofSnapshots = regexp.MustCompile(`^xylem_(orphaned_)?snapshots$`)
 
-var _ = Describe("Metrics of the chart", func() {
-	It("are all served by a leading manager", func(ctx SpecContext) {
+var _ = Describe("The metrics that the chart uses", func() {
+	It("are all served by the leading manager", func(ctx SpecContext) {
 		var wanted []string
 		for _, file := range []string{"rules.yaml", "dashboard.json"} {
 			content, err := os.ReadFile(x.Root("charts", "xylem", "files", file))

@@ -16,14 +16,13 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// leafClass waits until a claim has a counterpart in a member, and returns the counterpart's
-// class.
+// leafClass waits until a claim has a leaf claim in a member, and returns the leaf claim's class.
 func (s *story) leafClass(ctx context.Context, member, claim string) string {
 	GinkgoHelper()
 	return ptr.Deref(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), claim, Not(BeNil())).Spec.StorageClassName, "")
 }
 
-// inHost creates an object in the host until the end of the story.
+// inHost creates an object in the host, and deletes it at the end of the story.
 func inHost(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
@@ -31,20 +30,20 @@ func inHost(ctx context.Context, obj client.Object) {
 }
 
 var _ = Describe("A class of the host", func() {
-	It("is the class in the member that the registration's rule, or its own parameter, names", func(ctx SpecContext) {
+	It("maps to the member's class that the registration's mapping, or the class's own parameter, names", func(ctx SpecContext) {
 		s := sample(ctx, "class-mapping.yaml", two)
 		s.running(ctx, "shop", nodeTwo)
 		Expect(s.leafClass(ctx, two, "orders")).To(Equal(controlplane.ClassFast))
 		Expect(s.leafClass(ctx, two, "history")).To(Equal(controlplane.ClassRetained))
 	}, SpecTimeout(storyTime))
 
-	It("is the class in the member that follows the registration's prefix", func(ctx SpecContext) {
+	It("maps to the member's class that remains without the registration's prefix", func(ctx SpecContext) {
 		s := sample(ctx, "prefix.yaml", two)
 		s.running(ctx, "app", nodeTwo)
 		Expect(s.leafClass(ctx, two, "data")).To(Equal(controlplane.ClassHostpath))
 	}, SpecTimeout(storyTime))
 
-	It("maps by default to the member's class without virtual-disk- (seed 000), and waits until that exists", func(ctx SpecContext) {
+	It("maps by default to the member's class without the prefix virtual-disk- (seed 000), and waits until that class exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("virtual-disk-late", ""))
 		s.claim(ctx, "data", ofClass("virtual-disk-late"))
@@ -58,7 +57,7 @@ var _ = Describe("A class of the host", func() {
 		Expect(s.leafClass(ctx, one, "data")).To(Equal("late"))
 	}, SpecTimeout(storyTime))
 
-	It("with invalid parameters reports them, as do its claims, and Xylem provisions no volume", func(ctx SpecContext) {
+	It("reports its invalid parameters, as do its claims, and Xylem provisions no volume", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("misspelled", "", func(c *storagev1.StorageClass) {
 			c.Parameters = map[string]string{"xylem.io/memberclass": controlplane.ClassFast, v1alpha1.ParameterProvisioning: "Mirror"}

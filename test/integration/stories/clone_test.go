@@ -23,14 +23,15 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// from makes the claim a clone of another one.
+// from makes a claim a clone of another claim.
 func from(claim string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: claim}
 	}
 }
 
-// golden creates a claim with known data on its disk in the member, without a Pod that uses it.
+// golden creates a claim with known data on its disk in the node's member. No Pod uses the claim
+// when golden returns.
 func (s *story) golden(ctx context.Context, node string, options ...claimOption) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	s.claim(ctx, "golden", options...)
@@ -49,8 +50,8 @@ func (s *story) golden(ctx context.Context, node string, options ...claimOption)
 // goldenData returns the golden claim's data.
 func (s *story) goldenData() string { return "golden data of " + s.namespace }
 
-// copied waits until a claim is bound, and compares its only disk in any member with the golden
-// one.
+// copied waits until a claim is bound, and checks that it has only one disk, in the given member,
+// with the golden claim's data.
 func (s *story) copied(ctx context.Context, claim, member string) {
 	GinkgoHelper()
 	s.bound(ctx, claim)
@@ -65,7 +66,7 @@ func (s *story) copied(ctx context.Context, claim, member string) {
 	}
 }
 
-// neverMade verifies that no member was asked to create a disk for a claim.
+// neverMade verifies that no member's driver received a request to create a disk for a claim.
 func (s *story) neverMade(ctx context.Context, claim string) {
 	GinkgoHelper()
 	s.barrier(ctx, nodeOne)
@@ -81,7 +82,7 @@ func steered(node string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A clone of a claim", func() {
-	It("is created where its source is: the Pod is created later", func(ctx SpecContext) {
+	It("is created in the member of its source when its Pod is created later", func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", from("golden"))
@@ -90,7 +91,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.copied(ctx, "copy", two)
 
-		By("keeping only the record of its source")
+		By("checking that only the record of its source is left")
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, idOf(ctx, x.Member(two))+"/"+string(source.UID)))
 		Expect(claim).To(suite.Unreported())
@@ -99,7 +100,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(leaf.Spec.DataSource).To(Equal(claim.Spec.DataSource))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(source.UID)))
 
-		By("cloning the clone, which is independent of both")
+		By("cloning the clone, and deleting the first source, on which neither clone depends")
 		s.claim(ctx, "again", from("copy"))
 		s.pod(ctx, "again", using("again"))
 		s.running(ctx, "again", nodeTwo)
@@ -109,7 +110,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", two)
 	}, SpecTimeout(storyTime))
 
-	It("is created where its source is, although the scheduler prefers another member: the Pod exists first, or is created with it", func(ctx SpecContext) {
+	It("is created in the member of its source when its Pod, which prefers another member, is created first or at the same time", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.pod(ctx, "first", using("copy"), preferring(nodeOne))
@@ -122,7 +123,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "other", two)
 	}, SpecTimeout(storyTime))
 
-	It("is followed by the other claims of its Pod", func(ctx SpecContext) {
+	It("determines the member of its Pod's other claims", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "scratch")
@@ -137,7 +138,7 @@ var _ = Describe("A clone of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("waits for its source, and reports that, also on the Pod", func(ctx SpecContext) {
+	It("waits for its source, which the claim and the Pod report", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "copy", from("golden"))
 		s.pod(ctx, "app", using("copy"), preferring(nodeOne))
@@ -169,7 +170,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", two)
 	}, SpecTimeout(storyTime))
 
-	It("is created once, if the manager is killed while its driver is slow", func(ctx SpecContext) {
+	It("is created only once if the manager is killed while the driver is slow", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		s.faulty(one, codes.Unavailable, "not yet", "copy")
@@ -183,7 +184,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", one)
 	}, SpecTimeout(storyTime))
 
-	It("of a promise's class is promised to the member of its source", func(ctx SpecContext) {
+	It("is promised to the member of its source if its class uses promises", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", ofClass(classPromise), from("golden"))
@@ -194,7 +195,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.copied(ctx, "copy", two)
 
-		By("cloning the promise, which waits for its disk")
+		By("cloning a promise, for whose disk the clone waits")
 		s.claim(ctx, "empty", ofClass(classPromise))
 		s.bound(ctx, "empty")
 		s.claim(ctx, "second", from("empty"))
@@ -205,7 +206,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "empty", "second")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is completed if its source is deleted first: the deletion waits", func(ctx SpecContext) {
+	It("is completed even if its source is deleted, because the deletion waits", func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeOne)
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/copy", Stall: true})).To(Succeed())
@@ -217,14 +218,14 @@ var _ = Describe("A clone of a claim", func() {
 		s.deleteClaim(ctx, "golden")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(s.book(one, "golden").LiveIDs()).To(HaveLen(1))
-		s.repaired(one) // before the provisioner aborts the call, because it starts no other one from a source that is being deleted
+		s.repaired(one) // before the call times out, because a source that is being deleted gets no other one
 		s.running(ctx, "app", nodeOne)
 		s.copied(ctx, "copy", one)
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, source.Spec.VolumeName)
 	}, SpecTimeout(storyTime))
 
-	It("is not created from another claim that now has its source's name", func(ctx SpecContext) {
+	It("is not created from another claim that has taken over the name of its source", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		s.claim(ctx, "copy", from("golden"))
@@ -250,7 +251,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "golden", "copy")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is withdrawn if its source is deleted before the member has begun, and never copies its successor", func(ctx SpecContext) {
+	It("is withdrawn if its source is deleted before the member has begun, and never copies another claim with the same name", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -274,7 +275,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is not reassigned if the member of its source cannot provision it, and blocks the deletion of its source as in one cluster", func(ctx SpecContext) {
+	It("is not reassigned if the member of its source cannot provision it, and blocks the deletion of its source as in a single cluster", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.golden(ctx, nodeOne)
@@ -282,7 +283,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.claim(ctx, "copy", ofClass(class), from("golden"))
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("ProvisioningFailed", "the array is on fire", `only this one has claim "golden"`))
-		By("failing another claim later: it is reassigned")
+		By("failing another claim, which is reassigned")
 		s.faulty(one, codes.Internal, "the array is on fire", "copy", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
@@ -310,14 +311,14 @@ var _ = Describe("A clone of a claim", func() {
 			s.neverMade(ctx, "copy")
 			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", phase(corev1.ClaimPending))
 		},
-		Entry("less than the source has", SpecTimeout(storyTime), "SourceMismatch", []string{"1Gi", "2Gi", "create it again with 2Gi"}, ofSize("1Gi"), anyPod),
+		Entry("a request for less than the source has", SpecTimeout(storyTime), "SourceMismatch", []string{"1Gi", "2Gi", "create it again with 2Gi"}, ofSize("1Gi"), anyPod),
 		Entry("another volume mode", SpecTimeout(storyTime), "SourceMismatch", []string{"volumeMode Block", "Filesystem"},
 			func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }, asDevice),
 		Entry("itself", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"names itself"}, from("copy"), anyPod),
 		Entry("a kind that no registration lists", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"Image.example.com", "spec.storage.dataSources"}, ofImage, anyPod),
 		Entry("a class that binds immediately", SpecTimeout(storyTime), "ImmediateUnsupported", []string{classImmediate}, ofClass(classImmediate), anyPod),
-		Entry("the node selector of its Pod", SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
-		Entry("a promise that is released with its last Pod", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
+		Entry("a Pod whose node affinity excludes the member", SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
+		Entry("a class of promises that are released with their last Pod", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
 	)
 
 	It("is rejected if another claim of its Pod is in another member", func(ctx SpecContext) {
@@ -333,7 +334,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is rejected with a class of another driver in the member, or one that the member lacks", func(ctx SpecContext) {
+	It("is rejected if the member lacks its class, or has it with another driver", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		foreign := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -350,7 +351,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "lacking")
 	}, SpecTimeout(storyTime))
 
-	It("is rejected if its source is a volume of the host", func(ctx SpecContext) {
+	It("is rejected if its source is on a volume of the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		pv := &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
@@ -369,7 +370,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("of a kind that an admin lists is left to the member's populator", func(ctx SpecContext) {
+	It("is left to the member's populator if an admin lists the kind of its source", func(ctx SpecContext) {
 		s := begin(ctx)
 		listing := func(ctx context.Context, kinds string) {
 			patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}, fmt.Sprintf(`{"spec":{"storage":{"dataSources":%s}}}`, kinds))
@@ -380,13 +381,13 @@ var _ = Describe("A clone of a claim", func() {
 		s.pod(ctx, "app", using("copy"), preferring(nodeOne))
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", phase(corev1.ClaimPending))
 		Expect(leaf.Spec.DataSourceRef).To(Equal(&corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "golden"}))
-		s.neverMade(ctx, "copy") // no populator runs
+		s.neverMade(ctx, "copy") // because no populator runs
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "copy")
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("The sample of a clone", func() {
-	It("runs where its source is", func(ctx SpecContext) {
+var _ = Describe("The clone sample", func() {
+	It("runs in the member of its source", func(ctx SpecContext) {
 		s := sample(ctx, "nginx.yaml", one)
 		s.bound(ctx, "nginx-pvc")
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "clone.yaml"))
@@ -414,7 +415,7 @@ func anyPod(*corev1.Pod) {}
 
 func anyClaim(*corev1.PersistentVolumeClaim) {}
 
-// asDevice makes a Pod use its volumes as devices.
+// asDevice makes a Pod use its volume "copy" as a block device.
 func asDevice(p *corev1.Pod) {
 	for i := range p.Spec.Containers {
 		p.Spec.Containers[i].VolumeDevices = append(p.Spec.Containers[i].VolumeDevices, corev1.VolumeDevice{Name: "copy", DevicePath: "/dev/data"})
@@ -426,9 +427,10 @@ func ofImage(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "golden"}
 }
 
-var _ = Describe("A restore from a snapshot, in a host that serves none", func() {
+var _ = Describe("A restore from a snapshot in a host that does not serve snapshots", func() {
 	It("waits, and reports what to install", Label(mistakes), func(ctx SpecContext) {
 		s := begin(ctx)
+		s.mistake("The claim restores a snapshot, but the host does not serve snapshots")
 		s.claim(ctx, "copy", func(c *corev1.PersistentVolumeClaim) { harness.FromSnapshot(c, "golden") })
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("SourceNotReady", `snapshot "golden"`, "the host does not serve snapshots", "snapshot-controller"))

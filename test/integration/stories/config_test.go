@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// copies returns the names of the copied ConfigMaps and Secrets of the story's namespace.
+// copies returns the naming of the copied ConfigMaps and Secrets of the story's namespace.
 func (s *story) copies(ctx context.Context) mirror.Copies {
 	GinkgoHelper()
 	var namespace, system corev1.Namespace
@@ -30,14 +30,14 @@ func readingConfigMap(name string) podOption {
 	}
 }
 
-// readingSecret does the same with a Secret.
+// readingSecret makes a Pod's first container read its environment from a Secret.
 func readingSecret(name string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
 	}
 }
 
-var _ = Describe("What a Pod refers to", func() {
+var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 	It("is copied with the Pod, kept up to date, and removed with the last Pod that needs it", func(ctx SpecContext) {
 		s := begin(ctx)
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
@@ -69,7 +69,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
 		gone[corev1.Secret](ctx, s, member, copied.Name("unrelated"))
 
-		By("changing them: the next Pod that uses them gets the change immediately")
+		By("changing the objects before the next Pod, which gets the change immediately")
 		patch(ctx, x.Host, settings, `{"data":{"mode":"second"}}`)
 		patch(ctx, x.Host, password, `{"stringData":{"password":"two"}}`)
 		s.pod(ctx, "second", using("data"), referring)
@@ -77,13 +77,13 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", map[string]string{"mode": "second"}))
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", map[string][]byte{"password": []byte("two")}))
 
-		By("keeping them while one of the Pods needs them")
+		By("deleting one Pod, which keeps the copies for the other")
 		s.deletePod(ctx, "first")
 		gone[corev1.Pod](ctx, s, member, "first")
 		s.barrier(ctx, nodeOne)
 		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("DeletionTimestamp", BeNil()))
 
-		By("deleting them with the last Pod, only in the member")
+		By("deleting the last Pod, which deletes only the copies")
 		s.deletePod(ctx, "second")
 		gone[corev1.ConfigMap](ctx, s, member, copied.Name("settings"))
 		gone[corev1.Secret](ctx, s, member, copied.Name("password"))
@@ -91,7 +91,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, x.Host, "password", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("is not changed in the member if it is foreign there, and no Pod reads it (I4)", func(ctx SpecContext) {
+	It("does not overwrite a foreign object of the same name in the member, and Pods read the copy (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -114,7 +114,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, "password", And(HaveField("Data", theirs.Data), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("blocks the Pod if a foreign object has the copy's name in the member, and the Pod reports it (I4)", func(ctx SpecContext) {
+	It("blocks the Pod if a foreign object in the member has the copy's name, and the Pod reports the conflict (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -143,7 +143,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is reported as missing if the host no longer has it, and the Pod waits for it", func(ctx SpecContext) {
+	It("is reported as missing if it is deleted in the host, and the Pod waits for it", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// namesDrivers matches a CSINode that names these drivers only.
+// namesDrivers matches a CSINode that lists exactly the given drivers.
 func namesDrivers(drivers ...string) gomegatypes.GomegaMatcher {
 	return HaveField("Spec.Drivers", WithTransform(func(of []storagev1.CSINodeDriver) []string {
 		var names []string
@@ -26,17 +26,17 @@ func namesDrivers(drivers ...string) gomegatypes.GomegaMatcher {
 	}, ConsistOf(drivers)))
 }
 
-// nodeReports matches a virtual node whose CSINode has a problem.
+// nodeReports matches a virtual node that reports a problem of its CSINode.
 func nodeReports(reason string) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(
 		HaveField("Type", v1alpha1.NodeCSINode), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason))))
 }
 
-// prevented waits until the host's scheduler keeps Pods off nodes that do not name the drivers. It
-// skips the story if the scheduler does not do that yet.
+// prevented waits until the CSIDrivers keep Pods off nodes whose CSINode does not list them. It
+// skips the story if the host's scheduler does not support this.
 func prevented(ctx context.Context) {
 	GinkgoHelper()
-	suite.From(x.Host, "1.37", "its scheduler does not look for drivers in CSINodes")
+	suite.From(x.Host, "1.37", "its scheduler does not check for drivers in CSINodes")
 	for _, driver := range []string{"csi.xylem.io", "mock.csi.virtual-kubelet.io"} {
 		until[storagev1.CSIDriver](ctx, &story{}, x.Host, driver, HaveField("Spec.PreventPodSchedulingIfMissing", HaveValue(BeTrue())))
 	}
@@ -47,7 +47,7 @@ func csiNode(name string) *storagev1.CSINode {
 }
 
 var _ = Describe("The CSINode of a virtual node", Serial, func() {
-	It("keeps a Pod of a promise off the host's nodes, without a nodeSelector", func(ctx SpecContext) {
+	It("keeps a Pod with a promise off the host's nodes even without a nodeSelector", func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
@@ -55,12 +55,12 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.pod(ctx, "app", using("data"), preferring(plainNode))
 		Expect(s.running(ctx, "app").Spec.NodeName).To(Or(Equal(nodeOne), Equal(nodeTwo)))
 
-		By("scheduling a Pod without volumes to the host's nodes")
+		By("creating a Pod without volumes, which can run on the host's nodes")
 		s.pod(ctx, "plain", preferring(plainNode))
 		until[corev1.Pod](ctx, s, x.Host, "plain", HaveField("Spec.NodeName", plainNode))
 	}, SpecTimeout(storyTime))
 
-	It("is what the scheduler looks for: without it, no node gets the Pod", func(ctx SpecContext) {
+	It("is required by the scheduler, which otherwise places the Pod on no node", func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
@@ -73,7 +73,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.pod(ctx, "app", using("data"))
 		until[corev1.Pod](ctx, s, x.Host, "app", isFalse(corev1.PodScheduled, "mock.csi.virtual-kubelet.io CSI driver is not installed on the node"))
 
-		By("re-creating them with the next manager")
+		By("starting the manager, which re-creates the CSINodes")
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		for _, name := range []string{one, two} {
 			Expect(x.AwaitReady(ctx, name)).To(Succeed())
@@ -81,13 +81,13 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.running(ctx, "app")
 	}, SpecTimeout(storyTime))
 
-	It("belongs to its Node, and keeps entries that others add", func(ctx SpecContext) {
+	It("belongs to its Node, and keeps entries that other users add", func(ctx SpecContext) {
 		s := begin(ctx)
 		node := until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(BeNil()))
 		was := until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, And(namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"),
 			HaveField("OwnerReferences", ConsistOf(metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: nodeTwo, UID: node.UID})),
 			HaveField("Spec.Drivers", HaveEach(HaveField("Allocatable", BeNil())))))
-		By("deleting it as an admin")
+		By("deleting the CSINode as an admin")
 		Expect(x.Host.API.Delete(ctx, csiNode(nodeTwo))).To(Succeed())
 		until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, And(namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"), HaveField("UID", Not(Equal(was.UID)))))
 
@@ -98,7 +98,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"))
 	}, SpecTimeout(storyTime))
 
-	It("is not changed if Xylem did not create it, and its Node, registration and Pods report that", func(ctx SpecContext) {
+	It("is not changed if Xylem did not create it, and the Node, the registration and Pods report the conflict", func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		patch(ctx, x.Host, csiNode(nodeTwo), `{"metadata":{"labels":null},"spec":{"drivers":[]}}`)
@@ -110,7 +110,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonCSINodeNameTaken))
 		Expect(until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, Not(BeNil())).Labels).To(BeEmpty())
 
-		By("deleting it as an admin")
+		By("deleting the foreign CSINode as an admin")
 		Expect(x.Host.API.Delete(ctx, csiNode(nodeTwo))).To(Succeed())
 		s.running(ctx, "app", nodeTwo)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(nodeReports(v1alpha1.ReasonCSINodeNameTaken)))
@@ -129,7 +129,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonCSINodeMissing, two, "kubectl describe node "+nodeTwo)
 
-		By("allowing it as an admin")
+		By("allowing Xylem to create it as an admin")
 		allow(ctx)
 		s.running(ctx, "app", nodeTwo)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, Not(nodeReports(v1alpha1.ReasonCSINodeMissing)))

@@ -20,10 +20,10 @@ import (
 )
 
 var _ = Describe("The main flow", func() {
-	It("runs the example of seed 001 unchanged, and shows the same volume on both sides", func(ctx SpecContext) {
+	It("runs seed 001's example unchanged, and shows the same volume in the host and in the member", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
-		gone[corev1.Namespace](ctx, s, x.Host, s.namespace)           // of a sample
-		before := s.book(one, "nginx-pvc").Count(ledger.CreateVolume) // of other stories that apply samples
+		gone[corev1.Namespace](ctx, s, x.Host, s.namespace)           // the namespace of the sample
+		before := s.book(one, "nginx-pvc").Count(ledger.CreateVolume) // disks of other stories that apply samples
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("test", "integration", "stories", "testdata", "seed001.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(s.end, NodeTimeout(storyTime))
@@ -41,7 +41,7 @@ var _ = Describe("The main flow", func() {
 		member := x.Member(one)
 		host, id := idOf(ctx, x.Host), idOf(ctx, member)
 
-		By("showing the same volume name on both sides")
+		By("checking that the volume has the same name in both clusters")
 		leafClaim, err := read[corev1.PersistentVolumeClaim](ctx, s, member, "nginx-pvc")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(leafClaim.Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
@@ -96,13 +96,13 @@ var _ = Describe("The main flow", func() {
 		Expect(ours(claim.Annotations)).To(Equal(map[string]string{v1alpha1.AnnotationPlacedIn: id}))
 		Expect(s.book(one, "nginx-pvc").Count(ledger.CreateVolume) - before).To(Equal(1))
 
-		By("checking that claim and Pod report it")
+		By("checking that the claim and the Pod report their leaves")
 		s.noted(ctx, "PersistentVolumeClaim", "nginx-pvc", v1alpha1.ReasonVolumeMirrored, one)
 		Expect(pod.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.PodPushed), HaveField("Status", corev1.ConditionTrue),
 			HaveField("Reason", v1alpha1.ReasonPushed), HaveField("Message", ContainSubstring(string(leafPod.UID))))))
 	}, SpecTimeout(storyTime))
 
-	It("grows a volume with its claim", func(ctx SpecContext) {
+	It("expands a volume with its claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
@@ -129,7 +129,7 @@ var _ = Describe("The main flow", func() {
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ExpansionPushed", "2Gi")
 	}, SpecTimeout(storyTime))
 
-	It("leaves the condition Unused of claims to Kubernetes", func(ctx SpecContext) {
+	It("leaves the condition Unused of claims to each cluster's Kubernetes", func(ctx SpecContext) {
 		suite.From(x.Host, "1.37", "it does not set the condition")
 		suite.From(x.Member(one), "1.37", "it does not set the condition")
 		s := begin(ctx)
@@ -144,12 +144,12 @@ var _ = Describe("The main flow", func() {
 		before := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", unused(corev1.ConditionTrue))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", unused(corev1.ConditionTrue))
 
-		By("keeping it when Xylem writes the claim's status")
+		By("checking that Xylem keeps the condition when it writes the claim's status")
 		s.grow(ctx, "data", "2Gi")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("Status.Conditions", Equal(before.Status.Conditions)), HaveField("Status.Capacity",
 			WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal("2Gi")))))
 
-		By("not mirroring the leaf's: a Pod that waits for a node uses the root alone")
+		By("checking that Xylem does not mirror the leaf's condition, with a Pod that uses only the root claim")
 		s.pod(ctx, "waiting", using("data"), on(plainNode))
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", unused(corev1.ConditionFalse))
 		s.barrier(ctx, nodeOne)
@@ -172,8 +172,8 @@ var _ = Describe("The main flow", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*leaf.Spec.StorageClassName).To(Equal(controlplane.ClassFast))
 	},
-		Entry("named by the class's parameter", SpecTimeout(storyTime), classParameter),
-		Entry("named by the registration's mapping", SpecTimeout(storyTime), classMapped),
+		Entry("selected by the class's parameter", SpecTimeout(storyTime), classParameter),
+		Entry("selected by the registration's mapping", SpecTimeout(storyTime), classMapped),
 	)
 
 	It("provisions the disk of a generic ephemeral volume, and removes it with its Pod", func(ctx SpecContext) {
@@ -193,7 +193,7 @@ var _ = Describe("The main flow", func() {
 		s.destroyed(ctx, two, "app-scratch", volume)
 	}, SpecTimeout(storyTime))
 
-	It("keeps volumeMode Block and ReadWriteOncePod", func(ctx SpecContext) {
+	It("preserves volumeMode Block and access mode ReadWriteOncePod", func(ctx SpecContext) {
 		s := begin(ctx)
 		block := corev1.PersistentVolumeBlock
 		s.claim(ctx, "raw", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
@@ -224,10 +224,10 @@ var _ = Describe("The main flow", func() {
 })
 
 var _ = Describe("A burst", func() {
-	It("is placed as fast as the host binds volumes, and the claims that wait report it", func(ctx SpecContext) {
+	It("is placed as fast as the host binds volumes, and delayed claims report why", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne)
-		By("provisioning as many volumes in a member as may wait for the host's PV controller, which does not run")
+		By("stopping the host's PV controller, and provisioning as many volumes as may wait for it")
 		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
 		Expect(binder.Stop(ctx)).To(Succeed())
 		DeferCleanup(binder.Start, NodeTimeout(storyTime))
@@ -252,7 +252,7 @@ var _ = Describe("A burst", func() {
 			})), err
 		}).WithTimeout(storyTime).WithPolling(rarely).Should(Equal(crowds * each))
 
-		By("admitting a few more claims from time to time, in case the volumes are never bound, and delaying the others")
+		By("creating more claims, of which Xylem admits only a few from time to time and delays the others")
 		s.pod(ctx, "app", claims("data", more)...)
 		measured(ctx, "xylem_claims_held_back", one, MatchRegexp("^[1-9]"))
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -264,7 +264,7 @@ var _ = Describe("A burst", func() {
 			HaveField("Message", And(ContainSubstring(one), MatchRegexp("It has 3[0-9][0-9] volumes to bind"))),
 		)))
 
-		By("placing all once the volumes are bound")
+		By("starting the PV controller, after which all Pods run")
 		Expect(binder.Start(ctx)).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Pod, error) {
 			var pods corev1.PodList
@@ -275,7 +275,7 @@ var _ = Describe("A burst", func() {
 	}, SpecTimeout(3*storyTime))
 })
 
-// memberOf returns the member in which a Pod of the host runs.
+// memberOf returns the name of the member in which a Pod of the host runs.
 func memberOf(ctx context.Context, s *story, pod string) string {
 	GinkgoHelper()
 	p, err := read[corev1.Pod](ctx, s, x.Host, pod)
@@ -285,7 +285,7 @@ func memberOf(ctx context.Context, s *story, pod string) string {
 	return node.Labels[v1alpha1.LabelCluster]
 }
 
-// destroyed waits until neither cluster has any object or disk of a claim.
+// destroyed waits until neither cluster has an object or a disk of a claim.
 func (s *story) destroyed(ctx context.Context, member, claim, volume string) {
 	GinkgoHelper()
 	gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim)

@@ -23,51 +23,52 @@ import (
 // reasons for granting them. A permission that is not listed must be used.
 var (
 	reviewedHost = map[string]string{
-		"update leases.coordination.k8s.io in xylem-system":                  "leader election: the stories run one manager without it",
+		"update leases.coordination.k8s.io in xylem-system":                  "leader election: the stories run a single manager without it",
 		"create events in xylem-system":                                      "leader election emits events about the leader",
 		"patch events in xylem-system":                                       "leader election emits events about the leader",
 		"create events.events.k8s.io in xylem-system":                        "leader election emits events about the leader",
 		"patch events.events.k8s.io in xylem-system":                         "leader election emits events about the leader",
-		"create tokenreviews.authentication.k8s.io":                          "metrics by HTTPS and the node API authenticate callers: the stories use neither; test/integration/nodeapi does",
-		"create subjectaccessreviews.authorization.k8s.io":                   "metrics by HTTPS and the node API authorize callers: the stories use neither; test/integration/nodeapi does",
-		"list configmaps extension-apiserver-authentication in kube-system":  "the node API follows the CA of client certificates: test/integration/nodeapi",
-		"watch configmaps extension-apiserver-authentication in kube-system": "the node API follows the CA of client certificates: test/integration/nodeapi",
-		"update clusterregistrations/finalizers.cluster.xylem.io":            "events and owner references on registrations where the admission plugin OwnerReferencesPermissionEnforcement is on",
-		"create csidrivers.storage.k8s.io":                                   "a CSIDriver that somebody deleted is re-created",
-		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "the CSIDriver of promises, after an admin has changed its immutable fields",
-		"patch events":                                  "the count of a member's Warning event that occurs again, 10 s later at the earliest",
-		"patch secrets in xylem-system":                 "tokens are renewed if kubectl xylem register requested that: test/integration/register",
-		"delete csidrivers.storage.k8s.io csi.xylem.io": "a CSIDriver whose immutable fields an admin has changed is re-created",
+		"create tokenreviews.authentication.k8s.io":                          "metrics over HTTPS and the node API authenticate callers; test/integration/nodeapi uses the node API",
+		"create subjectaccessreviews.authorization.k8s.io":                   "metrics over HTTPS and the node API authorize callers; test/integration/nodeapi uses the node API",
+		"list configmaps extension-apiserver-authentication in kube-system":  "the node API reads the CA of client certificates; test/integration/nodeapi uses it",
+		"watch configmaps extension-apiserver-authentication in kube-system": "the node API watches the CA of client certificates; test/integration/nodeapi uses it",
+		"update clusterregistrations/finalizers.cluster.xylem.io":            "required for owner references if the admission plugin OwnerReferencesPermissionEnforcement is enabled",
+		"create csidrivers.storage.k8s.io":                                   "Xylem re-creates a CSIDriver that somebody deleted",
+		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "Xylem re-creates the CSIDriver of promises if an admin has changed its immutable fields",
+		"patch events":                                  "Xylem updates the count of a member's Warning event that occurs again, after at least 10 s",
+		"patch secrets in xylem-system":                 "Xylem renews tokens if kubectl xylem register requested it; test/integration/register does",
+		"delete csidrivers.storage.k8s.io csi.xylem.io": "Xylem re-creates its CSIDriver if an admin has changed its immutable fields",
 	}
 	reviewedMember = map[string]string{
-		"create serviceaccounts/token xylem in xylem-system": "tokens are renewed if kubectl xylem register requested that: test/integration/register",
-		"list secrets":   "only Secrets with Xylem's label are listed, which RBAC cannot express",
-		"watch secrets":  "only Secrets with Xylem's label are watched, which RBAC cannot express",
-		"create secrets": "Secrets that Pods refer to are copied; the policy xylem-account limits this to Xylem's copies",
-		"patch secrets":  "Secrets that Pods refer to are kept up to date; the policy xylem-account limits this to Xylem's copies",
-		"delete secrets": "copies are deleted with the last Pod that refers to them; the policy xylem-account limits this to Xylem's copies",
+		"create serviceaccounts/token xylem in xylem-system": "Xylem renews tokens if kubectl xylem register requested it; test/integration/register does",
+		"list secrets":   "Xylem lists only Secrets with its label, which RBAC cannot express",
+		"watch secrets":  "Xylem watches only Secrets with its label, which RBAC cannot express",
+		"create secrets": "Xylem copies Secrets that Pods refer to; the policy xylem-account limits it to such copies",
+		"patch secrets":  "Xylem keeps these copies up to date; the policy xylem-account limits it to such copies",
+		"delete secrets": "Xylem deletes a copy with the last Pod that refers to it; the policy xylem-account limits it to such copies",
 	}
 	// optionalHost is a permission that a story removes, as an admin does with the chart's
 	// rbac.secretNamespaces.
 	optionalHost = map[string]string{
-		"get secrets": "rbac.secretNamespaces: a Pod whose Secret the manager may not read",
+		"get secrets": "rbac.secretNamespaces excludes the namespace: the manager may not read a Pod's Secret",
 	}
-	// optionalMember are the permissions of optional parts, which the stories' members do not
-	// grant, with the story that shows a denied request.
+	// optionalMember lists the optional permissions that the stories' members do not grant, with the
+	// story in which a request is denied.
 	optionalMember = map[string]string{
-		"patch pods/ephemeralcontainers": "the part debug: a Pod whose ephemeral containers its member does not run",
+		"patch pods/ephemeralcontainers": "config/member/debug is not applied: the member does not run a Pod's ephemeral containers",
 	}
 )
 
-// grantsEntry is the name of the report entry with what one process has exercised.
+// grantsEntry is the name of the report entry with the permissions that one process has used.
 const grantsEntry = "permissions exercised"
 
-// exercised is what the stories of one process, with clusters of its own, did with permissions.
+// exercised contains the permissions that the stories of one process, which has its own clusters,
+// have and have not used.
 type exercised struct {
 	Granted, Unused, Refused, Broad []string
 }
 
-// add adds what another process exercised. A permission is unused if no process used it.
+// add adds the permissions of another process. A permission is unused only if no process used it.
 func (e *exercised) add(other exercised) {
 	if len(e.Granted) == 0 {
 		*e = other
@@ -93,7 +94,7 @@ func exercisedBy(granted []grants.Grant, requests controlplane.Requests) exercis
 	for _, g := range granted {
 		e.Granted = append(e.Granted, g.String())
 	}
-	_, ours := grants.Of(granted, "snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io") // the members of test/integration/snapshots serve these
+	_, ours := grants.Of(granted, "snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io") // test/integration/snapshots covers these
 	e.Unused = grants.Unused(ours, requests)
 	return e
 }
@@ -119,7 +120,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	for _, m := range x.Members() {
 		of, err := grants.To(ctx, m.API, v1alpha1.DefaultNamespace, "xylem")
 		if err != nil {
-			continue // stopped by its story
+			continue // a story has stopped this member
 		}
 		granted = of
 		requests, err := m.Audit().Since(ctx, 0)
@@ -131,7 +132,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	AddReportEntry(grantsEntry, string(entry), ReportEntryVisibilityNever)
 }, NodeTimeout(settle))
 
-// A part of the stories, or stories of which one failed, do not exercise every permission.
+// Only a complete run without failures uses every permission.
 var _ = ReportAfterSuite("permissions", func(report Report) {
 	if !report.SuiteSucceeded || !suite.Whole(report.SuiteConfig) || report.SuiteConfig.LabelFilter != "" {
 		return
@@ -151,8 +152,8 @@ var _ = ReportAfterSuite("permissions", func(report Report) {
 	Expect(errors.Join(compare("the host", host, reviewedHost, optionalHost), compare("members", members, reviewedMember, optionalMember))).To(Succeed())
 })
 
-// refusedByOwnPolicy fails if the host's policy on the manager's account has rejected any of the
-// manager's writes.
+// refusedByOwnPolicy expects that the host's policy on the manager's account has rejected none of
+// the manager's writes.
 func refusedByOwnPolicy(ctx SpecContext) {
 	GinkgoHelper()
 	requests, err := x.Host.Audit().Since(ctx, 0)
@@ -162,7 +163,7 @@ func refusedByOwnPolicy(ctx SpecContext) {
 	})).To(BeEmpty())
 }
 
-// compare returns what is wrong with the permissions of an account.
+// compare returns an error that lists the problems with an account's permissions.
 func compare(where string, e exercised, reviewed, optional map[string]string) error {
 	GinkgoHelper()
 	Expect(e.Granted).NotTo(BeEmpty())
@@ -172,14 +173,14 @@ func compare(where string, e exercised, reviewed, optional map[string]string) er
 			wrong = append(wrong, fmt.Errorf("%s: %s:\n  %s", where, what, strings.Join(rights, "\n  ")))
 		}
 	}
-	tell("granted and never used: remove it, or have it reviewed", e.Unused)
+	tell("granted but never used: remove it, or add it to the reviewed permissions", e.Unused)
 	for _, right := range slices.Sorted(maps.Keys(optional)) {
 		if !slices.Contains(e.Refused, right) {
-			wrong = append(wrong, fmt.Errorf("%s: optional, and never refused: %s", where, right))
+			wrong = append(wrong, fmt.Errorf("%s: optional, but no request was denied: %s", where, right))
 		}
 	}
-	tell("asked for and refused", slices.DeleteFunc(e.Refused, func(right string) bool { return optional[right] != "" }))
-	tell("too much", e.Broad)
+	tell("requested but denied", slices.DeleteFunc(e.Refused, func(right string) bool { return optional[right] != "" }))
+	tell("granted too broadly", e.Broad)
 	for _, right := range slices.Sorted(maps.Keys(reviewed)) {
 		if !slices.Contains(e.Granted, right) {
 			wrong = append(wrong, fmt.Errorf("%s: reviewed, but no longer granted: %s", where, right))

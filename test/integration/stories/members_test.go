@@ -26,7 +26,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// says matches a registration with this condition.
+// says matches a registration that has a condition with the given status, reason and message.
 func says(condition string, status metav1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", condition), HaveField("Status", status), HaveField("Reason", reason)}
 	for _, part := range parts {
@@ -35,13 +35,13 @@ func says(condition string, status metav1.ConditionStatus, reason string, parts 
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
 }
 
-// registration waits until one matches.
+// registration waits until a registration matches, and returns it.
 func registration(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *v1alpha1.ClusterRegistration {
 	GinkgoHelper()
 	return until[v1alpha1.ClusterRegistration](ctx, &story{}, x.Host, name, match)
 }
 
-// register creates a registration and its Secret, and does not wait.
+// register creates a registration and its Secret, and does not wait until it is Ready.
 func register(ctx context.Context, name string, kubeconfig []byte) {
 	GinkgoHelper()
 	Expect(x.SetKubeconfig(ctx, name, kubeconfig)).To(Succeed())
@@ -86,8 +86,8 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		}, NodeTimeout(settle))
 	}, NodeTimeout(storyTime))
 
-	// web is a Deployment with a claim in the member, under any name with which the member is
-	// registered.
+	// web creates a Deployment with a claim in the member, whatever its registration's name is, and
+	// returns the name of the claim's volume.
 	web := func(ctx context.Context, s *story) string {
 		GinkgoHelper()
 		s.claim(ctx, "data")
@@ -105,7 +105,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		return s.bound(ctx, "data").Spec.VolumeName
 	}
 
-	It("is connected, identified, and shown as a node", func(ctx SpecContext) {
+	It("is connected and identified, and has a virtual node", func(ctx SpecContext) {
 		cr := registration(ctx, third, And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected, id),
 			says(v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonSynced),
@@ -119,7 +119,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 			ConsistOf(corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})))
 		for key, value := range map[string]string{
 			corev1.LabelHostname: node.Name, v1alpha1.LabelCluster: third, v1alpha1.LabelClusterID: id, v1alpha1.LabelVirtualNode: "true",
-			corev1.LabelNodeExcludeBalancers: node.Labels[corev1.LabelNodeExcludeBalancers], // present, with any value
+			corev1.LabelNodeExcludeBalancers: node.Labels[corev1.LabelNodeExcludeBalancers], // any value
 		} {
 			Expect(node.Labels).To(HaveKeyWithValue(key, value))
 		}
@@ -148,7 +148,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(lease.Annotations).To(HaveKey(v1alpha1.AnnotationFenceEpoch))
 	}, SpecTimeout(storyTime))
 
-	It("stays cordoned until its admin uncordons it (I5)", func(ctx SpecContext) {
+	It("stays cordoned until an admin uncordons it (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-" + third}}
 		patch(ctx, x.Host, node, `{"spec":{"unschedulable":true}}`)
@@ -158,20 +158,20 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		patch(ctx, x.Host, node, `{"spec":{"unschedulable":null}}`)
 	}, SpecTimeout(storyTime))
 
-	It("keeps its leaves across a new token, and reports kubeconfigs that cannot be used", func(ctx SpecContext) {
+	It("keeps its leaves when its token changes, and reports unusable kubeconfigs", func(ctx SpecContext) {
 		s := begin(ctx)
 		web(ctx, s)
 		leaves := s.uids(ctx, member)
 
-		By("a new token")
+		By("writing a new token")
 		mark, err := member.Audit().Mark(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig, err := x.MemberKubeconfig(ctx, third)
 		Expect(err).NotTo(HaveOccurred())
 		fresh, ok := access.ParseToken(access.TokenOf(kubeconfig))
-		Expect(ok).To(BeTrue(), "a token that expires")
+		Expect(ok).To(BeTrue(), "the token must have an expiry time")
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
-		// The link continues with its caches: only the expiry time shows the change.
+		// The link and its caches continue, so only the expiry time shows the change.
 		registration(ctx, third, HaveField("Status.TokenExpires.Time", BeTemporally("==", fresh.Expires)))
 		Expect(x.AwaitReady(ctx, third)).To(Succeed())
 		s.running(ctx, s.pushed(ctx, "kosmos-"+third))
@@ -182,23 +182,23 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 			return r.Namespace == s.namespace && !barrier
 		})).To(BeEmpty(), "\n%s", since.By(harness.MemberUser).Writes())
 
-		By("a token that does not parse")
+		By("writing a kubeconfig that cannot be parsed")
 		Expect(x.SetKubeconfig(ctx, third, []byte("{"))).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
 
-		By("registering without a kubeconfig")
+		By("deleting the Secret")
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(third)}}
 		Expect(x.Host.API.Delete(ctx, secret)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, secret.Name))
 
-		By("a token of a deleted account")
+		By("writing a token of a deleted account")
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem"}}
 		Expect(member.API.Delete(ctx, account)).To(Succeed())
 		Expect(x.PrepareAnew(ctx, third)).To(Succeed())
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnauthorized))
 
-		By("a valid token")
+		By("writing a valid token")
 		kubeconfig, err = x.MemberKubeconfig(ctx, third)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
@@ -213,13 +213,13 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		volume := web(ctx, s)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
 
-		By("waiting for a confirmation while Pods run there")
+		By("deleting the registration, which waits for a confirmation while Pods run in the member")
 		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third))
 		s.noted(ctx, "ClusterRegistration", third, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third)
 		s.onlyRunning(ctx)
 
-		By("waiting for a disruption budget when it is confirmed")
+		By("confirming the deregistration, which then waits for a PodDisruptionBudget")
 		pod := s.onlyRunning(ctx)
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
@@ -230,7 +230,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		patch(ctx, x.Host, cr, confirmed(third))
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeregistering, "PodDisruptionBudgets block", s.namespace+"/"+pod))
 
-		By("deregistering once the budget allows it")
+		By("deleting the PodDisruptionBudget, after which the deregistration is completed")
 		Expect(x.Host.API.Delete(ctx, budget)).To(Succeed())
 		s.noted(ctx, "Pod", pod, v1alpha1.ReasonEvicted, third)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
@@ -246,7 +246,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(member.API.List(ctx, &leaves, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(leaves.Items).To(BeEmpty())
 
-		By("adopting the existing objects under another name")
+		By("registering the member under another name, which adopts the existing objects")
 		Expect(x.Register(ctx, renamed, third)).To(Succeed())
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(
 			HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)),
@@ -271,7 +271,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		s.destroyed(ctx, third, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("leaves its Node to the Pods there, if somebody removes the registration without a deregistration", func(ctx SpecContext) {
+	It("keeps its Node for its Pods if somebody removes the registration without deregistering it", func(ctx SpecContext) {
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s := begin(ctx)
 		volume := web(ctx, s)
@@ -286,7 +286,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		s.noted(ctx, "Node", "kosmos-"+third, v1alpha1.ReasonRegistrationGone, third, "Register the cluster again under that name")
 		s.why(ctx, "Pod", pod, model.StateNotFound, third, "Register the cluster again")
 
-		By("registering it again, as the event suggests")
+		By("registering the member again, as the event suggests")
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s.running(ctx, s.onlyRunning(ctx), "kosmos-"+third)
 		Expect(x.Host.API.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}})).To(Succeed())
@@ -295,7 +295,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.Deregister(ctx, third)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("is neither read nor written once its address points to another cluster (I2)", func(ctx SpecContext) {
+	It("is neither read nor written to once its address points to another cluster (I2)", func(ctx SpecContext) {
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s := begin(ctx)
 		s.lost = third
@@ -349,7 +349,8 @@ func (s *story) uids(ctx context.Context, c *harness.Cluster) map[string]string 
 	return found
 }
 
-// pushed creates a Pod without claims on a node: a barrier that takes only one leaf Pod.
+// pushed creates a Pod without claims on a node, and returns its name. The Pod is a barrier that
+// requires only one leaf Pod.
 func (s *story) pushed(ctx context.Context, node string) string {
 	GinkgoHelper()
 	barriers++
@@ -357,7 +358,7 @@ func (s *story) pushed(ctx context.Context, node string) string {
 }
 
 var _ = Describe("A rejected registration", func() {
-	It("is the younger of two of one cluster, and the older continues (I3)", func(ctx SpecContext) {
+	It("is the younger of two registrations of one cluster, and the older one continues (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -368,7 +369,7 @@ var _ = Describe("A rejected registration", func() {
 		register(ctx, "again", kubeconfig)
 		registration(ctx, "again", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
 
-		By("keeping all objects when it is deregistered")
+		By("deregistering it, which keeps all objects")
 		Expect(x.Deregister(ctx, "again")).To(Succeed())
 		s.barrier(ctx, nodeOne)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound),
@@ -402,7 +403,7 @@ var _ = Describe("A rejected registration", func() {
 		cluster = clientcmdapi.Cluster
 		user    = clientcmdapi.AuthInfo
 	)
-	DescribeTable("has a kubeconfig with a field that could run a program or read a file of the manager: Xylem names the field (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
+	DescribeTable("has a kubeconfig with a field that could make the manager run a program or read a file: Xylem names the field (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
 		pid := x.Manager.PID()
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())

@@ -13,10 +13,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// scraped returns all metrics of the manager.
+// scraped returns all metrics that the manager serves.
 func scraped(ctx context.Context) (string, error) { return harness.Served(ctx, x.Manager.MetricsURL()) }
 
-// metric returns the manager's value of a series, or "".
+// metric returns the value of one of the manager's series, or "" if it does not exist.
 func metric(ctx context.Context, series string) (string, error) {
 	body, err := scraped(ctx)
 	for line := range strings.Lines(body) {
@@ -27,7 +27,7 @@ func metric(ctx context.Context, series string) (string, error) {
 	return "", err
 }
 
-// measured waits for the value of a metric of a member.
+// measured waits until a member's metric has a matching value.
 func measured(ctx context.Context, name, registration string, value gomegatypes.GomegaMatcher) {
 	GinkgoHelper()
 	Eventually(ctx, func() (string, error) {
@@ -49,7 +49,7 @@ var sampleName = regexp.MustCompile(`(?m)^(xylem_[a-z0-9_]+)[{ ]`)
 var _ = Describe("Metrics", func() {
 	const leafBound, hostBound = "xylem_claim_leaf_bound_seconds_count", "xylem_claim_host_bound_seconds_count"
 
-	It("measure the provisioning latency of each claim once, and not again after a restart", func(ctx SpecContext) {
+	It("measure the provisioning latency of each claim only once, even after a restart", func(ctx SpecContext) {
 		Expect(x.Manager.Restart(ctx)).To(Succeed()) // counters begin with the process
 		measured(ctx, "xylem_member_connected", two, Equal("1"))
 		measured(ctx, leafBound, two, Equal("0"))
@@ -64,7 +64,7 @@ var _ = Describe("Metrics", func() {
 		measured(ctx, hostBound, two, Equal("2"))
 		measured(ctx, "xylem_promises_unfulfilled", two, Equal("0"))
 
-		By("starting the manager again, which lists everything again")
+		By("restarting the manager, which lists all objects again")
 		Expect(x.Manager.Restart(ctx)).To(Succeed())
 		measured(ctx, "xylem_member_connected", two, Equal("1"))
 		s.claim(ctx, "barrier")
@@ -74,7 +74,7 @@ var _ = Describe("Metrics", func() {
 		measured(ctx, leafBound, two, Equal("1"))
 	}, SpecTimeout(storyTime))
 
-	It("are served next to profiles, if these are enabled", func(ctx SpecContext) {
+	It("are served together with Go profiles if those are enabled", func(ctx SpecContext) {
 		profile, err := harness.Served(ctx, x.Manager.ProfilesURL()+"goroutine?debug=1")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(profile).To(ContainSubstring("goroutine profile: total"))

@@ -36,24 +36,24 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
 		return leaf, mirror, func() {
 			GinkgoHelper()
-			By("letting the PV controller continue: the claim is bound to the first volume")
+			By("letting the PV controller continue, which binds the claim to the first volume")
 			Expect(binder.Thaw()).To(Succeed())
 			Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(mirror.Name))
 		}
 	}
 
-	It("is created again for that volume: no second one is provisioned or mirrored (I1, I3)", func(ctx SpecContext) {
+	It("is re-created for that volume, and no second volume is provisioned or mirrored (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
-		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // Immediate in the member: the leaf claim needs no leaf Pod
+		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // the leaf claim needs no leaf Pod, because its class is Immediate
 
-		By("deleting the leaf claim as the member's admin: its volume is kept")
+		By("deleting the leaf claim as the member's admin, which keeps its volume")
 		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
 		until[corev1.PersistentVolume](ctx, s, member, mirror.Name, phase(corev1.VolumeReleased))
 		s.pushedNext(ctx)
 		_, err := read[corev1.PersistentVolumeClaim](ctx, s, member, "data")
-		Expect(err).To(MatchError(ContainSubstring("not found")), "another leaf claim would get another disk")
+		Expect(err).To(MatchError(ContainSubstring("not found")), "Xylem must not create another leaf claim yet, because it would get another disk")
 
 		goOn()
 		s.running(ctx, "app", nodeOne)
@@ -72,7 +72,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonVolumeTerminating, mirror.Name, "Delete the claim and create it again")
 	}, SpecTimeout(storyTime))
 
-	It("ends its Pod, which has already run, and does not run it again (I6)", func(ctx SpecContext) {
+	It("makes its Pod fail, because the Pod has already run and must not run again (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		mark, err := member.Audit().Mark(ctx)
@@ -97,8 +97,8 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 	}, SpecTimeout(storyTime))
 })
 
-// pushedNext is a barrier while the host binds nothing: once a new claim has its leaf claim,
-// root_pvc has handled the earlier events.
+// pushedNext is a barrier while the host's PV controller is stopped: when a new claim has its leaf
+// claim, root_pvc has handled all earlier events.
 func (s *story) pushedNext(ctx SpecContext) {
 	GinkgoHelper()
 	const name = "next"
@@ -107,7 +107,7 @@ func (s *story) pushedNext(ctx SpecContext) {
 	until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name, Not(BeNil()))
 }
 
-// mirrorsOf returns the host PVs for a claim of the story.
+// mirrorsOf returns the names of the host PVs for a claim of the story.
 func (s *story) mirrorsOf(ctx SpecContext, claim string) []string {
 	GinkgoHelper()
 	var list corev1.PersistentVolumeList

@@ -18,14 +18,21 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// mistakes labels the stories about mistakes of newcomers. Each writes what the user sees to its
-// report: `-ginkgo.label-filter=mistakes -ginkgo.json-report=FILE` contains the times of the
-// mistake and of Xylem's report.
+// mistakes labels the stories about mistakes of newcomers. The report of each story contains what
+// the user sees. With `-ginkgo.label-filter=mistakes -ginkgo.json-report=FILE`, FILE contains the
+// times of the mistake and of Xylem's report.
 const mistakes = "mistakes"
 
-// shown expects on an object a condition of Xylem's with the cause and the remedy, and an event
-// with the same reason. `kubectl xylem why` must name the same cause first. It writes the message
-// to the report.
+// mistake adds the time of a mistake to the report. The title describes what the user did. It begins
+// the rows in internal/MISTAKES.md for the answers that shown and why add afterwards.
+func (s *story) mistake(title string) {
+	s.made = title
+	By("making the mistake: " + title)
+}
+
+// shown expects a condition of Xylem on an object, with the cause and the remedy, and an event with
+// the same reason. `kubectl xylem why` must name the same cause first. shown writes the message to
+// the report.
 func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	var message string
@@ -74,7 +81,7 @@ func reportsOf(obj any) []metav1.Condition {
 	return all
 }
 
-// showing matches an object with a condition that is False for a reason.
+// showing matches an object with a condition that is False with the given reason and message.
 func showing(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason)}
 	for _, part := range parts {
@@ -84,9 +91,9 @@ func showing(reason string, parts ...string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
-	It("a node of the host in spec.nodeName: the Pod names the node, and reports that no volume of a member can be used there", func(ctx SpecContext) {
+	It("a node of the host in spec.nodeName: the Pod names the node, and reports that a member's volume cannot be used on it", func(ctx SpecContext) {
 		s := begin(ctx)
-		By("making the mistake")
+		s.mistake("The Pod sets spec.nodeName to a node of the host")
 		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) { p.Spec.NodeName = plainNode })
 		By("creating the claim after the Pod")
 		s.claim(ctx, "data")
@@ -95,27 +102,27 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 
 	It("a class that binds immediately: the Pod names the mode to use", func(ctx SpecContext) {
 		s := begin(ctx)
-		By("making the mistake")
+		s.mistake("The StorageClass has volumeBindingMode Immediate")
 		s.claim(ctx, "data", ofClass(classImmediate))
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonImmediate, `claim "data"`, classImmediate, "volumeBindingMode", "WaitForFirstConsumer")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("a quota of the members: the Pod quotes it, and reports who can change it", func(ctx SpecContext, resource corev1.ResourceName, reason, ofClaim string) {
+	DescribeTable("a member's quota: the Pod quotes it, and reports who can change it", func(ctx SpecContext, title string, resource corev1.ResourceName, reason, ofClaim string) {
 		s := begin(ctx)
 		for _, m := range []string{one, two} {
 			s.strange(ctx, x.Member(m), handedOver(ctx))
 			inMember(ctx, x.Member(m), quota(s.namespace, resource))
 		}
-		By("making the mistake")
+		s.mistake(title)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", reason, "exceeded quota", "member", "ask the member's admin to change the quota")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(ofClaim, "exceeded quota"))
 		s.why(ctx, "PersistentVolumeClaim", "data", reason, "exceeded quota", "ask the member's admin to change the quota")
 	},
-		Entry("of claims", SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonRefusedByMember),
-		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonPodRefused),
+		Entry("of claims", SpecTimeout(storyTime), "The member's quota does not allow another claim", corev1.ResourcePersistentVolumeClaims, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonRefusedByMember),
+		Entry("of Pods", SpecTimeout(storyTime), "The member's quota does not allow another Pod", corev1.ResourcePods, v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonPodRefused),
 	)
 
 	It("a namespace that the member restricts: the Pod quotes Pod Security, and reports what to change", func(ctx SpecContext) {
@@ -123,16 +130,16 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		labels := handedOver(ctx)
 		labels["pod-security.kubernetes.io/enforce"] = "restricted"
 		s.strange(ctx, x.Member(one), labels)
-		By("making the mistake")
+		s.mistake("The Pod violates the Pod Security level of its namespace in the member")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonRefusedByMember, one, "PodSecurity", "securityContext", "Change the Pod")
 	}, SpecTimeout(storyTime))
 
-	It("a namespace that already exists in the member: the Pod has the command that hands it over", func(ctx SpecContext) {
+	It("a namespace that already exists in the member: the Pod reports the command that hands it over", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.strange(ctx, x.Member(one), nil)
-		By("making the mistake")
+		s.mistake("The namespace already exists in the member")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNamespaceConflict, one, "kubectl label namespace "+s.namespace)
@@ -143,7 +150,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		for _, m := range []string{one, two} {
 			s.faulty(m, codes.InvalidArgument, "access mode MULTI_NODE_MULTI_WRITER is not supported", "data")
 		}
-		By("making the mistake")
+		s.mistake("The claim requests an access mode that the member's driver does not support")
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		})
@@ -151,26 +158,26 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonProvisioningFailed, `claim "data"`, "MULTI_NODE_MULTI_WRITER is not supported", "member", "Change the claim or its class")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("a reference to a missing object: the Pod names it", func(ctx SpecContext, kind string, refer podOption) {
+	DescribeTable("a reference to a missing object: the Pod names it", func(ctx SpecContext, title, kind string, refer podOption) {
 		s := begin(ctx)
-		By("making the mistake")
+		s.mistake(title)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), refer)
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonReferenceMissing, kind+` "settings"`, "Create")
 	},
-		Entry("a ConfigMap in a volume", SpecTimeout(storyTime), "ConfigMap", func(p *corev1.Pod) {
+		Entry("a ConfigMap in a volume", SpecTimeout(storyTime), "The Pod mounts a ConfigMap that does not exist", "ConfigMap", func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{
 				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}},
 			}})
 		}),
-		Entry("a Secret in the environment", SpecTimeout(storyTime), "Secret", func(p *corev1.Pod) {
+		Entry("a Secret in the environment", SpecTimeout(storyTime), "The Pod sets its environment from a Secret that does not exist", "Secret", func(p *corev1.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
 		}),
 	)
 
-	It("a token of a service account: the Pod reports that no member can issue it", func(ctx SpecContext) {
+	It("a service account token: the Pod reports that no member can issue it", func(ctx SpecContext) {
 		s := begin(ctx)
-		By("making the mistake")
+		s.mistake("The Pod mounts a service account token")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) {
 			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{
@@ -182,9 +189,9 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonPodUnsupported, "serviceAccountToken", "remove the volume")
 	}, SpecTimeout(storyTime))
 
-	It("a node of the host by nodeSelector: the Pod reports which members that excludes", func(ctx SpecContext) {
+	It("a nodeSelector for a node of the host: the Pod reports which members it excludes", func(ctx SpecContext) {
 		s := begin(ctx)
-		By("making the mistake")
+		s.mistake("The Pod's nodeSelector selects a node of the host")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: plainNode} })
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNodeSelectorMismatch, one, two, "nodeSelector")
@@ -193,11 +200,11 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 	It("an image that cannot be pulled: the Pod quotes the member's kubelet", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
-		By("making the mistake")
+		s.mistake("The Pod's image name is misspelled")
 		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStartAfter, "1h"))
 		leaf := until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.NodeName", Not(BeEmpty())))
 		const says = `Back-off pulling image "example/mian"`
-		// A kubelet writes this; KWOK pulls no images.
+		// Write the status that a kubelet would write, because KWOK does not pull images.
 		leaf.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: "main", Image: "example/mian",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: says}},
@@ -219,12 +226,13 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 	It("one member registered twice: the second registration names the first", func(ctx SpecContext) {
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())
-		By("making the mistake")
+		s := &story{}
+		s.mistake("The same cluster is registered twice")
 		register(ctx, "again", kubeconfig)
-		(&story{}).shown(ctx, "ClusterRegistration", "again", v1alpha1.ReasonDuplicateCluster, one, "Delete")
+		s.shown(ctx, "ClusterRegistration", "again", v1alpha1.ReasonDuplicateCluster, one, "Delete")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("a kubeconfig that cannot connect: the registration reports what to correct", func(ctx SpecContext, name, reason string,
+	DescribeTable("a kubeconfig that cannot connect: the registration reports what to correct", func(ctx SpecContext, title, name, reason string,
 		change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo), parts ...string,
 	) {
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
@@ -235,17 +243,18 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		change(config.Clusters[chosen.Cluster], config.AuthInfos[chosen.AuthInfo])
 		kubeconfig, err = clientcmd.Write(*config)
 		Expect(err).NotTo(HaveOccurred())
-		By("making the mistake")
+		s := &story{}
+		s.mistake(title)
 		register(ctx, name, kubeconfig)
-		(&story{}).shown(ctx, "ClusterRegistration", name, reason, parts...)
+		s.shown(ctx, "ClusterRegistration", name, reason, parts...)
 		registration(ctx, name, And(
 			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonNotConnected),
 			says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonNotConnected),
 			says(v1alpha1.ConditionReady, metav1.ConditionFalse, reason)))
 	},
-		Entry("a wrong token", SpecTimeout(storyTime), "wrong-token", v1alpha1.ReasonUnauthorized,
+		Entry("a wrong token", SpecTimeout(storyTime), "The registration's kubeconfig has an invalid token", "wrong-token", v1alpha1.ReasonUnauthorized,
 			func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Token = "abc" }, "rejects the credentials", "kubectl xylem register"),
-		Entry("a port where nothing listens", SpecTimeout(storyTime), "wrong-port", v1alpha1.ReasonUnreachable,
+		Entry("a port where nothing listens", SpecTimeout(storyTime), "The registration's kubeconfig has a wrong server port", "wrong-port", v1alpha1.ReasonUnreachable,
 			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://127.0.0.1:1" }, "127.0.0.1:1", "Check the server in the kubeconfig"),
 	)
 })

@@ -18,11 +18,12 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// teamLabel is what the registrations of these stories require; its value is the story's.
+// teamLabel is the label that the registrations of these stories require. Each story has its own
+// value.
 const teamLabel = "example.com/team"
 
-// admits has members admit only namespaces with the story's label, until the story ends. It
-// returns when their controllers use the rule.
+// admits limits members to namespaces with the story's label until the story ends. It returns when
+// the controllers apply this rule.
 func (s *story) admits(ctx context.Context, members ...string) {
 	GinkgoHelper()
 	for _, member := range members {
@@ -45,8 +46,8 @@ func dropped(ctx SpecContext, obj *corev1.Namespace) {
 	Expect(x.Host.API.Delete(ctx, obj)).To(Succeed())
 }
 
-// probe is what Xylem answers to a Pod of a namespace that is bound to a member's node past the
-// scheduler: "" if it is pushed.
+// probe creates a Pod in a namespace that is bound to a member's node without the scheduler. It
+// returns "" if Xylem pushes the Pod, and otherwise the reason why it does not.
 func (*story) probe(ctx context.Context, namespace, member string) (string, error) {
 	barriers++
 	pod := harness.Pod(namespace, fmt.Sprintf("probe-%d", barriers))
@@ -56,10 +57,10 @@ func (*story) probe(ctx context.Context, namespace, member string) (string, erro
 	}
 	defer func() { _ = x.Host.API.Delete(ctx, pod) }()
 	var pushed *corev1.PodCondition
-	if err := harness.Await(ctx, "the answer to "+pod.Name, func(ctx context.Context) error {
+	if err := harness.Await(ctx, "the condition Pushed of "+pod.Name, func(ctx context.Context) error {
 		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		if pushed = podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed); err == nil && pushed == nil {
-			err = fmt.Errorf("none yet")
+			err = fmt.Errorf("the condition does not exist yet")
 		}
 		return err
 	}); err != nil {
@@ -76,7 +77,7 @@ func rules(ctx context.Context, member, spec string) {
 	patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: member}}, fmt.Sprintf(`{"spec":{"namespaces":%s}}`, spec))
 }
 
-// label gives the story's namespace the label, or takes it.
+// label sets the label of the story's namespace to a JSON value, or removes it if that is null.
 func (s *story) label(ctx context.Context, value string) {
 	GinkgoHelper()
 	patch(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, teamLabel, value))
@@ -92,7 +93,7 @@ func (s *story) unlabelled(ctx context.Context) {
 	s.label(ctx, "null")
 }
 
-// never: a member has no objects of the story.
+// never expects that a member has no objects of the story.
 func (s *story) never(ctx context.Context, member string) {
 	GinkgoHelper()
 	var claims corev1.PersistentVolumeClaimList
@@ -104,7 +105,7 @@ func (s *story) never(ctx context.Context, member string) {
 	gone[corev1.Namespace](ctx, s, x.Member(member), s.namespace)
 }
 
-// unbindable matches a Pod that the API server does not let the scheduler bind.
+// unbindable matches a Pod that the scheduler could not bind, with the given parts in the message.
 func unbindable(parts ...string) OmegaMatcher {
 	matchers := []OmegaMatcher{HaveField("Type", corev1.PodScheduled), HaveField("Status", corev1.ConditionFalse)}
 	for _, part := range parts {
@@ -114,7 +115,7 @@ func unbindable(parts ...string) OmegaMatcher {
 }
 
 var _ = Describe("A namespace that a member does not admit", func() {
-	It("has its claim provisioned in another member immediately, and nothing is pushed to the first", func(ctx SpecContext) {
+	It("has its claim provisioned in another member immediately, and Xylem pushes nothing to the first one", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
 		patient := hostClass("patient-"+s.namespace, classMirror, func(c *storagev1.StorageClass) { c.Parameters[v1alpha1.ParameterPlacementTimeout] = "1h" })
@@ -139,7 +140,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("gets no disk there for a promise", func(ctx SpecContext) {
+	It("gets no disk for a promise in that member", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
 		s.claim(ctx, "data", ofClass(classPromise))
@@ -153,7 +154,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("waits if no member admits it, as claim, Pod and `why` report, and runs once it is labelled", func(ctx SpecContext) {
+	It("has its Pod wait if no member admits it, which the claim, the Pod and `why` report, and run once it is labelled", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one, two)
 		s.claim(ctx, "data")
@@ -170,7 +171,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), suite.Unreported()))
 	}, SpecTimeout(storyTime))
 
-	It("keeps its objects there when it loses the label, but gets no new ones", func(ctx SpecContext) {
+	It("keeps its objects in the member when it loses the label, but gets no new ones", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.labelled(ctx)
 		s.admits(ctx, one)
@@ -200,7 +201,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		Expect(until[corev1.Pod](ctx, s, x.Member(one), "app", phase(corev1.PodRunning)).UID).To(Equal(leaf.UID))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("deleting its objects there, which still works")
+		By("deleting its objects in the member, which still works")
 		s.deletePod(ctx, "late")
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
@@ -233,7 +234,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 })
 
 var _ = Describe("The rules for namespaces of a registration", func() {
-	It("that admit nothing are reported", func(ctx SpecContext) {
+	It("are reported if they admit no namespace", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, two)
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted, "admits none of the host's"))
@@ -241,7 +242,7 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted, "admits 1 of the host's"))
 	}, SpecTimeout(storyTime))
 
-	It("that exclude every member, each for another reason, are all named: on the Pod, and by `why` for Pod and claim", func(ctx SpecContext) {
+	It("are all quoted by the Pod and by `why` if each member excludes the namespace for another reason", func(ctx SpecContext) {
 		s := begin(ctx)
 		rules(ctx, two, `{"allow":["other-*"]}`)
 		DeferCleanup(admitsAll, two, NodeTimeout(settle))
@@ -260,7 +261,7 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 		s.never(ctx, two)
 	}, SpecTimeout(storyTime))
 
-	It("keep the scheduler from choosing the member, with config/steering", func(ctx SpecContext) {
+	It("prevent the scheduler from selecting the member if config/steering is applied", func(ctx SpecContext) {
 		suite.From(x.Host, "1.36", "it serves no MutatingAdmissionPolicies")
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "--server-side", "-k", x.Root("config", "steering"))
 		Expect(err).NotTo(HaveOccurred())
@@ -285,7 +286,7 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("The sample of a team", func() {
+var _ = Describe("The team sample", func() {
 	It("runs in the member that admits it, within its quota of each class", func(ctx SpecContext) {
 		s := sample(ctx, "team.yaml", one)
 		s.bound(ctx, "ledger")

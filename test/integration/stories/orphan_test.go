@@ -55,8 +55,8 @@ func (s *story) data(ctx context.Context, options ...claimOption) string {
 	return s.bound(ctx, "data").Spec.VolumeName
 }
 
-// forget removes claim, Pod and volume from the host while the manager is down, as a restore from
-// an older backup does.
+// forget removes the claim, its Pod and its volume from the host while the manager is stopped, as a
+// restore from an older backup would.
 func (s *story) forget(ctx context.Context, volume string) {
 	GinkgoHelper()
 	Expect(x.Manager.Kill()).To(Succeed())
@@ -72,8 +72,8 @@ func (s *story) forget(ctx context.Context, volume string) {
 	gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 }
 
-// asManager returns a client of the host with the manager's name, which may do what the host's
-// policies do not allow to admins.
+// asManager returns a client of the host that acts as the manager, because the host's policies do
+// not allow admins to make these changes.
 func asManager() client.Client {
 	GinkgoHelper()
 	config, err := x.Host.RESTConfig(controlplane.Direct)
@@ -84,7 +84,7 @@ func asManager() client.Client {
 	return api
 }
 
-// lose deletes a host PV and its finalizers, as the loss of a part of etcd would.
+// lose deletes a host PV and its finalizers, as if a part of etcd were lost.
 func lose(ctx context.Context, volume string) {
 	GinkgoHelper()
 	api := asManager()
@@ -93,8 +93,8 @@ func lose(ctx context.Context, volume string) {
 	Expect(api.Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 }
 
-// rewind makes the host's record of the member's fence older than the member's, as a restore of
-// the host does.
+// rewind makes the host's record of the fence older than the fence in the member, as a restore of
+// the host would.
 func rewind(ctx context.Context) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + idOf(ctx, x.Member(one))}}
@@ -118,7 +118,7 @@ func (s *story) back(ctx context.Context) {
 	Expect(x.AwaitReady(ctx, one)).To(Succeed())
 }
 
-// destroyOrphan destroys an orphan as the member's admin, who may.
+// destroyOrphan destroys an orphan as the member's admin.
 func (s *story) destroyOrphan(ctx context.Context, volume string) {
 	GinkgoHelper()
 	member := x.Member(one)
@@ -131,7 +131,7 @@ func (s *story) destroyOrphan(ctx context.Context, volume string) {
 }
 
 var _ = Describe("A leaf volume without a root", func() {
-	It("is reported by name, and Xylem never destroys it, even if another claim takes the name (I1, I2)", func(ctx SpecContext) {
+	It("is reported by name, and Xylem never destroys it, even if another claim takes over its claim's name (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -149,14 +149,14 @@ var _ = Describe("A leaf volume without a root", func() {
 		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootReplaced))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
 
-		By("destroying it as the member's admin, which is allowed")
+		By("destroying the orphan as the member's admin, which is allowed")
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, x.Member(one), pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
 		registration(ctx, one, notOrphaned(volume))
 	}, SpecTimeout(storyTime))
 
-	It("is unknown, not absent, while the member cannot be read (I2)", func(ctx SpecContext) {
+	It("counts as unknown, not as absent, while Xylem cannot read the member (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -185,10 +185,10 @@ var _ = Describe("A leaf volume without a root", func() {
 		s.destroyOrphan(ctx, volume)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is a volume that a provisioner created late for a withdrawn claim, even if the namespace has another owner (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
+	DescribeTable("is reported if a provisioner finishes it late for a withdrawn claim, even in a foreign namespace (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
-		By("leaving the volume of a foreign claim in the same namespace")
+		By("creating a volume of a foreign claim in the same namespace, which is not an orphan")
 		Expect(member.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(member.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
@@ -227,8 +227,8 @@ var _ = Describe("A leaf volume without a root", func() {
 		}
 		registration(ctx, one, notOrphaned(late))
 	},
-		Entry("that both clusters remember", SpecTimeout(storyTime), func(context.Context) {}),
-		Entry("that the host no longer records, as after a restore", SpecTimeout(storyTime), func(ctx context.Context) {
+		Entry("with a record of the withdrawal in both clusters", SpecTimeout(storyTime), func(context.Context) {}),
+		Entry("without a record in the host, as after a restore", SpecTimeout(storyTime), func(ctx context.Context) {
 			annotateLease(ctx, x.Host, "fence-"+idOf(ctx, x.Member(one)), "null")
 		}),
 		Entry("with an overwritten record in the member", SpecTimeout(storyTime), func(ctx context.Context) {
@@ -237,7 +237,7 @@ var _ = Describe("A leaf volume without a root", func() {
 	)
 })
 
-// annotateLease overwrites the record of withdrawn claims on a Lease with a JSON value.
+// annotateLease overwrites a Lease's record of withdrawn claims with a JSON value.
 func annotateLease(ctx context.Context, cluster *harness.Cluster, name, value string) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: name}}
@@ -251,8 +251,8 @@ func naming(volume string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
 }
 
-// adopted waits until the re-created claim has the volume and a Pod runs on it, and verifies that
-// no other disk was created.
+// adopted waits until the re-created claim has the volume and a Pod that uses it runs, and verifies
+// that no other disk was created.
 func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) {
 	GinkgoHelper()
 	s.bound(ctx, "data")
@@ -269,7 +269,7 @@ func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	registration(ctx, one, notOrphaned(volume))
 }
 
-// allow lets claims adopt a volume, as an admin.
+// allow allows claims to adopt a volume, as an admin.
 func allow(ctx context.Context, volume string) {
 	GinkgoHelper()
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
@@ -283,8 +283,8 @@ func disallow(ctx SpecContext) {
 	Expect(x.AwaitReady(ctx, one)).To(Succeed())
 }
 
-var _ = Describe("A claim that is re-created and names the volume that it had", func() {
-	It("gets it again, never unbound, if the host has lost both, and no other claim can request it (I2, I3, I8)", func(ctx SpecContext) {
+var _ = Describe("A claim that is re-created with the name of its earlier volume", func() {
+	It("gets the volume, whose leaf claim stays bound, if the host has lost both, and no other claim can request it (I2, I3, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -294,7 +294,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
 		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootGone))
 
-		By("requesting it from another namespace, and with a claim of another name")
+		By("requesting the volume from another namespace, and with a claim of another name")
 		other := begin(ctx)
 		other.claim(ctx, "data", naming(volume))
 		s.claim(ctx, "other", naming(volume))
@@ -308,7 +308,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		_, err := read[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 
-		By("requesting it with the claim itself")
+		By("requesting the volume with the claim itself")
 		s.adopted(ctx, s.claim(ctx, "data", naming(volume)), volume)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 
@@ -316,7 +316,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		confirmRestore(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("gets it when an admin allows it, in a re-created namespace (I8)", func(ctx SpecContext) {
+	It("gets the volume in a re-created namespace when an admin allows it (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -333,7 +333,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("gets it when an admin allows it, after it was abandoned (I8)", func(ctx SpecContext) {
+	It("gets a retained volume whose host PV was deleted, when an admin allows it (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -344,7 +344,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		By("requesting more than the capacity of the volume")
 		s.claim(ctx, "data", ofClass(classRetainHost), naming(volume), ofSize("5Gi"))
-		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "it has 1Gi, and the claim requests 5Gi")
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "its capacity is 1Gi, but the claim requests 5Gi")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 
@@ -355,7 +355,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("gets it once no other member has a volume of that name, provisioned for an earlier claim of the same name (I8)", func(ctx SpecContext) {
+	It("gets the volume once no other member has a volume with the same name and stamp (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
@@ -379,7 +379,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("gets it once its class exists again", func(ctx SpecContext) {
+	It("gets the volume once the class exists again", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("comes-back", classMirror)
 		inHost(ctx, class)
@@ -399,7 +399,7 @@ var _ = Describe("A claim that is re-created and names the volume that it had", 
 })
 
 var _ = Describe("An object that was deleted by accident", func() {
-	It("is re-created: a host PV, so that its claim is Bound again, and a leaf claim for its volume (I2, I3)", func(ctx SpecContext) {
+	It("is re-created: a host PV, whose claim is Bound again, and a leaf claim for its existing volume (I2, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")
@@ -420,7 +420,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", And(HaveField("UID", Not(Equal(leaf.UID))),
 			phase(corev1.ClaimBound), HaveField("Spec.VolumeName", volume)))
 
-		By("deleting the leaf volume: the loss is reported, and no volume replaces it")
+		By("deleting the leaf volume, after which Xylem reports the loss and provisions no other volume")
 		lost := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
 		Expect(x.Member(one).API.Delete(ctx, lost)).To(Succeed())
 		patch(ctx, x.Member(one), lost, `{"metadata":{"finalizers":null}}`)
@@ -432,7 +432,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 })
 
 var _ = Describe("A re-created leaf volume", func() {
-	DescribeTable("is kept, and reported: it may be the claim's own disk; deleting the claim destroys no data (I1, I2)", func(ctx SpecContext, change func(*corev1.PersistentVolume)) {
+	DescribeTable("is reported and kept, because it may be the claim's own disk, even when the claim is deleted (I1, I2)", func(ctx SpecContext, change func(*corev1.PersistentVolume)) {
 		s := begin(ctx)
 		member := x.Member(one)
 		volume := s.data(ctx)
@@ -447,7 +447,7 @@ var _ = Describe("A re-created leaf volume", func() {
 		patch(ctx, member, leaf, `{"metadata":{"finalizers":null}}`)
 		Expect(member.API.Create(ctx, again)).To(Succeed())
 
-		By("checking that the claim reports it, and that the disk is kept")
+		By("checking that the claim reports the replacement, and that the disk is kept")
 		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeReplaced, volume)
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeBound),
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
@@ -461,7 +461,7 @@ var _ = Describe("A re-created leaf volume", func() {
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeReleased), HaveField("DeletionTimestamp", BeNil())))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("using it for the claim, as the event describes")
+		By("using the volume for the claim, as the event describes")
 		allow(ctx, volume)
 		claim := s.claim(ctx, "data", naming(volume))
 		s.adopted(ctx, claim, volume)
@@ -478,8 +478,8 @@ var _ = Describe("A re-created leaf volume", func() {
 	)
 })
 
-// ownVolume creates a volume that a foreign claim of the member leaves behind in the story's
-// namespace there.
+// ownVolume creates a foreign claim in the story's namespace in a member, and deletes it. It
+// returns the name of the volume that the claim leaves behind.
 func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 	GinkgoHelper()
 	claim := s.newClaim("own", ofClass(classRetained))

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A disconnected member", func() {
-	DescribeTable("delays no other, and Xylem catches up afterwards (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
+	DescribeTable("does not delay other members, and Xylem catches up when it is back (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
 		s := begin(ctx)
 		proxy := x.Fleet.Member(two).Proxy()
 		volumes := map[string]string{}
@@ -53,7 +53,7 @@ var _ = Describe("A disconnected member", func() {
 			until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)))
 		}
 
-		By("reconnecting it")
+		By("reconnecting the member")
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		for name, volume := range volumes {
 			s.destroyed(ctx, two, name, volume)
@@ -63,13 +63,13 @@ var _ = Describe("A disconnected member", func() {
 		s.running(ctx, "new", nodeTwo)
 		Expect(s.book(two, "new").Count(ledger.CreateVolume)).To(Equal(1))
 	},
-		Entry("its connections refused, until its node reports it", SpecTimeout(storyTime), controlplane.Cut, true),
-		Entry("its connections dead", SpecTimeout(storyTime), controlplane.Blackhole, false),
+		Entry("its connections are refused until its node reports that it is away", SpecTimeout(storyTime), controlplane.Cut, true),
+		Entry("its connections hang", SpecTimeout(storyTime), controlplane.Blackhole, false),
 	)
 })
 
 var _ = Describe("A manager that is killed", Ordered, func() {
-	// frozen freezes a member's provisioner until the story ends.
+	// frozen freezes member one's provisioner until the story ends.
 	frozen := func() *controlplane.Process {
 		GinkgoHelper()
 		p := x.Fleet.Member(one).Process(controlplane.Provisioner)
@@ -86,7 +86,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 	}
 
-	It("while a disk is being provisioned, finds it when it is back (I6)", func(ctx SpecContext) {
+	It("while a disk is being provisioned finds the disk after a restart (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -101,7 +101,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("deletes a disk that was provisioned while it was away, for a claim that was deleted in the meantime (I1, I6)", func(ctx SpecContext) {
+	It("deletes a disk that was provisioned in the meantime for a claim that no longer exists (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -119,7 +119,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("in the middle of a deletion, continues with it (I1, I6)", func(ctx SpecContext) {
+	It("in the middle of a deletion completes it after a restart (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -138,7 +138,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 })
 
 var _ = Describe("A volume of an unreachable member", func() {
-	It("is abandoned by an admin, and its data stays (I1, I2)", func(ctx SpecContext) {
+	It("can be abandoned by an admin, which keeps its data (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
@@ -151,7 +151,7 @@ var _ = Describe("A volume of an unreachable member", func() {
 		s.deleteClaim(ctx, "data")
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
 
-		By("abandoning it")
+		By("abandoning the volume")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`)
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		s.noted(ctx, "PersistentVolume", volume, "Abandoned", v1alpha1.AnnotationAbandon)

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// preferring lets the scheduler select a member, with a preference.
+// preferring makes a Pod prefer a node, but lets the scheduler select another one.
 func preferring(node string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -33,7 +33,7 @@ func tolerant(p *corev1.Pod) {
 }
 
 var _ = Describe("Two members", func() {
-	It("hold the disks of one namespace side by side, and each Pod runs where its disk is (I3)", func(ctx SpecContext) {
+	It("can have disks of the same namespace, and each Pod runs in the member of its disk (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "here")
 		s.claim(ctx, "there")
@@ -42,13 +42,13 @@ var _ = Describe("Two members", func() {
 		s.running(ctx, "here", nodeOne)
 		s.running(ctx, "there", nodeTwo)
 
-		By("keeping Pods that may run anywhere in the member that has the disk")
+		By("creating Pods that tolerate any node, and that run in the member of their disk")
 		s.pod(ctx, "follows-here", using("here"), tolerant, preferring(nodeTwo))
 		s.pod(ctx, "follows-there", using("there"), tolerant, preferring(nodeOne))
 		s.running(ctx, "follows-here", nodeOne)
 		s.running(ctx, "follows-there", nodeTwo)
 
-		By("scheduling no Pod that needs disks of both")
+		By("creating a Pod that needs disks of both members, which cannot be scheduled")
 		s.pod(ctx, "torn", using("here"), using("there"), tolerant)
 		until[corev1.Pod](ctx, s, x.Host, "torn", isFalse(corev1.PodScheduled, "node affinity"))
 
@@ -62,13 +62,13 @@ var _ = Describe("Two members", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("lose the namespace that Xylem created there when it has been empty for a while", func(ctx SpecContext) {
+	It("lose the namespace that Xylem created when it has been empty for some time", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", boundTo(nodeOne))
 		s.pod(ctx, "also", boundTo(nodeTwo))
 		s.running(ctx, "app")
 		s.running(ctx, "also")
-		// A member's own objects prevent the deletion of a namespace, as leaves do.
+		// Foreign objects prevent the deletion of a namespace, as leaves do.
 		inMember(ctx, x.Member(two), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "theirs"}})
 		s.deletePod(ctx, "app")
 		s.deletePod(ctx, "also")
@@ -76,7 +76,7 @@ var _ = Describe("Two members", func() {
 		until[corev1.Namespace](ctx, s, x.Member(two), s.namespace, HaveField("DeletionTimestamp", BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("are preferred to a plain node of the host, regardless of a Pod's tolerations", func(ctx SpecContext) {
+	It("run Pods with claims even if the Pods tolerate and prefer a plain node of the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "free")
 		s.pod(ctx, "free", using("free"), tolerant, preferring(plainNode))
@@ -87,7 +87,7 @@ var _ = Describe("Two members", func() {
 			isFalse(corev1.PodScheduled, "csi.xylem.io CSI driver is not installed on the node"), // from Kubernetes 1.37
 			isFalse(corev1.PodScheduled, "did not have enough free storage")))
 
-		By("running a Pod without claims on the plain node, as before")
+		By("creating a Pod without claims, which can still run on the plain node")
 		s.pod(ctx, "plain", tolerant, on(plainNode))
 		s.running(ctx, "plain", plainNode)
 	}, SpecTimeout(storyTime))
@@ -99,8 +99,8 @@ func isFalse(condition corev1.PodConditionType, message string) OmegaMatcher {
 		HaveField("Type", condition), HaveField("Status", corev1.ConditionFalse), HaveField("Message", ContainSubstring(message)))))
 }
 
-var _ = Describe("A Pod that is created with the virtual node as its nodeName", func() {
-	It("runs if its claim is bound there", func(ctx SpecContext) {
+var _ = Describe("A Pod that is created with a virtual node as its nodeName", func() {
+	It("runs if its claim is bound in that node's member", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "first", using("data"), on(nodeOne))
@@ -109,7 +109,7 @@ var _ = Describe("A Pod that is created with the virtual node as its nodeName", 
 		s.running(ctx, "second", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("fails, as with a kubelet, if it does not fit", func(ctx SpecContext) {
+	It("fails, as on a kubelet, if it does not fit on the node", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "misfit", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
 		until[corev1.Pod](ctx, s, x.Host, "misfit", And(phase(corev1.PodFailed), HaveField("Status.Reason", "NodeAffinity")))
@@ -142,7 +142,7 @@ var _ = Describe("A Pod that is created with the virtual node as its nodeName", 
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("The scheduler choosing another node before anything is bound", func() {
+var _ = Describe("A placement before anything is bound", func() {
 	// cordon keeps new Pods off a node until the story ends.
 	cordon := func(ctx context.Context, node string) {
 		GinkgoHelper()
@@ -155,7 +155,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		patch(ctx, x.Host, s.newClaim(claim), `{"metadata":{"annotations":{"`+route.AnnSelectedNode+`":null}}}`)
 	}
 
-	It("moves the placement to the other member (I1, I3)", func(ctx SpecContext) {
+	It("moves to the other member when the scheduler selects it (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
 		Expect(provisioner.Freeze()).To(Succeed())
@@ -184,10 +184,10 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("deletes a volume that the provisioner finishes afterwards (I1)", func(ctx SpecContext) {
+	It("deletes a volume that the first member's provisioner finishes after the move (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Fleet.Member(one)
-		// The volume exists, but the response is delayed.
+		// The driver creates the volume, but delays its response.
 		Expect(member.SetFaults(csidriver.Fault{
 			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Stall: true, After: true, Code: codes.OK,
 		})).To(Succeed())
@@ -204,7 +204,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("withdraws the leaf Pod when the Pod is deleted, and the leaf claim when the claim is", func(ctx SpecContext) {
+	It("withdraws the leaf Pod when the Pod is deleted, and the leaf claim when the claim is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
 		Expect(provisioner.Freeze()).To(Succeed())
@@ -221,7 +221,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("cannot be faked by a user who writes a claim's selected node (I8)", func(ctx SpecContext) {
+	It("cannot be forged by a user who writes a claim's selected node (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, nodeOne)
@@ -239,7 +239,7 @@ var _ = Describe("The scheduler choosing another node before anything is bound",
 		s.running(ctx, "gated", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("reports on a claim whose selected node is a plain one, and removes the selection", func(ctx SpecContext) {
+	It("removes and reports a selected node that is not a virtual node", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, plainNode)

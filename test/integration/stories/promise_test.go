@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Classes of the host in promise mode.
+// StorageClasses of the host that use promises.
 const (
 	classPromise          = "promise"
 	classPromiseImmediate = "promise-immediate"
@@ -29,7 +29,7 @@ const (
 	classPromiseLimited   = "promise-limited"
 	classPromiseMissing   = "promise-missing"
 	classPromiseUnused    = "promise-when-unused"
-	// releaseGrace is how long a disk of the last one outlives its last Pod.
+	// releaseGrace is how long a disk of classPromiseUnused outlives its last Pod.
 	releaseGrace = "2s"
 )
 
@@ -81,7 +81,7 @@ func (s *story) fulfilled(ctx context.Context, name, member string) (host, leaf 
 	return host, until[corev1.PersistentVolume](ctx, s, x.Member(member), volume, phase(corev1.VolumeBound))
 }
 
-// nowhere verifies that no member has a claim or a disk for a claim of the host.
+// nowhere verifies that no member has a leaf claim or a disk for a claim of the host.
 func (s *story) nowhere(ctx context.Context, name string) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -94,7 +94,7 @@ func (s *story) nowhere(ctx context.Context, name string) {
 	}
 }
 
-// writesAbout returns Xylem's writes to the members that name an object.
+// writesAbout returns Xylem's writes to objects in members whose names contain the given name.
 func writesAbout(ctx context.Context, books account, name string) controlplane.Requests {
 	GinkgoHelper()
 	var all controlplane.Requests
@@ -121,7 +121,7 @@ var _ = Describe("A promise", func() {
 		s.barrier(ctx, nodeOne)
 		s.nowhere(ctx, "data")
 
-		By("deleting it with its claim, without a write to any member")
+		By("deleting the claim, which deletes the promise without a write to any member")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, pv.Name)
@@ -153,7 +153,7 @@ var _ = Describe("A promise", func() {
 		Expect(strangers("promise", host)).To(BeEmpty())
 		Expect(strangers("root PersistentVolumeClaim", s.bound(ctx, "data"))).To(BeEmpty())
 
-		By("scheduling every later Pod to that member")
+		By("checking that later Pods also run in that member")
 		s.pod(ctx, "next", using("data"))
 		s.running(ctx, "next", nodeOne)
 		s.pod(ctx, "stray", using("data"), on(nodeTwo))
@@ -175,7 +175,7 @@ var _ = Describe("A promise", func() {
 		Entry("the member's class binds immediately", SpecTimeout(storyTime), classPromiseImmediate),
 	)
 
-	It("keeps the disk if its class retains, for another claim (I2)", func(ctx SpecContext) {
+	It("keeps its disk for another claim if its class has policy Retain (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromiseRetain))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -188,7 +188,7 @@ var _ = Describe("A promise", func() {
 		host = until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, phase(corev1.VolumeReleased))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, phase(corev1.VolumeReleased))
 
-		By("using it again once an admin has cleared its claimRef")
+		By("clearing the claimRef as an admin, after which another claim can use the promise")
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, phase(corev1.VolumeAvailable))
 		s.claim(ctx, "again", ofClass(classPromiseRetain), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = host.Name })
@@ -199,7 +199,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 		Expect(s.book(one, "again").Calls(ledger.CreateVolume)).To(BeZero())
 
-		By("re-creating it with the same name after the host has lost it")
+		By("losing the promise in the host, which Xylem re-creates with the same name")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
@@ -209,7 +209,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 	}, SpecTimeout(storyTime))
 
-	It("is re-created, and retained, when the host has lost it (I1, I2, I3)", func(ctx SpecContext) {
+	It("is re-created with policy Retain when the host has lost it (I1, I2, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -226,7 +226,7 @@ var _ = Describe("A promise", func() {
 		patch(ctx, x.Host, again, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 	}, SpecTimeout(storyTime))
 
-	It("is re-created once its class exists again, if the host has lost it before it had a disk", func(ctx SpecContext) {
+	It("is re-created once its class exists again if the host lost it before it had a disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("promise-comes-back", classMirror, func(c *storagev1.StorageClass) {
 			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
@@ -246,7 +246,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("grows before and after its disk is provisioned", func(ctx SpecContext) {
+	It("can be expanded before and after its disk is provisioned", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
@@ -264,7 +264,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, HaveField("Spec.Capacity", has("3Gi")))
 	}, SpecTimeout(storyTime))
 
-	It("quotes on the claim why the member does not create the disk", func(ctx SpecContext) {
+	It("quotes on its claim why the member does not create the disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "big", ofClass(classPromiseLimited), ofSize("2Gi"))
 		s.promised(ctx, "big")
@@ -272,7 +272,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed", one, "OutOfRange")))
 		s.noted(ctx, "PersistentVolumeClaim", "big", "PromiseBroken")
 
-		By("removing it from the member when the Pod is deleted")
+		By("deleting the Pod, which removes the claim from the member")
 		s.deletePod(ctx, "app")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "big")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(promise(corev1.ConditionFalse, v1alpha1.ReasonPromised),
@@ -296,7 +296,7 @@ var _ = Describe("A promise", func() {
 		measured(ctx, "xylem_promises_unfulfilled", one, Equal("0"))
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is not created for a claim that requests more than can be promised", func(ctx SpecContext, reason string, change claimOption) {
+	DescribeTable("is not created for a claim with requirements that cannot be promised", func(ctx SpecContext, reason string, change claimOption) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise), change)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimPending), tells(reason)))
@@ -308,18 +308,18 @@ var _ = Describe("A promise", func() {
 		Entry("a populator's data source", SpecTimeout(storyTime), "DataSourceUnsupported", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "other"}
 		}),
-		Entry("a volume by name", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
+		Entry("a volume name", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
 	)
 
-	It("reports on a Pod on a node of the host that no disk reaches it there", func(ctx SpecContext) {
+	It("makes a Pod on a node of the host report that its disk cannot be used there", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
-		s.pod(ctx, "app", using("data"), boundTo(plainNode)) // from Kubernetes 1.37, the scheduler would not choose it
+		s.pod(ctx, "app", using("data"), boundTo(plainNode)) // from Kubernetes 1.37 on, the scheduler would not select this node
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
-		By("checking that the scheduler does not select the host's own node for a promise that is released when unused")
+		By("checking that the scheduler does not select a node of the host for a promise that is released when unused")
 		s.claim(ctx, "held", ofClass(classPromiseUnused))
 		s.promised(ctx, "held")
 		s.pod(ctx, "held", using("held"), on(plainNode))
@@ -327,7 +327,7 @@ var _ = Describe("A promise", func() {
 			HaveField("Type", corev1.PodScheduled), HaveField("Reason", corev1.PodReasonUnschedulable)))))
 	}, SpecTimeout(storyTime))
 
-	It("is fulfilled once, when Pods are bound to nodes of two members (I3)", func(ctx SpecContext) {
+	It("is fulfilled only once if Pods are bound to nodes of two members (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
@@ -344,7 +344,7 @@ var _ = Describe("A promise", func() {
 			}
 			won, lost = phases[corev1.PodRunning], phases[corev1.PodFailed]
 			g.Expect(won).NotTo(BeEmpty())
-			// The other one has failed or, if it was late, was never bound.
+			// The other Pod has failed or, if it was late, was never bound to a node.
 			g.Expect(lost != "" || phases[corev1.PodPending] != "").To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
 		if lost != "" {
@@ -362,7 +362,7 @@ var _ = Describe("A promise", func() {
 		s.fulfilled(ctx, "promised", two)
 	}, SpecTimeout(storyTime))
 
-	It("is released with its last Pod, and fulfilled again in the member of the next one (I2)", func(ctx SpecContext) {
+	It("is released with its last Pod, and fulfilled again in the next Pod's member (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
 		promised := s.promised(ctx, "scratch")
@@ -386,7 +386,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
 		s.noted(ctx, "PersistentVolumeClaim", "scratch", "VolumeReleased", leaf.Name)
 
-		By("releasing it, even if a finished Pod still exists")
+		By("checking that it is released even while a finished Pod still exists")
 		s.deletePod(ctx, "second")
 		s.pod(ctx, "job", using("scratch"), on(nodeTwo), annotated(controlplane.AnnotationComplete, "true"))
 		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
@@ -396,7 +396,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
 	}, SpecTimeout(storyTime))
 
-	It("keeps a disk that an admin sets to Retain while it is being released, for the next Pod (I2)", func(ctx SpecContext) {
+	It("keeps its disk for the next Pod if an admin sets policy Retain while the disk is being released (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
 		s.pod(ctx, "first", using("scratch"), on(nodeOne))
@@ -404,7 +404,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		disks := s.book(one, "scratch").LiveIDs()
 
-		By("blocking the deletion of the leaf claim with a Pod of the member")
+		By("blocking the deletion of the leaf claim with a foreign Pod")
 		first := until[corev1.Pod](ctx, s, x.Member(one), "first", phase(corev1.PodRunning))
 		holder := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "holder"},
@@ -418,7 +418,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "scratch", HaveField("DeletionTimestamp", Not(BeNil())))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete))
 
-		By("keeping the data after all, as the admin")
+		By("setting policy Retain as the admin")
 		patch(ctx, x.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 		Expect(x.Member(one).API.Delete(ctx, holder, client.GracePeriodSeconds(0))).To(Succeed())
@@ -431,7 +431,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "scratch").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("is taken from a member that is away by an admin, and fulfilled in another one (I1, I3)", func(ctx SpecContext) {
+	It("can be abandoned by an admin while its member is away, and is then fulfilled in another member (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
 		s.pod(ctx, "first", using("scratch"), on(nodeTwo))
@@ -448,7 +448,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "second", nodeOne)
 		s.fulfilled(ctx, "scratch", one)
 
-		By("reconnecting the member, which keeps its disk and reports that")
+		By("reconnecting the member, which keeps its disk and reports the disk")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
@@ -457,7 +457,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
 		s.fulfilled(ctx, "scratch", one)
 
-		By("removing the disk as the member's admin, once the claim is deleted")
+		By("deleting the claim, and then the disk as the member's admin")
 		s.deletePod(ctx, "first")
 		s.deletePod(ctx, "second")
 		s.deleteClaim(ctx, "scratch")
@@ -482,7 +482,7 @@ var _ = Describe("A promise", func() {
 		member := pv.Labels[v1alpha1.LabelCluster]
 		Expect(s.book(member, "scratch").LiveIDs()).To(HaveLen(1))
 
-		By("waiting until its Job's Pod has finished")
+		By("completing the Pod of the sample's Job")
 		var pods corev1.PodList
 		Expect(x.Member(member).API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(pods.Items).To(HaveLen(1))

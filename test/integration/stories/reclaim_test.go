@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-var _ = Describe("The end of a claim", func() {
-	It("destroys the disk if the policy is Delete, and never before (I1, I2)", func(ctx SpecContext) {
+var _ = Describe("The deletion of a claim", func() {
+	It("destroys the disk if the policy is Delete, but not while a Pod uses it (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -31,7 +31,7 @@ var _ = Describe("The end of a claim", func() {
 		Expect(s.book(one, "data").Count(ledger.DeleteVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("keeps the disk if either policy is Retain, for another claim (I2, I3)", func(ctx SpecContext, class, next string) {
+	DescribeTable("keeps the disk for another claim if either policy is Retain (I2, I3)", func(ctx SpecContext, class, next string) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -47,11 +47,11 @@ var _ = Describe("The end of a claim", func() {
 		disks := s.book(one, "data").LiveIDs()
 		Expect(disks).To(HaveLen(1))
 
-		By("using it again once an admin has cleared its claimRef")
+		By("clearing the claimRef as an admin, and using the volume again")
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeAvailable))
-		// The scheduler has observed a later volume, and so this one. Otherwise, it might request
-		// another volume, as within a single cluster.
+		// The barrier shows that the scheduler has observed this volume. Otherwise, the scheduler
+		// might request another volume, as within a single cluster.
 		s.barrier(ctx, nodeOne)
 		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) {
 			if next != "any" {
@@ -81,13 +81,13 @@ var _ = Describe("The end of a claim", func() {
 			Expect(s.book(one, next).Calls(ledger.CreateVolume)).To(BeZero())
 		}
 	},
-		Entry("the host's class, a claim of the same name", SpecTimeout(storyTime), classRetainHost, "data"),
-		Entry("the host's class, a claim of another name", SpecTimeout(storyTime), classRetainHost, "other"),
-		Entry("the host's class, a claim that names no volume", SpecTimeout(storyTime), classRetainHost, "any"),
-		Entry("the member's class, a claim of the same name", SpecTimeout(storyTime), classRetained, "data"),
+		Entry("policy Retain in the host, and a claim with the same name", SpecTimeout(storyTime), classRetainHost, "data"),
+		Entry("policy Retain in the host, and a claim with another name", SpecTimeout(storyTime), classRetainHost, "other"),
+		Entry("policy Retain in the host, and a claim that does not name the volume", SpecTimeout(storyTime), classRetainHost, "any"),
+		Entry("policy Retain in the member, and a claim with the same name", SpecTimeout(storyTime), classRetained, "data"),
 	)
 
-	It("destroys no data with policy Recycle, and reports that, until an admin sets another policy (I2)", func(ctx SpecContext) {
+	It("destroys no data if the policy is Recycle, which is reported until an admin sets another policy (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
@@ -124,7 +124,7 @@ var _ = Describe("The end of a claim", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 		registration(ctx, one, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
 
-		By("destroying it as the member's admin, which is allowed")
+		By("destroying the leaf volume as the member's admin, which is allowed")
 		member := x.Member(one)
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, member, leaf, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)

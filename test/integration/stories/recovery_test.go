@@ -43,7 +43,7 @@ func (s *story) impatient(ctx context.Context) string {
 	return s.namespace
 }
 
-// room publishes a member's capacity for the story's class; 0 means none.
+// room returns a member's published capacity for the story's class, or 0 if there is none.
 func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
 	var published storagev1.CSIStorageCapacityList
 	if err := x.Host.API.List(ctx, &published, client.InNamespace(v1alpha1.DefaultNamespace), client.MatchingLabels{v1alpha1.LabelCluster: m.Name()}); err != nil {
@@ -57,7 +57,7 @@ func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
 	return 0, nil
 }
 
-// faulty makes a member's driver fail for claims of the story until it ends.
+// faulty makes a member's driver fail for claims of the story until the story ends.
 func (s *story) faulty(member string, code codes.Code, message string, claims ...string) {
 	GinkgoHelper()
 	var faults []csidriver.Fault
@@ -73,8 +73,8 @@ func (*story) repaired(member string) {
 	Expect(x.Fleet.Member(member).SetFaults()).To(Succeed())
 }
 
-// moved waits until each claim has its volume in the second member, and the first member has no
-// objects left for it.
+// moved waits until each claim has its volume in the second member, and checks that nothing of it
+// is left in the first member.
 func (s *story) moved(ctx context.Context, claims ...string) {
 	GinkgoHelper()
 	for _, name := range claims {
@@ -84,13 +84,13 @@ func (s *story) moved(ctx context.Context, claims ...string) {
 		Expect(claim).To(suite.Unreported())
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name)
 		Expect(s.book(one, name).LiveIDs()).To(BeEmpty())
-		// A second one may have been created while its claim was withdrawn. It is deleted again.
+		// Another disk may have been created while the leaf claim was withdrawn. Xylem deletes it.
 		Eventually(func() []string { return s.book(two, name).LiveIDs() }).Should(HaveLen(1))
 	}
 }
 
 var _ = Describe("A claim that a member cannot satisfy", func() {
-	It("is provisioned in another member, and its Pod runs there, when the driver fails (I1, I3)", func(ctx SpecContext) {
+	It("is provisioned in another member, where its Pod runs, if the driver fails (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the array is on fire", "data")
 		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
@@ -108,7 +108,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is provisioned in another member when no node suits the Pod, without reducing the published capacity (I8)", func(ctx SpecContext) {
+	It("is provisioned in another member if no node suits the Pod, without reducing the published capacity (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -128,7 +128,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is provisioned in another member when a quota is exhausted", func(ctx SpecContext, resource corev1.ResourceName, part string) {
+	DescribeTable("is provisioned in another member if a quota is exhausted", func(ctx SpecContext, resource corev1.ResourceName, part string) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.strange(ctx, x.Member(one), handedOver(ctx))
@@ -143,7 +143,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, "the Pod"),
 	)
 
-	It("is provisioned in another member when its class is deleted", func(ctx SpecContext) {
+	It("is provisioned in another member if its class is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
@@ -164,7 +164,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 	It("is reassigned together with the other claims of its Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
-		// Both fail: a disk of one would keep the other here.
+		// Both claims fail, because a disk of one would keep the other in this member.
 		Expect(x.Fleet.Member(one).SetFaults(
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Code: codes.Internal, Message: "no"},
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/logs", Code: codes.PermissionDenied, Message: "no"},
@@ -177,7 +177,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data", "logs")
 	}, SpecTimeout(storyTime))
 
-	It("is not reassigned if another claim of its Pod has its volume there, and reports that", func(ctx SpecContext) {
+	It("is not reassigned if another claim of its Pod has a volume in that member, and reports that claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.claim(ctx, "logs", ofClass(class))
@@ -188,7 +188,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), using("logs"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", `Pod "app" also uses claim "logs"`))
-		By("failing a claim later: it is reassigned")
+		By("failing another claim, which is reassigned")
 		s.faulty(one, codes.Internal, "the array is on fire", "data", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
@@ -200,7 +200,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is attempted in each, at longer and longer intervals, when all fail, and is provisioned when one is repaired (I5)", func(ctx SpecContext) {
+	It("is attempted in each member with exponential backoff if all fail, and is provisioned when one is repaired (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		s.faulty(two, codes.Internal, "the second is under water", "data")
@@ -215,7 +215,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data")
 	}, SpecTimeout(storyTime))
 
-	It("is reassigned to the next member, and back, if the scheduler does not follow", func(ctx SpecContext) {
+	It("is reassigned to the next member and back if the scheduler does not place the Pod there", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		class := s.impatient(ctx)
@@ -231,7 +231,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is no longer offered capacity that the member's driver does not have, before it is reassigned", func(ctx SpecContext) {
+	It("is reassigned only after Xylem has reduced the published capacity, if the member's driver lacks capacity", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.ResourceExhausted, "the pool is full", "data")
@@ -251,17 +251,17 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		var order []string
 		for _, r := range requests.By(harness.HostUser).Writes() {
 			switch {
-			case r.Code >= http.StatusBadRequest: // the scheduler was faster: retry
+			case r.Code >= http.StatusBadRequest: // the scheduler has changed the claim, and Xylem retries
 			case r.Resource == "csistoragecapacities" && r.Verb == "patch":
 				order = append(order, "lowered")
 			case r.Resource == "persistentvolumeclaims" && r.Namespace == s.namespace && r.Verb == "patch":
 				order = append(order, "annotated")
 			}
 		}
-		// Placed in the first; reassigned; unplaced, placed in the second, settled.
+		// Xylem places the claim in the first member, reduces the capacity, and reassigns the claim.
 		Expect(strings.Join(order, " ")).To(HavePrefix("annotated lowered annotated"))
 
-		By("placing another claim there, which fits")
+		By("placing a smaller claim in that member")
 		s.claim(ctx, "small", ofClass(class), ofSize("512Mi"))
 		s.pod(ctx, "small", using("small"), on(nodeOne))
 		s.running(ctx, "small", nodeOne)
@@ -274,9 +274,9 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		DeferCleanup(func() { s.repaired(one) })
 		s.claim(ctx, "slow", ofClass(class))
 		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
-		// The provisioner aborts the call after ten seconds, and reports that.
+		// The provisioner aborts the call after ten seconds, and reports the timeout.
 		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
-		By("failing a claim later: it is reassigned")
+		By("failing another claim, which is reassigned")
 		Expect(x.Fleet.Member(one).SetFaults(
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true},
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/later", Code: codes.Internal},
@@ -323,7 +323,7 @@ var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
 		Expect(x.Host.API.Create(ctx, web)).To(Succeed())
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire"))
 
-		By("keeping the Pod as long as no member can run it")
+		By("checking that the Pod is kept as long as no other member can run it")
 		s.pod(ctx, "alone", using("data"), on(nodeOne))
 		s.barrier(ctx, nodeOne)
 		Expect(s.phases(ctx)).NotTo(ContainElement(corev1.PodFailed))
@@ -340,8 +340,8 @@ var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("The sample of placement that recovers", func() {
-	It("runs where it can", func(ctx SpecContext) {
+var _ = Describe("The recovery sample", func() {
+	It("runs in the member that can provision its claim", func(ctx SpecContext) {
 		s := beginIn(ctx, "roaming")
 		s.faulty(one, codes.Internal, "the array is on fire", "roaming")
 		sample := x.Root("config", "samples", "recovery.yaml")
@@ -353,7 +353,7 @@ var _ = Describe("The sample of placement that recovers", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A member that is lost while it provisions a claim", func() {
+var _ = Describe("A member that becomes unreachable while it should provision a claim", func() {
 	lose := func(ctx context.Context, member string) {
 		GinkgoHelper()
 		proxy := x.Fleet.Member(member).Proxy()
@@ -365,19 +365,19 @@ var _ = Describe("A member that is lost while it provisions a claim", func() {
 		registration(ctx, member, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 	}
 
-	It("loses the claim if it has not begun with it", func(ctx SpecContext) {
+	It("loses the claim to another member if it has not begun to provision it", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		lose(ctx, one)
 		s.claim(ctx, "data", ofClass(class))
-		// Until its node is NotReady, the scheduler keeps choosing it.
+		// The scheduler continues to select the member's node until the node shows that it is away.
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "Xylem has created nothing there")
 		s.running(ctx, "app", nodeTwo)
 		Expect(s.bound(ctx, "data").Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))))
 	}, SpecTimeout(storyTime))
 
-	It("keeps the claim if it has begun, and the claim reports what can be done (I3)", func(ctx SpecContext) {
+	It("keeps the claim if it has begun to provision it, and the claim reports what to do (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.Unavailable, "not yet", "data")
@@ -386,7 +386,7 @@ var _ = Describe("A member that is lost while it provisions a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
 		lose(ctx, one)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("MemberAway", one, "delete the claim", v1alpha1.AnnotationForceDeregister))
-		By("placing another claim in the other member in the meantime")
+		By("creating another claim, which is placed in the other member")
 		s.claim(ctx, "other", ofClass(class))
 		s.pod(ctx, "other", using("other"))
 		s.running(ctx, "other", nodeTwo)
@@ -417,8 +417,8 @@ func (s *story) phases(ctx context.Context) []corev1.PodPhase {
 	return phases
 }
 
-// awayFrom keeps a Pod off nodes with Pods of a label, in this namespace of the host
-// and in the default one of members.
+// awayFrom keeps a Pod off nodes that run Pods with a label in the Pod's own namespace or in the
+// namespace default.
 func awayFrom(key, value string) podOption {
 	return func(p *corev1.Pod) {
 		if p.Spec.Affinity == nil {

@@ -18,10 +18,11 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// offerLabel is the label with which the sample selects classes.
+// offerLabel is the label by which the sample selects classes.
 const offerLabel = "xylem-example/offer"
 
-// offered creates a class in a member that its admin offers. It is a default class there.
+// offered creates a default class in a member, with the label by which the member's admin offers
+// it.
 func offered(ctx context.Context, m *harness.Cluster, name string, change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	GinkgoHelper()
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -37,7 +38,7 @@ func offered(ctx context.Context, m *harness.Cluster, name string, change ...fun
 
 func retaining(c *storagev1.StorageClass) { *c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }
 
-// reflecting enables the reflection of offered classes until the story's end.
+// reflecting enables the reflection of offered classes until the story ends.
 func reflecting(ctx context.Context, registration string, atMost int) {
 	GinkgoHelper()
 	patchReflect(ctx, registration, fmt.Sprintf(`{"enabled":true,"selector":{"matchLabels":{%q:"true"}},"max":%d}`, offerLabel, atMost))
@@ -76,7 +77,8 @@ func hostLacks(ctx context.Context, name string) {
 	gone[storagev1.StorageClass](ctx, &story{}, x.Host, name)
 }
 
-// by matches a class that these members offer, and whose topologies allow only these members.
+// by matches a host class that the given members offer, and whose topologies allow only these
+// members.
 func by(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy, members ...string) gomegatypes.GomegaMatcher {
 	GinkgoHelper()
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
@@ -95,7 +97,7 @@ func by(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy, member
 const deletes, retains = corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain
 
 var _ = Describe("A class that a member offers", func() {
-	It("is published in the host, serves claims in the members that offer it, and is deleted with it", func(ctx SpecContext) {
+	It("is published in the host, serves claims in the members that offer it, and is deleted when no member offers it", func(ctx SpecContext) {
 		class := offered(ctx, x.Member(two), "bronze")
 		offered(ctx, x.Member(two), "unlabelled", func(c *storagev1.StorageClass) { c.Labels = nil })
 		s := sample(ctx, "reflection.yaml", two)
@@ -103,13 +105,13 @@ var _ = Describe("A class that a member offers", func() {
 		Expect(host.Provisioner).To(Equal(v1alpha1.ProvisionerName))
 		Expect(host.VolumeBindingMode).To(HaveValue(Equal(storagev1.VolumeBindingWaitForFirstConsumer)))
 		Expect(host.AllowVolumeExpansion).To(HaveValue(BeTrue()))
-		Expect(host.Annotations).To(BeEmpty(), "a default class of a member is not the host's default")
+		Expect(host.Annotations).To(BeEmpty(), "a member's default class must not be the host's default")
 		Expect(strangers("root StorageClass", host)).To(BeEmpty())
 		s.running(ctx, "app", nodeTwo)
 		hostLacks(ctx, "unlabelled")
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected, "bronze"))
 
-		By("scheduling no Pod to a member that has the class but does not offer it")
+		By("checking that no Pod is scheduled to a member that has the class but does not offer it")
 		own := controlplane.Class("bronze", storagev1.VolumeBindingWaitForFirstConsumer, deletes)
 		own.Provisioner = controlplane.DefaultDriverName
 		inMember(ctx, x.Member(one), &own)
@@ -120,7 +122,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", two+" do;", `member "`+one+`" is excluded`))
 
-		By("following the member's class: an equal replacement, a change of expansion, and a new reclaim policy, which re-creates the class")
+		By("replacing the member's class with an equal one, changing its expansion, and then its reclaim policy, which re-creates the host's class")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
 		Expect(x.Member(two).API.Delete(ctx, class)).To(Succeed())
 		class = offered(ctx, x.Member(two), "bronze")
@@ -131,17 +133,17 @@ var _ = Describe("A class that a member offers", func() {
 		hostHas(ctx, "bronze", And(by(ctx, retains, two), HaveField("UID", Not(Equal(host.UID))),
 			HaveField("Annotations", HaveKeyWithValue("xylem-example/theirs", "kept"))))
 
-		By("deleting it, while bound claims keep their volumes")
+		By("deleting the class, after which bound claims keep their volumes")
 		patchReflect(ctx, two, `{"selector":{"matchLabels":{"xylem-example/offer":"no"}}}`)
 		hostLacks(ctx, "bronze")
 		Expect(until[corev1.PersistentVolume](ctx, s, x.Host, s.bound(ctx, "data").Spec.VolumeName, Not(BeNil())).
 			Spec.PersistentVolumeReclaimPolicy).To(Equal(deletes))
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
-		Eventually(func() int { return len(s.book(two, "data").Live()) }).Should(BeZero(), "by the volume's own policy")
+		Eventually(func() int { return len(s.book(two, "data").Live()) }).Should(BeZero(), "the volume's own policy must apply")
 	}, SpecTimeout(storyTime))
 
-	It("that changes repeatedly causes few writes in the host", func(ctx SpecContext) {
+	It("causes few writes in the host even if it changes repeatedly", func(ctx SpecContext) {
 		begin(ctx)
 		class := offered(ctx, x.Member(two), "restless")
 		reflecting(ctx, two, 8)
@@ -156,7 +158,7 @@ var _ = Describe("A class that a member offers", func() {
 		Expect(len(writes)).To(BeNumerically("<", changes/10), writes.String())
 	}, SpecTimeout(storyTime))
 
-	It("in two members is one class if they agree; otherwise the older registration's, and the other reports it", func(ctx SpecContext) {
+	It("is one class of the host if two members agree, and otherwise that of the older registration, which the other one reports", func(ctx SpecContext) {
 		begin(ctx)
 		first := offered(ctx, x.Member(one), "silver")
 		second := offered(ctx, x.Member(two), "silver")
@@ -171,13 +173,13 @@ var _ = Describe("A class that a member offers", func() {
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "silver", "Retain", "Delete", one))
 		(&story{}).noted(ctx, "ClusterRegistration", two, v1alpha1.ReasonReflectionConflict, "silver")
 
-		By("deleting the first: the other one replaces it")
+		By("deleting the first member's class, which that of the other member replaces")
 		Expect(x.Member(one).API.Delete(ctx, first)).To(Succeed())
 		hostHas(ctx, "silver", by(ctx, retains, two))
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
 	}, SpecTimeout(storyTime))
 
-	It("does not change a foreign class in the host, is published when that is deleted, and counts toward the maximum", func(ctx SpecContext) {
+	It("does not change a foreign class in the host, is published when the foreign class is deleted, and counts toward the maximum", func(ctx SpecContext) {
 		begin(ctx)
 		own := &storagev1.StorageClass{
 			ObjectMeta:  metav1.ObjectMeta{Name: "gold", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
@@ -188,7 +190,7 @@ var _ = Describe("A class that a member offers", func() {
 		offered(ctx, x.Member(two), "gold-2")
 		reflecting(ctx, two, 1)
 		registration(ctx, two, And(
-			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", `class "gold": the host has a class of that name`),
+			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", `class "gold": the host has a class with that name`),
 			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 		var now storagev1.StorageClass
 		Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(own), &now)).To(Succeed())
@@ -207,7 +209,7 @@ var _ = Describe("A class that a member offers", func() {
 			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 	}, SpecTimeout(storyTime))
 
-	It("is kept while the member is away, even if the manager restarts, and is deleted if reflection is disabled in the meantime", func(ctx SpecContext) {
+	It("is kept in the host while the member is away, even if the manager restarts, but is deleted if an admin disables reflection", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := offered(ctx, x.Member(one), "copper")
 		offered(ctx, x.Member(one), "iron")
@@ -227,7 +229,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.barrier(ctx, nodeTwo)
 		Expect(hostHas(ctx, "copper", by(ctx, deletes, one)).ResourceVersion).To(Equal(copper.ResourceVersion))
 
-		By("deleting it in the member before that is back")
+		By("deleting a class in the member before the member is back")
 		Expect(x.Member(one).API.Delete(ctx, class)).To(Succeed())
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		hostLacks(ctx, "copper")

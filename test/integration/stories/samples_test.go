@@ -19,8 +19,9 @@ import (
 
 const sampleOwner = client.FieldOwner("sample")
 
-// sample applies a file of config/samples. It changes the registration to an existing one, and
-// the namespace to that of the story, which it begins. At the end, it reverts the registration.
+// sample begins a story in the namespace of a file of config/samples, and applies the file. It
+// changes the name of the sample's registration to an existing one, and reverts the changes to this
+// registration when the story ends.
 func sample(ctx context.Context, file, registration string) *story {
 	GinkgoHelper()
 	content, err := os.ReadFile(x.Root("config", "samples", file))
@@ -46,7 +47,7 @@ func sample(ctx context.Context, file, registration string) *story {
 			DeferCleanup(unapply, obj, NodeTimeout(settle))
 		}
 	}
-	Expect(s).NotTo(BeNil(), "the sample has no namespace")
+	Expect(s).NotTo(BeNil(), "the sample must contain a namespace")
 	return s
 }
 

@@ -19,16 +19,15 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// disk is an existing volume of a member, with 1Gi.
+// disk is an existing volume of a member with a capacity of 1Gi.
 type disk struct {
 	member *harness.Cluster
-	// name and UID of its PV there; namespace of the claim that had it.
+	// name and uid identify the volume's PV. namespace is the namespace of its earlier claim.
 	name, namespace string
 	uid             types.UID
 }
 
-// disk creates a volume as an admin of the member does: a claim of the member's own gets it, and
-// is deleted.
+// disk creates a volume as the member's admin would, with a foreign claim that is then deleted.
 func (s *story) disk(ctx context.Context, member string, policy corev1.PersistentVolumeReclaimPolicy) *disk {
 	GinkgoHelper()
 	m := x.Member(member)
@@ -47,7 +46,7 @@ func (s *story) disk(ctx context.Context, member string, policy corev1.Persisten
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: d.name}}
 	patch(ctx, m, pv, `{"spec":{"claimRef":null}}`)
 	d.uid = until[corev1.PersistentVolume](ctx, own, m, d.name, phase(corev1.VolumeAvailable)).UID
-	// Not earlier: the provisioner would delete a Released volume.
+	// Do not set the policy earlier, because the provisioner would delete a Released volume.
 	patch(ctx, m, pv, fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy))
 	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 		Expect(client.IgnoreNotFound(m.API.Delete(ctx, pv))).To(Succeed())
@@ -70,7 +69,7 @@ func (d *disk) now(ctx context.Context) *corev1.PersistentVolume {
 	return &pv
 }
 
-// asks creates the admin's host PV that requests the disk.
+// asks creates a host PV that requests the disk, as the host's admin would.
 func (d *disk) asks(ctx context.Context, name string, change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	GinkgoHelper()
 	id := idOf(ctx, d.member)
@@ -110,7 +109,8 @@ func (s *story) taken(ctx context.Context, d *disk, name string) {
 		phase(corev1.VolumeReleased)))
 }
 
-// uses waits until a claim's Pod runs on the disk, and verifies that nothing was provisioned.
+// uses waits until a claim's Pod runs with the disk, and verifies that no other disk was
+// provisioned.
 func (s *story) uses(ctx context.Context, d *disk, claim, pod, volume string) {
 	GinkgoHelper()
 	s.running(ctx, pod, nodeOne)
@@ -118,7 +118,7 @@ func (s *story) uses(ctx context.Context, d *disk, claim, pod, volume string) {
 	until[corev1.PersistentVolumeClaim](ctx, s, d.member, claim, And(phase(corev1.ClaimBound), HaveField("Spec.VolumeName", d.name)))
 	var events corev1.EventList
 	Expect(x.Host.API.List(ctx, &events, client.InNamespace(s.namespace))).To(Succeed())
-	Expect(events.Items).NotTo(ContainElement(And(HaveField("Reason", "FailedBinding"), HaveField("Message", HavePrefix("member ")))), "of the time until Xylem points the volume at the claim")
+	Expect(events.Items).NotTo(ContainElement(And(HaveField("Reason", "FailedBinding"), HaveField("Message", HavePrefix("member ")))), "Xylem must not mirror the events from before it set the volume's claimRef")
 	pv := d.now(ctx)
 	Expect(pv.UID).To(Equal(d.uid))
 	Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
@@ -135,13 +135,13 @@ func (d *disk) untouched(ctx context.Context) {
 	Expect(ours(pv.Annotations)).To(BeEmpty())
 }
 
-// named makes a claim request a volume by its name.
+// named makes a claim request a volume by name.
 func named(volume string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
 }
 
 var _ = Describe("An existing volume of a member", func() {
-	DescribeTable("can be used like a static volume of one cluster", func(ctx SpecContext, class string, options func(name string) []claimOption, change func(s *story, pv *corev1.PersistentVolume)) {
+	DescribeTable("can be used like a static volume in a single cluster", func(ctx SpecContext, class string, options func(name string) []claimOption, change func(s *story, pv *corev1.PersistentVolume)) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		patch(ctx, d.member, d.now(ctx), fmt.Sprintf(`{"spec":{"storageClassName":%q}}`, class))
@@ -157,7 +157,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("retaining it after its claim, and using it for another claim")
+		By("deleting the claim, and using the retained volume for another claim")
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, name, phase(corev1.VolumeReleased))
@@ -182,7 +182,7 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("by its class, which has no StorageClass anywhere", SpecTimeout(2*storyTime), "static-only", func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
 	)
 
-	It("is not adopted without the consent of the member's admin, and the user sees how to get it (I4, I8)", func(ctx SpecContext) {
+	It("is not adopted without the consent of the member's admin, and the claim reports how to get it (I4, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -203,7 +203,7 @@ var _ = Describe("An existing volume of a member", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", Not(tells("ConsentMissing")))
 	}, SpecTimeout(storyTime))
 
-	It("is not taken from a claim of the member that has it, or will get it (I4)", func(ctx SpecContext) {
+	It("is not taken from a foreign claim that is bound to it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		d.consent(ctx)
@@ -220,13 +220,13 @@ var _ = Describe("An existing volume of a member", func() {
 		d.untouched(ctx)
 		Expect(d.now(ctx).Status.Phase).To(Equal(corev1.VolumeBound))
 
-		By("deleting that claim, with policy Retain")
+		By("deleting the foreign claim, whose volume has policy Retain")
 		Expect(d.member.API.Delete(ctx, user)).To(Succeed())
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(storyTime))
 
-	It("has one PersistentVolume in the host: of two that request it, neither gets it, and a later one does not replace the first (I3)", func(ctx SpecContext) {
+	It("is adopted by neither of two PersistentVolumes that request it, and later requests do not replace the first adoption (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		first, second := s.namespace+"-first", s.namespace+"-second"
@@ -263,7 +263,7 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("more access modes", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
 			pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.ReadWriteMany)
 		}, "ReadWriteMany"),
-		Entry("another mode", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
+		Entry("another volume mode", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
 			block := corev1.PersistentVolumeBlock
 			pv.Spec.VolumeMode = &block
 		}, "Block", "Filesystem"),
@@ -271,7 +271,7 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("the name of another volume", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle += "-not-there" }, "-not-there", "no such volume"),
 	)
 
-	It("is reported if its cluster is not registered, also on the waiting Pod", func(ctx SpecContext) {
+	It("is reported, also on the waiting Pod, if its cluster is not registered", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -285,7 +285,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.noted(ctx, "Pod", "app", "VolumesApart", "no-such-id")
 	}, SpecTimeout(storyTime))
 
-	It("stays if the admin deletes the host's PersistentVolume: unchanged before the adoption, reported as an orphan afterwards, and usable again (I1, I2)", func(ctx SpecContext) {
+	It("is kept if the admin deletes its PersistentVolume in the host, is an orphan if it was adopted, and can be adopted again (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		name := s.namespace + "-static"
@@ -342,11 +342,11 @@ var _ = Describe("An existing volume of a member", func() {
 		Expect(kept.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
 	},
 		Entry("both", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimDelete, true),
-		Entry("only the host", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain, false),
-		Entry("only the member", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, false),
+		Entry("only in the host", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain, false),
+		Entry("only in the member", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, false),
 	)
 
-	It("is adopted although the manager is killed after each of its writes (I6)", func(ctx SpecContext) {
+	It("is adopted even if the manager is killed after each of its writes (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -365,7 +365,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is adopted again after the host was restored to before the adoption (I2)", func(ctx SpecContext) {
+	It("is adopted again after the host was restored to a state before the adoption (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		d.consent(ctx)
@@ -378,7 +378,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("restoring the host: claim and Pod are gone, and the PersistentVolume is as the admin created it")
+		By("restoring the host to a state without the claim and the Pod, and with the PersistentVolume as the admin created it")
 		s.forget(ctx, name)
 		d.asks(ctx, name, deletes)
 		rewind(ctx)
@@ -389,7 +389,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is adopted by one command with both kubeconfigs, which first shows what it would do", func(ctx SpecContext) {
+	It("is adopted by one command with both kubeconfigs, which can show the changes first", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -427,7 +427,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("running it again, which has no effect, and with another name, which is rejected")
+		By("running the command again, which has no effect, and with another name, which is rejected")
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig)
 		Expect(code).To(BeZero(), complaints)
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig, "--name", name+"-2")

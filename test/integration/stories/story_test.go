@@ -24,15 +24,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// story runs in a namespace of the host, and has its objects in the members.
+// story runs in its own namespace of the host, whose objects Xylem pushes to the members.
 type story struct {
 	namespace string
 	// lost is a member that was wiped, so its disks cannot be accounted for.
 	lost string
+	// made is the mistake that the story makes: its title in internal/MISTAKES.md.
+	made string
 }
 
-// begin creates the story's namespace, and registers the cleanup: it dumps everything after a
-// failure, cleans up, and compares the namespace with the members' disks.
+// begin creates the story's namespace, and registers the cleanup, which dumps all objects after a
+// failure, deletes the story's objects, and compares the namespace with the members' disks.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	return beginIn(ctx, "")
@@ -41,7 +43,7 @@ func begin(ctx context.Context) *story {
 func beginIn(ctx context.Context, namespace string) *story {
 	GinkgoHelper()
 	if namespace != "" {
-		gone[corev1.Namespace](ctx, &story{namespace: namespace}, x.Host, namespace) // of another story
+		gone[corev1.Namespace](ctx, &story{namespace: namespace}, x.Host, namespace) // wait for the end of another story
 	}
 	s := &story{namespace: newNamespace(ctx, namespace).Name}
 	DeferCleanup(s.end, NodeTimeout(2*storyTime))
@@ -58,8 +60,8 @@ func (s *story) end(ctx SpecContext) {
 	Expect(x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 }
 
-// oracle is I1: every disk created for the namespace belongs to an existing claim, or to a volume
-// that must be retained.
+// oracle checks I1: every disk created for the namespace belongs to an existing claim, or to a
+// volume that must be retained.
 func (s *story) oracle(ctx context.Context) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -111,7 +113,7 @@ func (s *story) wanted(ctx context.Context, m *harness.Cluster, volume string) b
 	return false
 }
 
-// cleanUp deletes the objects of the namespace and waits for their deletion. Deleting the namespace
+// cleanUp deletes the namespace's objects and waits until they are gone. Deleting the namespace
 // itself would take longer.
 func (s *story) cleanUp(ctx context.Context) {
 	GinkgoHelper()
@@ -120,7 +122,7 @@ func (s *story) cleanUp(ctx context.Context) {
 		Expect(x.Host.API.DeleteAllOf(ctx, owner, in, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
 	Eventually(ctx, func(g Gomega) {
-		// Repeated, because controllers may still create some.
+		// Repeat the deletion, because controllers may still create objects.
 		for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 			g.Expect(x.Host.API.DeleteAllOf(ctx, obj, in)).To(Succeed())
 		}
@@ -191,7 +193,7 @@ func (s *story) pod(ctx context.Context, name string, options ...podOption) *cor
 	return pod
 }
 
-// using mounts a claim.
+// using makes a Pod mount a claim.
 func using(claim string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
@@ -200,7 +202,7 @@ func using(claim string) podOption {
 	}
 }
 
-// on pins a Pod to a node for the scheduler.
+// on makes the scheduler place a Pod on a node.
 func on(node string) podOption {
 	return func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
@@ -211,7 +213,7 @@ func on(node string) podOption {
 	}
 }
 
-// boundTo sets the node of a Pod, bypassing the scheduler.
+// boundTo sets a Pod's node, bypassing the scheduler.
 func boundTo(node string) podOption { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
 
 func annotated(key, value string) podOption {
@@ -269,7 +271,8 @@ func isTrue(condition corev1.PodConditionType) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue))))
 }
 
-// tells matches a Pod or claim with a False condition of Xylem that reports why.
+// tells matches a Pod or claim with a condition of Xylem that is False, with the given reason and
+// message.
 func tells(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		WithTransform(func(c any) string {
@@ -306,7 +309,7 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	}).Should(ContainElement(And(matchers...)))
 }
 
-// recorded waits until the host's record of a member names the objects that were released there.
+// recorded waits until the host's record of a member lists released objects.
 func (s *story) recorded(ctx context.Context, clusterID string, parts ...string) {
 	GinkgoHelper()
 	line := make([]gomegatypes.GomegaMatcher, len(parts))
@@ -351,8 +354,8 @@ func (s *story) grow(ctx context.Context, claim, size string) {
 	patch(ctx, x.Host, s.newClaim(claim), fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size))
 }
 
-// barrier waits until a new claim and its Pod have been processed on a node. Xylem has handled
-// all earlier events by then.
+// barrier creates a claim and its Pod on a node, and waits until the Pod runs. By then, Xylem has
+// handled all earlier events.
 func (s *story) barrier(ctx context.Context, node string) {
 	GinkgoHelper()
 	barriers++
@@ -362,8 +365,8 @@ func (s *story) barrier(ctx context.Context, node string) {
 	s.running(ctx, name, node)
 }
 
-// barrierIn waits until a member's provisioner has created a volume for a claim that does not
-// concern Xylem. It has finished, or tried, its earlier work by then.
+// barrierIn waits until a member's provisioner has created a volume for a foreign claim. By then,
+// the provisioner has completed or attempted its earlier work.
 func (s *story) barrierIn(ctx context.Context, c *harness.Cluster, class string) {
 	GinkgoHelper()
 	barriers++

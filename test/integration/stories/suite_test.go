@@ -35,20 +35,21 @@ const (
 	plainNode    = "host-node-1"
 )
 
-// Classes of the host. The sample's class exists, too.
+// Classes of the host, in addition to the sample's class.
 const (
-	// classMirror waits for a consumer, is expandable and has policy Delete, on both sides.
+	// classMirror waits for a consumer, allows expansion and has policy Delete, in the host and in
+	// the members.
 	classMirror = controlplane.ClassHostpath
-	// classRetainHost has policy Retain in the host and Delete in the member.
+	// classRetainHost has policy Retain in the host, and maps to a member class with policy Delete.
 	classRetainHost = "retain-host"
-	// classRetained has policy Delete in the host. The member's class with the same name has
+	// classRetained has policy Delete in the host. The members' class with the same name has policy
 	// Retain.
 	classRetained = controlplane.ClassRetained
-	// classParameter maps to the member's Immediate class with its parameter.
+	// classParameter maps to the members' Immediate class by its parameter.
 	classParameter = "by-parameter"
-	// classMapped maps to the same class with the registrations' mapping.
+	// classMapped maps to the same class by the registrations' mapping.
 	classMapped = "by-mapping"
-	// classLimited creates volumes of at most limitedBytes.
+	// classLimited allows volumes of at most limitedBytes.
 	classLimited = "limited"
 	limitedBytes = "1073741824"
 	// classImmediate is rejected in mirror mode.
@@ -91,7 +92,8 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	}
 })
 
-// memberOptions adds a class with a limit to the default ones.
+// memberOptions returns the options of a member that has classLimited in addition to the default
+// classes.
 func memberOptions(name string) controlplane.ClusterOptions {
 	storage := controlplane.DefaultStorage()
 	limited := controlplane.Class(classLimited, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -100,7 +102,7 @@ func memberOptions(name string) controlplane.ClusterOptions {
 	return controlplane.ClusterOptions{Name: name, Storage: storage}
 }
 
-// mapped maps classMapped to the members' Immediate class.
+// mapped sets the mapping of classMapped to the members' Immediate class in a registration.
 func mapped(cr *v1alpha1.ClusterRegistration) {
 	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: classMapped, Member: controlplane.ClassFast}}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// receiver is an OTLP collector that keeps the spans it gets.
+// receiver is an OTLP collector that stores the spans that it receives.
 type receiver struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// of returns the span of a claim, and those below it in order.
+// of returns a claim's span, and its child spans in order.
 func (r *receiver) of(namespace, claim string) (root *tracev1.Span, steps []*tracev1.Span) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,9 +59,9 @@ func attributeOf(span *tracev1.Span, key string) string {
 }
 
 var _ = Describe("Tracing", Serial, func() {
-	It("exports the steps of a claim and its Pod once, and none of a claim that was bound before", func(ctx SpecContext) {
+	It("exports the steps of a claim and its Pod once, but not those of a claim that was bound before", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.claim(ctx, "before") // bound by a manager that exports nothing
+		s.claim(ctx, "before") // this claim is bound while a manager without tracing runs
 		s.pod(ctx, "before", using("before"), on(nodeOne))
 		s.running(ctx, "before", nodeOne)
 		s.bound(ctx, "before")

@@ -35,7 +35,7 @@ func (s *story) tree(ctx context.Context, args ...string) *model.Tree {
 	return &t
 }
 
-// nodes returns the nodes of a tree, by kind and cluster.
+// nodes returns the nodes of a tree with the given kind and cluster.
 func nodes(n *model.Node, kind, cluster string) []model.Node {
 	var found []model.Node
 	if n.Kind == kind && n.Cluster == cluster {
@@ -67,7 +67,7 @@ func told(n model.Node) []string {
 }
 
 var _ = Describe("kubectl xylem tree", func() {
-	It("shows where a volume really is, from both ends, from the host's records and live", func(ctx SpecContext) {
+	It("shows where a volume really is, for a claim and for a Pod, from the host's records and live", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -98,12 +98,12 @@ var _ = Describe("kubectl xylem tree", func() {
 			}
 		}
 
-		By("rejecting another cluster instead of the member")
+		By("rejecting the kubeconfig of another cluster")
 		other := s.tree(ctx, "pvc", "data", "--member-kubeconfig", x.Fleet.Member(two).KubeconfigPath())
 		Expect(other.Missing).To(ConsistOf(HaveField("Why", ContainSubstring(two))))
 		Expect(other.Recorded).To(ConsistOf(one))
 
-		By("printing it as text, without colour unless the output is a terminal")
+		By("printing the tree as text, without colors because the output is not a terminal")
 		out, complaints, code := s.plugin(ctx, "tree", "pvc", "data", "--live")
 		Expect(code).To(BeZero())
 		Expect(complaints).To(BeEmpty())
@@ -111,7 +111,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		GinkgoWriter.Println(out)
 	}, SpecTimeout(storyTime))
 
-	It("shows a namespace with its Pods or, on request, only the problems, with each message once", func(ctx SpecContext) {
+	It("shows a namespace with its Pods or, on request, only those with problems, and each message once", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -134,7 +134,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		Expect(complaints).To(ContainSubstring(`did you mean "data"?`))
 	}, SpecTimeout(storyTime))
 
-	It("shows why a claim or a promise waits, in the words of the object", func(ctx SpecContext) {
+	It("quotes the object's own message about why a claim or a promise waits", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "unused", ofClass(classPromise))
 		s.claim(ctx, "big", ofClass(classLimited), ofSize("5Gi"))
@@ -178,7 +178,7 @@ var _ = Describe("kubectl xylem tree", func() {
 			args      []string
 			complaint string
 		}{
-			{[]string{"tree", "pvc", "none"}, "there is no PersistentVolumeClaim " + s.namespace + "/none"},
+			{[]string{"tree", "pvc", "none"}, "the host has no PersistentVolumeClaim " + s.namespace + "/none"},
 			{[]string{"tree", "pod", "none", "-n", "no-such-namespace"}, `no namespace "no-such-namespace"`},
 			{[]string{"tree", "job", "web"}, "KIND is one of pvc, pod"},
 			{[]string{"tree", "pvc"}, "which object?"},
@@ -191,7 +191,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("shows what the user may read, and names what they may not", func(ctx SpecContext) {
+	It("shows what the user can read, and lists what they cannot read", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))

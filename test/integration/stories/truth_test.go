@@ -21,7 +21,8 @@ import (
 
 func withoutTolerations(p *corev1.Pod) { p.Spec.Tolerations = nil }
 
-// placeable returns the message of a Pod's Placeable condition, or "" if it has none.
+// placeable returns the message of a Pod's Placeable condition, or "" if the Pod has no such
+// condition.
 func placeable(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == v1alpha1.PodPlaceable {
@@ -31,32 +32,32 @@ func placeable(pod *corev1.Pod) string {
 	return ""
 }
 
-var _ = Describe("A Pod that waits", Label(mistakes), func() {
-	It("for a class with a misspelled parameter reports the right parameter", func(ctx SpecContext) {
+var _ = Describe("A Pod that cannot be scheduled", Label(mistakes), func() {
+	It("reports the right parameter if its class has a misspelled one", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("story-misspelled", "", func(c *storagev1.StorageClass) {
 			c.Parameters = map[string]string{"xylem.io/memberclass": classMirror}
 		}))
 		s.claim(ctx, "data", ofClass("story-misspelled"))
-		By("making the mistake")
+		s.mistake("The StorageClass has a misspelled parameter")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonClassInvalid, `claim "data"`, "xylem.io/memberclass", `did you mean "xylem.io/member-class"`)
 	}, SpecTimeout(storyTime))
 
-	It("for a toleration reports the lines to add", func(ctx SpecContext) {
+	It("reports the lines to add if it lacks a toleration", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
-		By("making the mistake")
+		s.mistake("The Pod does not tolerate the taint of virtual nodes")
 		s.pod(ctx, "app", using("data"), withoutTolerations)
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonTolerationMissing, one, two,
 			`tolerations: [{key: kosmos.io/node, operator: Equal, value: "true", effect: NoSchedule}]`)
 		Expect(s.book(one, "data").Calls(ledger.CreateVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("for a class reports which member lacks it. It runs when the class exists, and the report is gone", func(ctx SpecContext) {
+	It("reports which members lack its class, and runs without that report when the class exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
-		By("making the mistake")
+		s.mistake("The StorageClass does not exist in any member")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNotOffered, one, two, classMissing, "spec.storage.classes")
 
@@ -67,7 +68,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		until[corev1.Pod](ctx, s, x.Host, "app", WithTransform(placeable, BeEmpty()))
 	}, SpecTimeout(storyTime))
 
-	It("for capacity reports what it requests and what each member has", func(ctx SpecContext) {
+	It("reports the capacity that it requests and that each member has if no member has enough", func(ctx SpecContext) {
 		s := begin(ctx)
 		name := "story-small"
 		roomy(ctx, name)
@@ -76,22 +77,22 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		room(ctx, x.Member(one), name, 2*gi)
 		room(ctx, x.Member(two), name, 3*gi)
 		s.claim(ctx, "data", ofClass(name), ofSize("5Gi"))
-		By("making the mistake")
+		s.mistake("The claim requests more capacity than any member has")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNoCapacity, fmt.Sprintf(`member %q has 2Gi of the 5Gi that claim "data" requests`, one), fmt.Sprintf("member %q has 3Gi", two))
 	}, SpecTimeout(storyTime))
 
-	It("for a data source that is not supported reports it", func(ctx SpecContext) {
+	It("reports an unsupported data source of its claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "last"}
 		})
-		By("making the mistake")
+		s.mistake("The claim's data source has an unsupported kind")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonDataSourceUnsupported, `claim "data"`)
 	}, SpecTimeout(storyTime))
 
-	It("for a volume in a member that is away reports that member", func(ctx SpecContext) {
+	It("reports the member of its volume if that member is away", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "first", using("data"), on(nodeTwo))
@@ -100,25 +101,27 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		gone[corev1.Pod](ctx, s, x.Host, "first")
 		cutOff(ctx, two, controlplane.Cut)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Spec.Taints", ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))
-		By("making the mistake")
+		s.mistake("The Pod's volume is in an unreachable member")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
 	}, SpecTimeout(storyTime))
+})
 
-	It("without a claim that Xylem provisions is never changed", func(ctx SpecContext) {
+var _ = Describe("A Pod without a claim that Xylem provisions", func() {
+	It("gets no Placeable condition", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "other", withoutTolerations, on(nodeOne))
 		s.claim(ctx, "data")
-		By("making the mistake")
 		s.pod(ctx, "app", using("data"), withoutTolerations)
-		s.shown(ctx, "Pod", "app", v1alpha1.ReasonTolerationMissing, one)
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonTolerationMissing, one))
 		other, err := read[corev1.Pod](ctx, s, x.Host, "other")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(placeable(other)).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 })
 
-// cutOff disconnects a member, in a mode of its proxy, until the story ends or reconnects it.
+// cutOff disconnects a member with a mode of its proxy until the story ends, or until back is
+// called.
 func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (back func()) {
 	GinkgoHelper()
 	proxy := x.Fleet.Member(member).Proxy()
@@ -131,10 +134,10 @@ func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (ba
 	return func() { Expect(proxy.SetMode(controlplane.Pass)).To(Succeed()) }
 }
 
-// evictedAfter is how long Pods of the stories tolerate a Node that is not Ready.
+// evictedAfter is how long the stories' Pods tolerate a Node that is not Ready, in seconds.
 const evictedAfter = 2
 
-// impatient makes a Pod tolerate a Node that is not Ready only briefly.
+// impatient makes a Pod tolerate a Node that is not Ready for a short time only.
 func impatient(p *corev1.Pod) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
@@ -143,7 +146,7 @@ func impatient(p *corev1.Pod) {
 	}
 }
 
-// whenAway sets the policy of a registration until the story ends.
+// whenAway sets spec.node.whenAway of a registration until the story ends.
 func whenAway(ctx context.Context, member string, policy v1alpha1.AwayPolicy) {
 	GinkgoHelper()
 	set := func(ctx context.Context, to v1alpha1.AwayPolicy) {
@@ -154,8 +157,8 @@ func whenAway(ctx context.Context, member string, policy v1alpha1.AwayPolicy) {
 	DeferCleanup(func(ctx SpecContext) { set(ctx, v1alpha1.WhenAwayKeep) }, NodeTimeout(settle)) //nolint:contextcheck // As above.
 }
 
-// evicts waits until the host has evicted a Pod of its own from a node that becomes NotReady now.
-// The Pod has the stories' tolerations, so it is a barrier for Pods that are not evicted.
+// evicts waits until the host has evicted another Pod from a node that has just become NotReady.
+// That Pod has the stories' tolerations, so it is a barrier for Pods that must not be evicted.
 func evicts(ctx context.Context, s *story) {
 	GinkgoHelper()
 	name := "barrier-" + s.namespace
@@ -208,7 +211,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 			HaveField("Type", corev1.NodeReady), HaveField("Status", status), HaveField("Reason", reason))))
 	}
 
-	It("are kept, are not ready until it is back, and continue then; a Job runs once", func(ctx SpecContext) {
+	It("are kept, are not ready until the member is back, and then continue, so that a Job runs only once", func(ctx SpecContext) {
 		s := begin(ctx)
 		pod := job(ctx, s)
 		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
@@ -260,7 +263,7 @@ var _ = Describe("A Pod that is pushed", func() {
 		})
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonFieldsLeftOut, one, `spec.serviceAccountName "builder" and its token`, "spec.readinessGates")
 
-		By("checking that it is not ready until somebody sets the readiness gate in the host")
+		By("checking that the Pod is not ready until somebody sets the readiness gate in the host")
 		until[corev1.Pod](ctx, s, x.Host, "app", phase(corev1.PodRunning))
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonReadinessGates, "example.com/balanced", "the controller that sets the gate")
 	}, SpecTimeout(storyTime))
@@ -275,7 +278,7 @@ var _ = Describe("A Pod that is pushed", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one, "pods/ephemeralcontainers", "kubectl xylem register --with-debug")
 	}, SpecTimeout(storyTime))
 
-	It("and is selected by a Service: the Service reports which networks must be connected", func(ctx SpecContext) {
+	It("makes a Service that selects it report which networks must be connected", func(ctx SpecContext) {
 		s := begin(ctx)
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},

@@ -37,8 +37,8 @@ func cordoned(ctx context.Context, node string) (uncordon func(context.Context))
 	return func(ctx context.Context) { set(ctx, false) }
 }
 
-// denied makes a cluster reject new objects with the name and kind of an object until the story
-// ends, and returns when it does.
+// denied makes a cluster reject new objects with the kind and name of obj until the story ends, or
+// until allow is called. It returns when the cluster does so.
 func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource schema.GroupVersionResource, message string) (allow func(context.Context)) {
 	GinkgoHelper()
 	objects := suite.Denying("story-denies-"+obj.GetName(), resource,
@@ -61,7 +61,7 @@ func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource
 }
 
 var _ = Describe("What a Pod waits for", func() {
-	It("is an uncordoned node, or a member that suits it", func(ctx SpecContext) {
+	It("is an uncordoned node or a suitable member", func(ctx SpecContext) {
 		s := begin(ctx)
 		cordoned(ctx, nodeOne)
 		uncordon := cordoned(ctx, nodeTwo)
@@ -69,7 +69,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonCordoned, one, two, "kubectl uncordon "+nodeOne)
 
-		By("cordoning one member, and tainting the other")
+		By("uncordoning one of the nodes, but adding a taint to it")
 		repaired := tainted(ctx, nodeTwo, corev1.Taint{Key: "example.com/repair", Effect: corev1.TaintEffectNoSchedule})
 		uncordon(ctx)
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNoMemberFits, fmt.Sprintf("member %q is cordoned", one), fmt.Sprintf("member %q has a taint that the Pod does not tolerate", two), "example.com/repair")
@@ -92,7 +92,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNoneConnected, one, two, "kubectl get clusterregistrations")
 	}, SpecTimeout(storyTime))
 
-	It("is the claim of its ephemeral volume, while a foreign claim has its name", func(ctx SpecContext) {
+	It("is the claim of its ephemeral volume while another claim has that claim's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "app-scratch")
 		scratch := func(p *corev1.Pod) {
@@ -113,7 +113,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "kubectl label namespace "+s.namespace)
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
 
-		By("binding a Pod there before its claim exists, which the Pod no longer reports afterwards")
+		By("binding a Pod to the member's node before its claim exists, and creating the claim, after which the Pod reports the namespace")
 		s.pod(ctx, "early", using("promised"), boundTo(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonClaimNotBound, `no claim "promised"`))
 		s.claim(ctx, "promised", ofClass(classPromise))
@@ -125,7 +125,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.running(ctx, "early", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is the manager's permission to read the Secret that it refers to", func(ctx SpecContext) {
+	It("is the manager's permission to read its Secret", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "password"}})).To(Succeed())
 		role := &rbacv1.ClusterRole{}
@@ -165,7 +165,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is the deletion of an earlier claim's leaf, which waits for the confirmation of a restore", func(ctx SpecContext) {
+	It("is the deletion of an earlier claim's leaf, which waits until an admin confirms a restore", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Unavailable, "not yet", "data")
 		s.claim(ctx, "data")
@@ -195,7 +195,7 @@ var _ = Describe("What a Pod waits for", func() {
 })
 
 var _ = Describe("A Pod that somebody binds to a virtual node manually", func() {
-	It("is rejected as a kubelet would: a taint that it does not tolerate, and another operating system", func(ctx SpecContext) {
+	It("is rejected, as by a kubelet, if it requires another operating system or does not tolerate a taint", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "windows", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} })
 		until[corev1.Pod](ctx, s, x.Host, "windows", And(phase(corev1.PodFailed), HaveField("Status.Reason", v1alpha1.ReasonPodOSNotSupported)))
@@ -208,7 +208,7 @@ var _ = Describe("A Pod that somebody binds to a virtual node manually", func() 
 		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("fails, so that Jobs count it, if it is deleted before it runs", func(ctx SpecContext) {
+	It("fails if it is deleted before it runs, so that Jobs count it", func(ctx SpecContext) {
 		s := begin(ctx)
 		held := s.pod(ctx, "app", boundTo(nodeOne), using("missing"), func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} })
 		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonClaimNotBound, `no claim "missing"`))
@@ -245,7 +245,7 @@ func tainted(ctx context.Context, name string, taint corev1.Taint) (remove func(
 }
 
 var _ = Describe("A Pod's address", func() {
-	It("is not shown in the host if the registration does not list it, which the Pod reports once", func(ctx SpecContext) {
+	It("is not shown in the host if it is outside the registration's Pod CIDRs, which the Pod reports once", func(ctx SpecContext) {
 		s := begin(ctx)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
 		ranges := func(ctx context.Context, to string) {
@@ -278,7 +278,7 @@ var _ = Describe("A claim's volume", func() {
 			body := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelClusterID, to)
 			Expect(asManager().Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 		}
-		By("changing the label as a tool can in a host without the policies, and creating the claim again")
+		By("changing the label, as a tool can in a host without Xylem's policies, and re-creating the claim")
 		Expect(x.Manager.Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { s.back(ctx) }, NodeTimeout(settle))
 		label(ctx, idOf(ctx, x.Member(two)))
@@ -294,7 +294,7 @@ var _ = Describe("A claim's volume", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("following the message as an admin, whom the host's policies limit")
+		By("following the message as an admin, to whom the host's policies apply")
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 		Expect(x.Host.API.Delete(ctx, pv)).To(Succeed())
@@ -312,7 +312,7 @@ var _ = Describe("A claim's volume", func() {
 })
 
 var _ = Describe("The nodes of a member", func() {
-	It("are reported if none is Ready: on the registration, on its Node, on a Pod that waits, and by why for one that ran", func(ctx SpecContext) {
+	It("are reported if none is Ready: on the registration, on its Node, on a Pod that waits, and by `why` for a Pod that ran", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
@@ -345,7 +345,7 @@ var _ = Describe("The nodes of a member", func() {
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNodeNotReady, "runs, but is not ready")
 		mark(corev1.ConditionTrue)
 
-		By("checking that a new Pod reports it")
+		By("checking that a new Pod reports the problem")
 		s.claim(ctx, "later")
 		s.pod(ctx, "later", using("later"), on(nodeTwo))
 		s.shown(ctx, "Pod", "later", v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since", two), v1alpha1.ReasonNoReadyNodes)
@@ -357,13 +357,13 @@ var _ = Describe("The nodes of a member", func() {
 })
 
 const (
-	// slow is a latency with which a connection succeeds, and reading all objects takes a while.
+	// slow is a latency with which the connection succeeds, but reading all objects takes time.
 	slow = 200 * time.Millisecond
-	// probedNamespace is the namespace with which Xylem checks the member's policies.
+	// probedNamespace is the namespace that Xylem uses to check the member's policies.
 	probedNamespace = member.PolicyProbe
 )
 
-// silent registers a server that accepts connections, and never responds.
+// silent registers a server that accepts connections but never responds.
 func silent(ctx context.Context, name string) {
 	GinkgoHelper()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -372,7 +372,7 @@ func silent(ctx context.Context, name string) {
 	register(ctx, name, []byte(aKubeconfig("https://"+listener.Addr().String(), "{token: abc}")))
 }
 
-// reconnected cuts a member off, and waits until it is connected again.
+// reconnected disconnects a member, and waits until it is connected again.
 func reconnected(ctx context.Context, member string) {
 	GinkgoHelper()
 	proxy := x.Fleet.Member(member).Proxy()
@@ -383,7 +383,7 @@ func reconnected(ctx context.Context, member string) {
 }
 
 var _ = Describe("A member's connection", func() {
-	It("reports its first attempt, then why it fails, and that the member's objects are being read", func(ctx SpecContext) {
+	It("reports its first attempt, why it fails, and that Xylem is reading the member's objects", func(ctx SpecContext) {
 		silent(ctx, "silent")
 		registration(ctx, "silent", And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonConnecting),
@@ -403,7 +403,7 @@ var _ = Describe("A member's connection", func() {
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("reports if the member's policies do not limit it, or if that cannot be checked", func(ctx SpecContext) {
+	It("reports that the member's policies do not limit it, or that Xylem cannot check them", func(ctx SpecContext) {
 		member := x.Member(two)
 		binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
 		Expect(member.API.Get(ctx, client.ObjectKey{Name: "xylem-account"}, binding)).To(Succeed())
@@ -420,7 +420,7 @@ var _ = Describe("A member's connection", func() {
 		reconnected(ctx, two)
 		registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no namespaces today"))
 
-		By("removing everything that rejects what the policy must reject")
+		By("removing the test's own policy, after which nothing rejects the probe")
 		allow(ctx)
 		registration(ctx, two, And(
 			says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce, "kubectl xylem register"),
@@ -429,7 +429,7 @@ var _ = Describe("A member's connection", func() {
 })
 
 var _ = Describe("The CSIDriver", func() {
-	It("that Xylem did not create is left alone, and reported if it differs from what Xylem needs (I4)", func(ctx SpecContext) {
+	It("is not changed if Xylem did not create it, and is reported if it differs from what Xylem needs (I4)", func(ctx SpecContext) {
 		driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}}
 		DeferCleanup(func(ctx SpecContext) {
 			patch(ctx, x.Host, driver, `{"metadata":{"labels":{"`+v1alpha1.LabelManagedBy+`":"`+v1alpha1.ManagedByValue+`"}}}`)

@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// why expects `kubectl xylem why` to name a cause first, with a next step, and to exit with 1. It
-// writes both sentences to the report.
+// why expects `kubectl xylem why` to print a cause with a next step first, and to exit with 1. It
+// adds both sentences to the report.
 func (s *story) why(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	var d *diagnose.Diagnosis
@@ -45,7 +45,7 @@ func (s *story) why(ctx context.Context, kind, name, reason string, parts ...str
 	s.answered(answer{On: shownOn, By: "kubectl xylem why", Reason: reason, Summary: d.Summary, ToDo: d.ToDo})
 }
 
-// diagnosed returns the output of `kubectl xylem why`, and its exit code.
+// diagnosed returns the JSON output of `kubectl xylem why`, and its exit code.
 func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string) (*diagnose.Diagnosis, int) {
 	out, complaints, code := s.plugin(ctx, "why", "-o", "json", kind, name)
 	g.Expect(complaints).To(BeEmpty())
@@ -72,7 +72,7 @@ var _ = Describe("kubectl xylem why", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("exits with 2 if it has no diagnosis: for a missing Pod, with a suggestion; for a kind that it does not support", func(ctx SpecContext) {
+	It("exits with 2 if it has no diagnosis: for a missing claim, with a suggestion, and for an unsupported kind", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		_, complaints, code := s.plugin(ctx, "why", "pvc", "dat")
@@ -95,11 +95,13 @@ var _ = Describe("kubectl xylem why", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("names causes that Xylem does not handle: a missing claim or class, a class of another provisioner, a scheduling gate", Label(mistakes), func(ctx SpecContext) {
+	It("reports causes that Xylem does not handle: a missing claim or class, a class of another provisioner, a scheduling gate", Label(mistakes), func(ctx SpecContext) {
 		s := begin(ctx)
+		s.mistake("The Pod's claim does not exist")
 		s.pod(ctx, "no-claim", using("missing"))
 		s.why(ctx, "Pod", "no-claim", "NotFound", `claim "`+s.namespace+`/missing" does not exist in the host`, "Create it")
 
+		s.mistake("The claim's StorageClass does not exist in the host")
 		s.claim(ctx, "classless", ofClass("no-such-class"))
 		s.pod(ctx, "classless", using("classless"))
 		s.why(ctx, "Pod", "classless", "NotFound", `the host has no StorageClass "no-such-class"`)
@@ -108,15 +110,17 @@ var _ = Describe("kubectl xylem why", func() {
 		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "foreign-" + s.namespace}, Provisioner: "disk.example.com"}
 		Expect(x.Host.API.Create(ctx, class)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, class)).To(Succeed()) })
+		s.mistake("The claim's StorageClass belongs to another provisioner")
 		s.claim(ctx, "foreign", ofClass(class.Name))
 		s.why(ctx, "PersistentVolumeClaim", "foreign", "Foreign", `provisioner "disk.example.com"`, v1alpha1.ProvisionerName)
 
+		s.mistake("The Pod has a scheduling gate")
 		s.claim(ctx, "data")
 		s.pod(ctx, "gated", using("data"), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
 		s.why(ctx, "Pod", "gated", corev1.PodReasonSchedulingGated, "schedulingGates")
 	}, SpecTimeout(storyTime))
 
-	It("names a member that is away first, on a Pod that ran there and on its claim", func(ctx SpecContext) {
+	It("reports first that a member is away, for a Pod that ran in it and for the Pod's claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("Workloads", func() {
-	It("run as a StatefulSet in members that the scheduler selects, and its replicas keep their disks", func(ctx SpecContext) {
+	It("run in the members that the scheduler selects, and the replicas of a StatefulSet keep their disks", func(ctx SpecContext) {
 		s := begin(ctx)
 		labels := map[string]string{"app": "ledger"}
 		set := &appsv1.StatefulSet{
@@ -68,7 +68,7 @@ var _ = Describe("Workloads", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// vanished matches a Pod that Xylem ended, and whose container nobody saw end.
+// vanished matches a Pod that Xylem set to Failed, and whose containers have an unknown status.
 var vanished = And(
 	HaveField("Status.Conditions", ContainElements(
 		And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonPodFailed)),
@@ -76,7 +76,7 @@ var vanished = And(
 	HaveField("Status.ContainerStatuses", HaveEach(HaveField("State.Terminated", And(Not(BeNil()), HaveField("Reason", v1alpha1.ReasonContainerStatusUnknown))))))
 
 var _ = Describe("The end of a Pod", func() {
-	DescribeTable("follows the end of its leaf: the Pod does not run again, but the Deployment's next Pod does", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
+	DescribeTable("follows the end of its leaf: the Pod does not run again, but its Deployment creates another one", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
@@ -97,11 +97,11 @@ var _ = Describe("The end of a Pod", func() {
 		gone[corev1.Pod](ctx, s, x.Member(one), first)
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	},
-		Entry("it vanished", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
+		Entry("the leaf vanished", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.Delete(ctx, leaf, client.GracePeriodSeconds(0))
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodVanished"), vanished)),
 		// KWOK ends its containers with exit code 0, like a container that handles SIGTERM.
-		Entry("an eviction", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
+		Entry("the leaf was evicted", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.SubResource("eviction").Create(ctx, leaf, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: leaf.Namespace, Name: leaf.Name}})
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodEvicted"))),
 	)
@@ -141,7 +141,7 @@ var _ = Describe("The end of a Pod", func() {
 		until[corev1.Pod](ctx, s, x.Member(one), "app", And(
 			HaveField("DeletionTimestamp", Not(BeNil())), HaveField("DeletionGracePeriodSeconds", HaveValue(Equal(grace)))))
 
-		By("keeping the host's Pod until no container runs in the member")
+		By("checking that the host's Pod exists until no container runs in the member")
 		until[corev1.Pod](ctx, s, x.Host, "app", HaveField("DeletionTimestamp", Not(BeNil())))
 		gone[corev1.Pod](ctx, s, x.Host, "app")
 		_, err := read[corev1.Pod](ctx, s, x.Member(one), "app")
@@ -150,7 +150,7 @@ var _ = Describe("The end of a Pod", func() {
 })
 
 var _ = Describe("Pods that are not pushed", func() {
-	It("are Pods of DaemonSets, which report it", func(ctx SpecContext) {
+	It("are reported if they belong to a DaemonSet", func(ctx SpecContext) {
 		s := begin(ctx)
 		labels := map[string]string{"app": "agent"}
 		spec := podSpec()
@@ -172,7 +172,7 @@ var _ = Describe("Pods that are not pushed", func() {
 		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("request something that no member can provide: Xylem names each field", func(ctx SpecContext) {
+	It("report each field that requests something that no member can provide", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "inline", boundTo(nodeOne), func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{
@@ -201,7 +201,7 @@ func (s *story) onlyRunning(ctx context.Context) string {
 				names = append(names, pod.Name)
 			case corev1.PodPending:
 				names = append(names, pod.Name+" (pending)")
-			default: // it has ended
+			default: // the Pod has ended
 			}
 		}
 		g.Expect(names).To(HaveLen(1))
@@ -211,7 +211,7 @@ func (s *story) onlyRunning(ctx context.Context) string {
 	return name
 }
 
-var _ = Describe("A change of a running Pod, or of its namespace,", func() {
+var _ = Describe("A change of a running Pod or of its namespace", func() {
 	It("is mirrored: the image, and the Pod Security labels", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", on(nodeOne))

@@ -1,2 +1,2 @@
-// Package suite has the common part of all suites of integration tests that run on a harness.
+// Package suite contains the common part of all integration test suites that run on a harness.
 package suite

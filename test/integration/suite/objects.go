@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Read reads an object of a namespace, or a cluster-scoped object.
+// Read returns an object of a namespace, or a cluster-scoped object.
 func Read[T any, P interface {
 	*T
 	client.Object
@@ -26,7 +26,7 @@ func Read[T any, P interface {
 	return obj, Get(ctx, c, namespace, name, obj)
 }
 
-// Get is Read for an object of an unknown type.
+// Get reads an object into obj, for callers that do not know its type.
 func Get(ctx context.Context, c *harness.Cluster, namespace, name string, obj client.Object) error {
 	namespaced, err := c.API.IsObjectNamespaced(obj)
 	if err != nil {
@@ -54,8 +54,8 @@ func Until[T any, P interface {
 	return last
 }
 
-// Unreported matches a claim without conditions. Unused does not count: kube-controller-manager sets
-// it from Kubernetes 1.37 on.
+// Unreported matches a claim without conditions. It ignores the condition Unused, which
+// kube-controller-manager sets from Kubernetes 1.37 on.
 func Unreported() gomegatypes.GomegaMatcher {
 	return gomega.HaveField("Status.Conditions", gomega.Not(gomega.ContainElement(
 		gomega.HaveField("Type", gomega.Not(gomega.Equal(corev1.PersistentVolumeClaimUnused))))))
@@ -76,8 +76,8 @@ func Gone[T any, P interface {
 	}).Should(gomega.BeEmpty())
 }
 
-// Denying returns an admission policy, and its binding, that reject operations on a resource unless
-// the validation holds.
+// Denying returns an admission policy that rejects operations on a resource unless the validation
+// holds, and the policy's binding.
 func Denying(name string, resource schema.GroupVersionResource, validation admissionv1.Validation, operations ...admissionv1.OperationType) []client.Object {
 	meta := metav1.ObjectMeta{Name: name}
 	return []client.Object{

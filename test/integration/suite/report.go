@@ -11,8 +11,8 @@ import (
 // reportLimit is the maximum length in bytes of a repeated failure.
 const reportLimit = 4096
 
-// failures repeats all failures at the end of a suite, because the first report is thousands of
-// lines above.
+// failures repeats all failures at the end of a suite, because their first report is thousands of
+// lines earlier.
 func failures(report types.Report) {
 	for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
 		why := spec.Failure.Message

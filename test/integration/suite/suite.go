@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// Settle is the generous timeout of every wait. No test asserts that it is fast.
+	// Settle is the generous timeout of every wait. No test asserts that anything is fast.
 	Settle = 90 * time.Second
 	poll   = 100 * time.Millisecond
 	// start is the timeout for starting the clusters and preparing the suite.
@@ -41,8 +41,8 @@ func Run(t *testing.T, name string) {
 }
 
 // On runs a suite on a harness, which it starts, prepares and stops. After each spec, it checks
-// for panics, because no object shows a panic that controller-runtime recovers. Call it at the
-// top level of the suite.
+// for panics, because no object shows a panic that controller-runtime has recovered. Call it at
+// the top level of the suite.
 func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, prepare func(ginkgo.SpecContext)) bool {
 	ginkgo.ReportAfterSuite("failures", failures)
 	ginkgo.AfterEach(func() { gomega.Expect((*x).Panics()).To(gomega.Succeed()) })
@@ -57,7 +57,7 @@ func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, pre
 	}, ginkgo.NodeTimeout(start))
 }
 
-// Plugin runs kubectl xylem on a cluster, and returns its output, error output and exit code.
+// Plugin runs kubectl xylem against a cluster, and returns its output, error output and exit code.
 func Plugin(ctx context.Context, kubeconfig string, c clock.Clock, args ...string) (out, complaints string, code int) {
 	var stdout, stderr bytes.Buffer
 	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, c)
@@ -65,15 +65,15 @@ func Plugin(ctx context.Context, kubeconfig string, c clock.Clock, args ...strin
 	return stdout.String(), stderr.String(), code
 }
 
-// Environment variables with minor versions of Kubernetes, such as "1.36": of the host, and of the
-// members of the suite in their order, separated by commas. Without them, and for members that a
-// test adds, it is the version of test/kube.
+// Environment variables with minor versions of Kubernetes, such as "1.36". memberVersionsEnv lists
+// the versions of the suite's members, in order and separated by commas. Without these variables,
+// and for members that a test adds, the version is that of test/kube.
 const (
 	hostVersionEnv    = "XYLEM_HOST_VERSION"
 	memberVersionsEnv = "XYLEM_MEMBER_VERSIONS"
 )
 
-// versioned returns the options with the versions of the environment, where they have none.
+// versioned returns the options with the environment's versions for clusters without a version.
 func versioned(o harness.Options) harness.Options {
 	o.Host.Version = cmp.Or(o.Host.Version, os.Getenv(hostVersionEnv))
 	versions := strings.Split(os.Getenv(memberVersionsEnv), ",")
@@ -100,7 +100,7 @@ func From(c *harness.Cluster, version, why string) {
 	}
 }
 
-// Whole reports whether no focus or skip omits specs.
+// Whole reports whether the suite runs all specs, without a focus or a skip.
 func Whole(config types.SuiteConfig) bool {
 	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles) == 0
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// workersPerNode is how many claims are in work at a time on each node.
+// workersPerNode is the number of claims that are processed at a time on each node.
 const workersPerNode = 3
 
-// load creates and deletes claims with their Pods on the nodes, until it is stopped.
+// load creates and deletes claims and their Pods on nodes until it is stopped.
 type load struct {
 	namespace string
 	quit      chan struct{}
 	workers   sync.WaitGroup
 
 	mu sync.Mutex
-	// ended are the numbers of claims, by node, that were bound, used and deleted.
+	// ended is the number of claims that were bound, used and deleted, by node.
 	ended map[string]int
-	// names are the claims that were created.
+	// names lists all claims that were created.
 	names  []string
 	failed []error
 }
 
-// start starts the workers. stop ends them.
+// start starts workers for the nodes. stop ends them.
 func start(ctx context.Context, namespace string, nodes ...string) *load {
 	l := &load{namespace: namespace, quit: make(chan struct{}), ended: map[string]int{}}
 	for _, node := range nodes {
@@ -66,7 +66,7 @@ func (l *load) work(ctx context.Context, prefix, node string) {
 }
 
 // cycle creates a claim and a Pod, waits until the Pod runs, deletes both, and waits until they
-// are gone. The host's API may be away at any moment.
+// are gone. The host's API server may be unavailable at any time.
 func (l *load) cycle(ctx context.Context, name, node string) error {
 	if err := use(ctx, l.namespace, name, node); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (l *load) cycle(ctx context.Context, name, node string) error {
 	return remove(ctx, l.namespace, name)
 }
 
-// stop lets each worker end its present cycle, and returns what failed.
+// stop lets each worker complete its current cycle, and returns all errors.
 func (l *load) stop() error {
 	close(l.quit)
 	l.workers.Wait()
@@ -83,7 +83,7 @@ func (l *load) stop() error {
 	return errors.Join(l.failed...)
 }
 
-// least is how many claims ended on the node where fewest did, and what failed so far.
+// least returns the smallest number of ended claims on any of the nodes, and all errors so far.
 func (l *load) least(nodes ...string) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,14 +94,14 @@ func (l *load) least(nodes ...string) (int, error) {
 	return n, errors.Join(l.failed...)
 }
 
-// use creates a claim and a Pod on a node that uses it, and waits until the Pod runs and is Ready.
+// use creates a claim, and a Pod on a node that uses the claim, and waits until the Pod is Ready.
 func use(ctx context.Context, namespace, name, node string) error {
 	pod := harness.Pod(namespace, name, name)
 	harness.OnNodes(pod, node)
 	for _, obj := range []client.Object{harness.Claim(namespace, name, class), pod} {
 		if err := harness.Await(ctx, "the creation of "+name, func(ctx context.Context) error {
 			err := x.Host.API.Create(ctx, obj)
-			if apierrors.IsAlreadyExists(err) { // the answer to an earlier request was lost
+			if apierrors.IsAlreadyExists(err) { // the response to an earlier request was lost
 				return nil
 			}
 			obj.SetResourceVersion("")
@@ -127,7 +127,7 @@ func use(ctx context.Context, namespace, name, node string) error {
 func remove(ctx context.Context, namespace, name string) error {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	for _, obj := range []client.Object{&corev1.Pod{ObjectMeta: meta}, &corev1.PersistentVolumeClaim{ObjectMeta: meta}} {
-		if err := harness.Await(ctx, "the end of "+name, func(ctx context.Context) error {
+		if err := harness.Await(ctx, "the deletion of "+name, func(ctx context.Context) error {
 			err := x.Host.API.Delete(ctx, obj)
 			if apierrors.IsNotFound(err) {
 				return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// fromEnv has the minor version at which all clusters begin.
+// fromEnv is the environment variable with the minor version at which all clusters begin.
 const fromEnv = "XYLEM_UPGRADE_FROM"
 
 // Names of the members, and of their nodes in the host.
@@ -23,7 +23,7 @@ const (
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 )
 
-// x is the host, its members and the manager.
+// x contains the host, its members and the manager.
 var x *harness.Xylem
 
 func TestUpgrade(t *testing.T) {
@@ -44,8 +44,8 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	Expect(x.Host.Create(ctx, harness.HostClass(class, nil))).To(Succeed())
 })
 
-// later are the minor versions after the first one, oldest first. Kubernetes allows no upgrade
-// that leaves one out.
+// later returns the minor versions after the first one, oldest first. An upgrade of Kubernetes must
+// not skip any of them.
 func later(from string) []string {
 	GinkgoHelper()
 	all, err := kubebin.Versions(x.Root())

@@ -22,17 +22,17 @@ import (
 const (
 	class     = "upgraded"
 	namespace = "under-load"
-	// between is how many claims have to end on each node in every combination of versions.
+	// between is the number of claims that must end on each node with every combination of versions.
 	between = 8
-	// storyTime bounds the whole test.
+	// storyTime is the timeout of the whole test.
 	storyTime = 20 * time.Minute
 )
 
-// kept are claims that exist before the first upgrade and after the last one, with their nodes.
+// kept contains claims that exist before the first upgrade and after the last one, and their nodes.
 var kept = map[string]string{"kept-here": nodeOne, "kept-there": nodeTwo}
 
 var _ = Describe("Kubernetes", func() {
-	It("is upgraded in the host and in one member after the other under load, and nothing is lost or left", func(ctx SpecContext) {
+	It("is upgraded under load in the host and then in each member, and nothing is lost or left behind", func(ctx SpecContext) {
 		Expect(x.Host.CreateNamespace(ctx, namespace)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			if CurrentSpecReport().Failed() {
@@ -73,12 +73,12 @@ var _ = Describe("Kubernetes", func() {
 
 		By("checking that the existing objects are kept")
 		for name := range kept {
-			Expect(podOf(ctx, name).UID).To(Equal(pods[name]), "Pod %s was replaced", name)
+			Expect(podOf(ctx, name).UID).To(Equal(pods[name]), "Pod %s must not be replaced", name)
 			member, id := diskOf(name)
 			Expect(id).To(Equal(disks[name]))
-			Expect(member.ReadData(id)).To(Equal("written before the upgrade by "+name), "the data of %s", name)
+			Expect(member.ReadData(id)).To(Equal("written before the upgrade by "+name), "the data of %s must be kept", name)
 		}
-		Expect(x.Manager.PID()).To(Equal(manager), "the manager was restarted")
+		Expect(x.Manager.PID()).To(Equal(manager), "the manager must not be restarted")
 
 		By("checking that each claim had one disk, which was deleted with the claim")
 		for _, name := range l.names {
@@ -86,7 +86,7 @@ var _ = Describe("Kubernetes", func() {
 			for _, m := range x.Members() {
 				created += bookOf(m).ForClaim(namespace, name).Count(ledger.CreateVolume)
 			}
-			Expect(created).To(Equal(1), "disks of claim %s", name)
+			Expect(created).To(Equal(1), "claim %s must have had one disk", name)
 		}
 		Eventually(live).Should(ConsistOf(disks["kept-here"], disks["kept-there"]))
 		GinkgoWriter.Printf("%d claims were created, bound, used and deleted\n", len(l.names))
@@ -100,8 +100,8 @@ var _ = Describe("Kubernetes", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// reports waits until a cluster's API server has the release of a minor version, and until Xylem
-// reports it for a member.
+// reports expects a cluster's API server to have the release of a minor version. For a member, it
+// waits until Xylem reports this release.
 func reports(ctx context.Context, c *harness.Cluster, version string) {
 	GinkgoHelper()
 	release, err := kubebin.Release(x.Root(), version)
@@ -134,12 +134,12 @@ func diskOf(claim string) (member *harness.Cluster, id string) {
 	for _, m := range x.Members() {
 		for found, entry := range bookOf(m).Live() {
 			if entry.ClaimNamespace == namespace && entry.ClaimName == claim {
-				Expect(id).To(BeEmpty(), "claim %s has several disks", claim)
+				Expect(id).To(BeEmpty(), "claim %s must have only one disk", claim)
 				member, id = m, found
 			}
 		}
 	}
-	Expect(member).NotTo(BeNil(), "claim %s has no disk", claim)
+	Expect(member).NotTo(BeNil(), "claim %s must have a disk", claim)
 	return member, id
 }
 

@@ -27,7 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Model has what all worlds of a check have in common.
+// Model contains what all worlds of a check have in common.
 type Model struct {
 	bound   uint8
 	objects *objects
@@ -35,7 +35,7 @@ type Model struct {
 	taken   map[stepKey][]step
 }
 
-// New returns a model in which each path has at most this many disruptions.
+// New returns a model with a maximum number of disruptions on the path to a world.
 func New(ctx context.Context, disruptions uint8) (*Model, error) {
 	m := &Model{
 		bound: disruptions, objects: &objects{ids: map[string]id{}}, indexes: map[string]client.IndexerFunc{}, taken: map[stepKey][]step{},
@@ -61,7 +61,7 @@ func (r *run) Since(t time.Time) time.Duration { return r.now.Sub(t) }
 // Eventf ignores events, because nothing depends on them.
 func (*run) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
 
-// guard is the guard of a world in which the fence is held.
+// guard implements the guard of a manager that holds the fence.
 type guard struct{ suspended bool }
 
 func (guard) Held() error { return nil }
@@ -88,7 +88,7 @@ type step struct {
 	exhausted  bool
 }
 
-// stepKey has all inputs of the steps in a world.
+// stepKey contains all inputs of the steps in a world.
 type stepKey struct {
 	seen, live       state
 	of               [leaves]uint8
@@ -117,7 +117,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	return all
 }
 
-// step runs one reconcile of a process that has just started.
+// step runs one reconcile, as in a process that has just started.
 func (m *Model) step(ctx context.Context, w world, controller, name string) (s step) {
 	r := &run{world: w, now: deleted.Time}
 	seen := w.seen()
@@ -148,7 +148,7 @@ func (m *Model) step(ctx context.Context, w world, controller, name string) (s s
 	return s
 }
 
-// reconciler returns one of the controllers, without any memory.
+// reconciler returns a new instance of a controller, which has no state in memory.
 func (m *Model) reconciler(controller string, r *run, cached, live func(side) reader) (reconcile.Reconciler, error) {
 	host := route.NewOptional()
 	host.Serve(cached(hostSide))
@@ -177,17 +177,17 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	return link.Controllers()[0], err
 }
 
-// Result of a check.
+// Result is the result of a check.
 type Result struct {
-	// Worlds is the number of visited worlds, and Ends that of worlds in which nothing moves.
+	// Worlds is the number of visited worlds, and Ends is the number of those without moves.
 	Worlds, Ends int
 	// ByController counts the steps of each controller.
 	ByController map[string]int
-	// Findings by description.
+	// Findings are the findings by their descriptions.
 	Findings map[string]*Finding
 }
 
-// Finding is a defect, with the number of worlds that show it and the path to the first.
+// Finding is a defect, with the number of worlds that show it and the path to the first such world.
 type Finding struct {
 	Worlds int
 	Trace  string
@@ -198,13 +198,13 @@ type search struct {
 	model  *Model
 	ids    map[world]int
 	worlds []world
-	from   []int    // the world from which each was first reached
-	by     []string // by which move
+	from   []int    // the world from which each world was first reached
+	by     []string // the move by which each world was first reached
 	result Result
 }
 
-// Check visits all worlds within the bounds that begin with a VolumeSnapshot, and reports the
-// defects in them. host and leaf are the policies of the two classes.
+// Check visits all worlds that can be reached from a new VolumeSnapshot, within the bounds, and
+// returns the defects that it finds. host and leaf are the policies of the two classes.
 func (m *Model) Check(ctx context.Context, host, leaf policy) Result {
 	s := &search{model: m, ids: map[world]int{}, result: Result{ByController: map[string]int{}, Findings: map[string]*Finding{}}}
 	w := world{hostPolicy: host, leafPolicy: leaf, budget: m.bound, made: 1}
@@ -231,7 +231,7 @@ type written struct {
 	status bool
 }
 
-// expand makes all moves from a world.
+// expand makes all possible moves from a world.
 func (s *search) expand(ctx context.Context, at int) {
 	m, w := s.model, s.worlds[at]
 	steps := m.steps(ctx, w)
@@ -273,7 +273,7 @@ func (s *search) ours(at int, steps []step) {
 	}
 }
 
-// ended checks a world without moves.
+// ended checks a world in which no moves are possible.
 func (s *search) ended(at int, steps []step) {
 	told := s.model.told(s.worlds[at])
 	for _, step := range steps {

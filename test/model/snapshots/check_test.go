@@ -38,13 +38,13 @@ func check(t *testing.T, host, leaf policy) {
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}
-	// Without any steps, the model could not find anything.
+	// A model in which a controller never acts cannot find its defects.
 	for _, controller := range []string{rootsnapshot.Name, leafsnapshot.Name, hostsnapshot.Name} {
 		if r.ByController[controller] == 0 {
-			t.Errorf("%s took no step", controller)
+			t.Errorf("%s never took a step", controller)
 		}
 	}
 	if r.Ends == 0 {
-		t.Error("every world has a move")
+		t.Error("no world is without moves")
 	}
 }

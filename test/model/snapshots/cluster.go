@@ -39,10 +39,10 @@ const (
 // here is the model's member.
 var here = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 
-// errKilled ends a reconcile at its second write.
+// errKilled ends a reconcile at its second write, as if the process had been killed.
 var errKilled = errors.New("the process was killed")
 
-// side is the cluster of a reader or writer.
+// side identifies the cluster of a reader or writer.
 type side int
 
 const (
@@ -50,7 +50,7 @@ const (
 	memberSide
 )
 
-// fixed are the objects of a cluster that never change: the claim, its volume and the class.
+// fixed returns a cluster's objects that never change: the claim, its volume and the class.
 func fixed(s side) []client.Object {
 	class := &snapshotv1.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Driver: v1alpha1.ProvisionerName}
 	claim := func(uid, volume string) *corev1.PersistentVolumeClaim {
@@ -75,7 +75,7 @@ func fixed(s side) []client.Object {
 // fixedOf returns the constant objects of both clusters. Do not modify them.
 var fixedOf = [2][]client.Object{fixed(hostSide), fixed(memberSide)}
 
-// reader reads a cluster from its cache, or live. It embeds cache.Cache only for its type, and
+// reader reads a cluster, from the cache or live. It embeds cache.Cache only for the type, and
 // implements Get and List.
 type reader struct {
 	cache.Cache
@@ -84,7 +84,7 @@ type reader struct {
 	state func() state
 }
 
-// objects returns the objects of a type.
+// objects returns all objects with the same type as like.
 func (r reader) objects(like any) []client.Object {
 	var found []client.Object
 	from, to := root, leaf
@@ -134,7 +134,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return meta.SetList(list, found)
 }
 
-// matches reports whether an object has the index or field value that a list selects.
+// matches reports whether an object has the index or field value that a list's options select.
 func (m *Model) matches(obj client.Object, options client.ListOptions) bool {
 	if options.FieldSelector == nil {
 		return true
@@ -171,8 +171,8 @@ func registration() *v1alpha1.ClusterRegistration {
 	return cr
 }
 
-// writer is an API server. It executes the first write that changes the world, and fails all
-// later ones.
+// writer represents the API server for Xylem's writes. It executes the first write that changes the
+// world, and rejects all later ones.
 type writer struct {
 	client.Client
 	reader
@@ -215,7 +215,7 @@ func (w writer) slot(obj client.Object) int {
 	return -1
 }
 
-// unrecorded is an object that the world does not model.
+// unrecorded reports whether the world does not record an object.
 func unrecorded(obj client.Object) bool {
 	_, lease := obj.(*coordinationv1.Lease)
 	return lease
@@ -234,7 +234,7 @@ func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 	n := slices.Index(w.run.world.of[:], 0)
 	if n < 0 {
 		w.run.exhausted = true
-		return errors.New("the model has no UID left")
+		return errors.New("the model has run out of UIDs")
 	}
 	created := as[*snapshotv1.VolumeSnapshot](obj.DeepCopyObject())
 	created.UID, created.CreationTimestamp, created.Finalizers = leafUID(n), made, []string{finalizerSnapshot}
@@ -269,7 +269,7 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if err := json.Unmarshal(document, after); err != nil {
 		return err
 	}
-	// A write to the status resource ignores the spec, and vice versa.
+	// A write to the status subresource ignores the spec, and vice versa.
 	if was, is := as[*snapshotv1.VolumeSnapshotContent](before), as[*snapshotv1.VolumeSnapshotContent](after); w.status {
 		status := is.Status
 		*is = *was.DeepCopy()
@@ -301,7 +301,7 @@ func (w writer) checked(slot int, obj client.Object, want metav1.Preconditions) 
 	}
 	there := as[client.Object](w.model.objects.object(w.run.world.state[slot]).DeepCopyObject())
 	if ptr.Deref(want.UID, there.GetUID()) != there.GetUID() || ptr.Deref(want.ResourceVersion, there.GetResourceVersion()) != there.GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("it has changed"))
+		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("the object has changed"))
 	}
 	return there, nil
 }

@@ -14,7 +14,7 @@ import (
 const strangers = "snapshot-of-a-stranger"
 
 // disruptions returns the actions of users and admins, and the failures of clusters and caches.
-// Moves that end a disruption do not count as one.
+// Moves that end a disruption do not count against the budget.
 func (m *Model) disruptions(w world) []move {
 	ms := &moves{model: m, from: w}
 	if w.lagging != none {
@@ -51,7 +51,7 @@ func (ms *moves) ofUsers() {
 			change(m, w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })
 		})
 	case s == nil && ms.from.made < roots:
-		ms.add("the user creates another VolumeSnapshot with that name", func(w *world) {
+		ms.add("the user creates another VolumeSnapshot with the same name", func(w *world) {
 			w.state[root] = m.objects.keep(newSnapshot(rootUID(int(w.made))))
 			w.made++
 		})
@@ -110,8 +110,8 @@ func (ms *moves) ofMemberAdmins() {
 	}
 }
 
-// ofHandles forges the handle of a leaf content. Before the host has recorded the driver's handle,
-// a forged one cannot be recognized.
+// ofHandles makes the move of a member's admin who forges the handle of a leaf content. Before the
+// host has recorded the driver's handle, Xylem could not recognize a forged one.
 func (ms *moves) ofHandles(slot int) {
 	m := ms.model
 	host := m.contentOfRoot(ms.from, ms.from.of[slot-leafContent])
@@ -140,7 +140,7 @@ func (ms *moves) ofClusters() {
 			ms.add("the "+name+" is restored", func(w *world) {
 				copy(w.state[from:to], w.backup[from:to])
 				w.backup, w.backedUp, w.suspended, w.theirs = state{}, neither, cluster, true
-				w.lagging, w.stale = none, state{} // its process restarts
+				w.lagging, w.stale = none, state{} // the manager restarts
 			})
 		}
 	}

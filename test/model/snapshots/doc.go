@@ -2,12 +2,12 @@
 // does for a claim and its volume.
 //
 // A world is the state of one VolumeSnapshot of a bound claim in two clusters: the VolumeSnapshot
-// and its contents in both clusters as API objects, their data, a backup of each cluster, and at
-// most one kind of object whose cache lags. From each world, Check makes every possible move:
+// and its contents as API objects, the data, a backup of each cluster, and at most one kind of
+// object whose cache lags. From each world, Check makes every possible move:
 //
 //   - a step of Xylem: one reconcile of the real root_snapshot, leaf_snapshot or host_snapshot,
 //     killed after its first write;
-//   - a step of Kubernetes: the snapshot-controllers of both sides, and the member's
+//   - a step of Kubernetes: the snapshot-controllers of both clusters, and the member's
 //     csi-snapshotter with its driver (external-snapshotter, pkg/common-controller and
 //     pkg/sidecar-controller);
 //   - a disruption: an action of a user or admin, a backup, a restore, or a cache that stops.

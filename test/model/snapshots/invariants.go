@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// numberOf returns the number of a root with this UID, counted from 1, or 0 if there is none.
+// numberOf returns the number, counted from 1, of the root with this UID, or 0 if no root has it.
 func numberOf(uid types.UID) uint8 {
 	for n := range roots {
 		if rootUID(n) == uid {
@@ -40,7 +40,7 @@ func (m *Model) violations(w world, slot int, before, after client.Object) []str
 	return nil
 }
 
-// leafMade checks that Xylem creates only one leaf for a root, and only after recording the
+// leafMade checks that Xylem creates only one leaf for a root, and only after it has recorded the
 // placement.
 func (m *Model) leafMade(w world, made client.Object) []string {
 	origin, _ := mirror.OriginIn(here.HostID, made)
@@ -106,7 +106,7 @@ func (m *Model) destroyed(w world, n int) []string {
 		found = append(found, fmt.Sprintf("I2: data is destroyed although the member retains it (%q)", policy))
 	}
 	if root != nil && root.DeletionTimestamp == nil && numberOf(root.UID) == w.of[n] {
-		found = append(found, "I2: data of an existing root is destroyed")
+		found = append(found, "I2: an existing root's data is destroyed")
 	}
 	return found
 }
@@ -147,7 +147,7 @@ func (w *world) living() []uint8 {
 	return found
 }
 
-// leftInMember returns leftovers of roots that have ended, and data that no object represents.
+// leftInMember reports leftovers of deleted roots, and data that no object represents.
 func (m *Model) leftInMember(w world) []string {
 	var found []string
 	if s := m.snapshot(w.state, leaf); s != nil {
@@ -171,17 +171,17 @@ func (m *Model) leftInMember(w world) []string {
 	return found
 }
 
-// orphan returns what is wrong with a leaf content that no host content represents.
+// orphan returns what is wrong with a leaf content that lacks a host content.
 func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there bool) []string {
 	var found []string
 	if _, ours := mirror.OriginIn(here.HostID, c); there && !ours && !w.theirs {
 		found = append(found, "I1: data is left without a stamp, so it cannot be counted")
 	}
 	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) {
-		found = append(found, "I1: an orphan does not have policy Retain")
+		found = append(found, "I1: an orphan lacks policy Retain")
 	}
 	if both := w.hostPolicy == deletes && w.leafPolicy == deletes; both && there && !w.theirs && !w.givenUp && !w.kept {
-		found = append(found, "I1: data is left although both classes delete it")
+		found = append(found, "I1: data is left although both classes have policy Delete")
 	}
 	return found
 }

@@ -12,8 +12,8 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// finalizerSnapshot represents all finalizers that a snapshot-controller adds to a VolumeSnapshot
-// before it creates the content.
+// finalizerSnapshot represents all the finalizers that a snapshot-controller adds to a
+// VolumeSnapshot before it creates the content.
 const finalizerSnapshot = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
 
 // move is a transition that Xylem does not cause.
@@ -29,7 +29,7 @@ type moves struct {
 	all   []move
 }
 
-// add a move.
+// add adds a move if it changes the world.
 func (ms *moves) add(name string, do func(*world)) {
 	to := ms.from
 	do(&to)
@@ -38,7 +38,7 @@ func (ms *moves) add(name string, do func(*world)) {
 	}
 }
 
-// newSnapshot returns a VolumeSnapshot as a user creates it.
+// newSnapshot returns a VolumeSnapshot such as a user creates.
 func newSnapshot(uid types.UID) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: snapshotName, UID: uid, CreationTimestamp: made, Finalizers: []string{finalizerSnapshot}},
@@ -89,7 +89,7 @@ func (ms *moves) controller(where string, at, contents, many int, policy snapsho
 			})
 		})
 	case ready(snapshot):
-		// It no longer reads the content's status.
+		// The snapshot-controller no longer reads the content's status.
 	case bound == nil:
 		ms.add("the "+where+"'s snapshot-controller creates the content", func(w *world) {
 			w.state[slot] = m.objects.keep(newContent(m, w, snapshot, at == root, policy))
@@ -130,7 +130,7 @@ func ready(snapshot *snapshotv1.VolumeSnapshot) bool {
 	return snapshot.Status != nil && snapshot.Status.BoundVolumeSnapshotContentName != nil && ptr.Deref(snapshot.Status.ReadyToUse, false)
 }
 
-// statusOf returns the status of a VolumeSnapshot, from its content.
+// statusOf returns the status that a VolumeSnapshot gets from its content.
 func statusOf(c *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotStatus {
 	status := &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: ptr.To(c.Name), ReadyToUse: ptr.To(false)}
 	if c.Status != nil {
@@ -155,7 +155,7 @@ func newContent(m *Model, w *world, snapshot *snapshotv1.VolumeSnapshot, host bo
 	return c
 }
 
-// hostHandle is the handle of the host's volume.
+// hostHandle is the volume handle of the host PV.
 var hostHandle = func() string {
 	for _, obj := range fixedOf[hostSide] {
 		if pv, ok := obj.(*corev1.PersistentVolume); ok {
@@ -193,7 +193,7 @@ func (ms *moves) takes(n int, c *snapshotv1.VolumeSnapshotContent) {
 	m, slot := ms.model, leafContent+n
 	switch being := metav1.HasAnnotation(c.ObjectMeta, mirrorsnapshot.AnnBeingCreated); {
 	case c.Status == nil && !being:
-		ms.add("the member's csi-snapshotter begins", func(w *world) {
+		ms.add("the member's csi-snapshotter begins to take the snapshot", func(w *world) {
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
 				metav1.SetMetaDataAnnotation(&c.ObjectMeta, mirrorsnapshot.AnnBeingCreated, "yes")
 			})
@@ -207,7 +207,7 @@ func (ms *moves) takes(n int, c *snapshotv1.VolumeSnapshotContent) {
 			})
 		})
 	case being:
-		ms.add("the member's csi-snapshotter finishes", func(w *world) {
+		ms.add("the member's csi-snapshotter finishes taking the snapshot", func(w *world) {
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delete(c.Annotations, mirrorsnapshot.AnnBeingCreated) })
 		})
 	case c.DeletionTimestamp == nil && c.Status.SnapshotHandle != nil && !ptr.Deref(c.Status.ReadyToUse, false):

@@ -16,7 +16,7 @@ var runMutants = flag.Bool("mutants", false, "add each of the model's mutants to
 
 func TestMutants(t *testing.T) {
 	if !*runMutants {
-		t.Skip("takes half a minute for each: -args -mutants")
+		t.Skip("takes half a minute for each mutant; run with -args -mutants")
 	}
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestMutants(t *testing.T) {
 					t.Fatalf("unexpected result: %v\n%s", err, out)
 				}
 			}
-			t.Errorf("the model does not find, by any of %v, that %s", m.Caught, m.Class)
+			t.Errorf("the model does not find %v with this mutant: %s", m.Caught, m.Class)
 		})
 	}
 }

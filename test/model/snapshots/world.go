@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// roots is the number of successive VolumeSnapshots with the same name in the host; leaves is
-	// that in the member.
+	// roots is the maximum number of successive VolumeSnapshots with the same name in the host.
+	// leaves is the same for the member.
 	roots  = 2
 	leaves = 3
 )
 
-// Slots of objects: in the host, the VolumeSnapshot and the content of each root; in the member,
-// the same for each leaf.
+// The slots of a world's objects: in the host, the VolumeSnapshot and the content of each root; in
+// the member, the same for each leaf.
 const (
 	root = iota
 	content
@@ -79,7 +79,7 @@ func nameOf(slot int) string {
 	return mirrorsnapshot.ContentName(leafUID(slot - leafContent))
 }
 
-// restoredCluster is a cluster whose restore an admin has yet to confirm.
+// restoredCluster is the cluster with a restore that waits for an admin's confirmation.
 type restoredCluster uint8
 
 const (
@@ -107,10 +107,10 @@ func (p policy) of() snapshotv1.DeletionPolicy {
 	return [...]snapshotv1.DeletionPolicy{snapshotv1.VolumeSnapshotContentDelete, snapshotv1.VolumeSnapshotContentRetain}[p]
 }
 
-// world is a state of the model. It is comparable, so that equal worlds are visited once.
+// world is the complete state. It is comparable, so that equal worlds are visited only once.
 type world struct {
 	state
-	hostPolicy, leafPolicy policy // of the classes
+	hostPolicy, leafPolicy policy // policies of the classes
 	// data reports whether the data of each leaf content exists.
 	data [leaves]bool
 	// of is the root of each leaf, counted from 1, or 0 if the leaf never existed.
@@ -129,12 +129,12 @@ type world struct {
 	backedUp  restoredCluster
 
 	lagging kind
-	stale   state // what that cache shows
+	stale   state // what the lagging cache shows
 
 	budget uint8 // remaining disruptions
 }
 
-// seen returns what the caches show.
+// seen returns the state that the caches show.
 func (w *world) seen() state {
 	s := w.state
 	from, to := w.lagging.of()
@@ -142,7 +142,7 @@ func (w *world) seen() state {
 	return s
 }
 
-// objects has all objects that were ever created, by id. They never change.
+// objects contains all objects that were ever created, by id. They never change.
 type objects struct {
 	mu  sync.RWMutex
 	ids map[string]id
@@ -170,7 +170,7 @@ func (o *objects) keep(obj client.Object) id {
 	return made
 }
 
-// object returns the object of an id, or nil for 0. Do not modify it.
+// object returns the object with an id, or nil for 0. Do not modify it.
 func (o *objects) object(i id) client.Object {
 	if i == 0 {
 		return nil
@@ -192,8 +192,8 @@ func (m *Model) content(s state, slot int) *snapshotv1.VolumeSnapshotContent {
 	return content
 }
 
-// left returns the id of an object after a write. It is 0 if the object is being deleted and has
-// no finalizers.
+// left returns the id of an object after a write, or 0 if the object was deleted and has no
+// finalizers.
 func (m *Model) left(obj client.Object) id {
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		return 0
@@ -201,7 +201,7 @@ func (m *Model) left(obj client.Object) id {
 	return m.objects.keep(obj)
 }
 
-// change changes the object in a slot.
+// change applies a change to the object in a slot.
 func change[T client.Object](m *Model, w *world, slot int, do func(T)) {
 	obj := as[T](m.objects.object(w.state[slot]).DeepCopyObject())
 	do(obj)
@@ -214,7 +214,7 @@ func delet(obj client.Object) {
 	}
 }
 
-// unusedUID returns a UID that no object of a world, its backup or its caches has.
+// unusedUID returns a UID that no object in a world, its backup or its caches has.
 func (m *Model) unusedUID(w *world, prefix string) types.UID {
 	var used []types.UID
 	for _, s := range []state{w.state, w.backup, w.stale} {
@@ -234,7 +234,7 @@ func (m *Model) unusedUID(w *world, prefix string) types.UID {
 	}
 }
 
-// describe returns a world's description for a trace.
+// describe describes a world in a trace.
 func (m *Model) describe(w world) string {
 	var parts []string
 	for slot, i := range w.state {
@@ -251,7 +251,7 @@ func (m *Model) describe(w world) string {
 			parts = append(parts, fmt.Sprintf("%s %s (%s)%s: %s, finalizers %d, %v: %s", side, obj.Name, obj.UID, deleting(obj), obj.Spec.DeletionPolicy, len(obj.Finalizers), obj.Annotations, status))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("data %v; classes %s and %s; to be confirmed: %v", w.data, w.hostPolicy, w.leafPolicy, w.suspended != neither))
+	parts = append(parts, fmt.Sprintf("data %v; policies of the classes: %s and %s; restore to be confirmed: %v", w.data, w.hostPolicy, w.leafPolicy, w.suspended != neither))
 	return strings.Join(parts, "\n    ")
 }
 
@@ -267,7 +267,7 @@ var (
 	deleted = metav1.NewTime(made.Add(time.Hour))
 )
 
-// as asserts that a value has a type.
+// as converts a value to a type, and panics if it has another.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {

@@ -1,6 +1,6 @@
-{{/* The Pod that runs `manager check`, the only other command in the image. Takes the
-root context, the name of its ServiceAccount, the check's arguments, and whether the
-rights are mounted. */}}
+{{/* The Pod that runs `manager check`, the only other command in the image. Parameters: the root
+context, the name of the Pod's ServiceAccount, the check's arguments, and whether to mount the list
+of permissions to check. */}}
 {{- define "xylem.checkPod" -}}
 metadata:
   {{- with .root.Values.hooks.podAnnotations }}

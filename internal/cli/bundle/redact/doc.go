@@ -1,5 +1,5 @@
-// Package redact removes from objects and texts what may be secret, before they leave the
-// clusters in a support bundle. Of objects, it keeps listed fields only; of annotations and
-// parameters, the values of listed keys only. In texts, it replaces what looks like a credential,
-// and the values that are known to be one. It is pure.
+// Package redact removes possible secrets from objects and text before they leave the clusters in a
+// support bundle. It keeps only listed fields of objects, and only the values of listed annotations
+// and parameters. In text, it replaces known credentials and everything that looks like one. It is
+// pure.
 package redact

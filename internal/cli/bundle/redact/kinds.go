@@ -26,7 +26,7 @@ var podSpec = fields{
 	},
 }
 
-// containerStatus omits the message of a container that ended, which the program wrote.
+// containerStatus omits the termination message, because the container's program writes it.
 var containerStatus = fields{
 	"name": whole{}, "ready": whole{}, "started": whole{}, "restartCount": whole{}, "image": whole{},
 	"state": containerState, "lastState": containerState,
@@ -43,14 +43,14 @@ var podStatus = fields{
 	"containerStatuses": containerStatus, "initContainerStatuses": containerStatus, "ephemeralContainerStatuses": containerStatus,
 }
 
-// manager is the container of the manager, whose flags contain no credentials.
+// manager keeps the flags of the manager's container, because they contain no credentials.
 var manager = fields{
 	"name": whole{}, "image": whole{}, "args": whole{}, "resources": whole{}, "ports": whole{}, "env": fields{"name": whole{}}, "imagePullPolicy": whole{},
 }
 
 var parameters = values{v1alpha1.Prefix, "csi.storage.k8s.io/fstype"}
 
-// kinds are the fields that are kept of each kind besides the metadata.
+// kinds lists the fields to keep for each kind, besides the metadata.
 var kinds = map[string]fields{
 	"ClusterRegistration":   {"spec": whole{}, "status": whole{}},
 	"Pod":                   {"spec": podSpec, "status": podStatus},

@@ -9,10 +9,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// keeper returns what is kept of a value. Lists are kept element by element.
+// keeper returns the part of a value to keep. It applies to each element of a list.
 type keeper interface{ keep(value any) any }
 
-// whole keeps everything, and removes credentials from texts.
+// whole keeps everything, and removes credentials from strings.
 type whole struct{}
 
 func (w whole) keep(value any) any {
@@ -51,10 +51,11 @@ func (f fields) keep(value any) any {
 	case []any:
 		return each(v, f)
 	}
-	return Redacted // a type that the API does not have in this field
+	return Redacted // the API has no value of this type in this field
 }
 
-// present keeps the names of all fields, and the values of some. A volume has its source so.
+// present keeps the names of all fields, but only some values. For a volume, this shows the type of
+// its source.
 type present fields
 
 func (p present) keep(value any) any {
@@ -75,7 +76,7 @@ func (p present) keep(value any) any {
 	return kept
 }
 
-// values keeps all keys of a map of texts, and the values of those with a listed prefix.
+// values keeps all keys of a map of strings, but only the values of keys with a listed prefix.
 type values []string
 
 func (prefixes values) keep(value any) any {
@@ -105,7 +106,7 @@ func each(list []any, k keeper) []any {
 // hiddenKeys are Xylem's own annotations that repeat a user's fields.
 var hiddenKeys = []string{v1alpha1.AnnotationPushed}
 
-// annotations are the annotations with values from Kubernetes or Xylem.
+// annotations keeps the values of annotations that Kubernetes or Xylem writes.
 var annotations = values{
 	v1alpha1.Prefix, "pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/", "snapshot.storage.kubernetes.io/",
 	v1alpha1.AnnotationMockPV, "deployment.kubernetes.io/revision", "storageclass.kubernetes.io/is-default-class", "metrics.k8s.io/resource-metrics-path",
@@ -116,7 +117,8 @@ var metadata = fields{
 	"deletionTimestamp": whole{}, "deletionGracePeriodSeconds": whole{}, "finalizers": whole{}, "ownerReferences": whole{}, "generation": whole{}, "resourceVersion": whole{},
 }
 
-// Object returns what is kept of an object, by its kind: of an unknown kind, the metadata.
+// Object returns the part of an object to keep, depending on its kind. If the kind is unknown, that
+// is only the metadata.
 func Object(obj *unstructured.Unstructured) map[string]any {
 	f := fields{"apiVersion": whole{}, "kind": whole{}, "metadata": metadata}
 	for key, k := range kinds[obj.GetKind()] {
@@ -126,7 +128,7 @@ func Object(obj *unstructured.Unstructured) map[string]any {
 	return kept
 }
 
-// Kinds returns the kinds for which more than the metadata is kept.
+// Kinds returns the kinds whose objects keep more than the metadata.
 func Kinds() []string {
 	var names []string
 	for kind := range kinds {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// planted is a value that must not survive. It has no recognizable format.
+// planted is a secret that must be removed. Its format does not identify it as a secret.
 const planted = "hunter2Hunter2"
 
 func TestText(t *testing.T) {
@@ -34,7 +34,7 @@ func TestText(t *testing.T) {
 		"a variable":              {"AWS_SECRET_ACCESS_KEY=" + planted, "AWS_SECRET_ACCESS_KEY=REDACTED"},
 		"names of Secrets":        {`kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`, `kubeconfigSecretRef: {name: a}, secretName: b, "token-lifetime": "72h"`},
 		"long base64":             {"got " + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(planted, 10))), "got REDACTED"},
-		"digests stay":            {"image@sha256:" + strings.Repeat("0f", 32), "image@sha256:" + strings.Repeat("0f", 32)},
+		"image digests are kept":  {"image@sha256:" + strings.Repeat("0f", 32), "image@sha256:" + strings.Repeat("0f", 32)},
 		"a sentence about tokens": {"the token expired. Create another one", "the token expired. Create another one"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 
 func TestKnown(t *testing.T) {
 	var k Known
-	k.Add("abc") // too short to be distinguished from words
+	k.Add("abc") // too short to be distinguished from ordinary words
 	k.Add("secret-1")
 	k.Add("secret-1-longer\n")
 	if got := k.Remove("abc secret-1-longer secret-1"); got != "abc REDACTED REDACTED" {
@@ -55,8 +55,8 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// everywhere is an object of the kind with the planted value in every field that may hold a
-// secret, and a fact that must be kept.
+// everywhere returns an object of the kind with the planted value in every field that may contain a
+// secret, and with values that must be kept.
 func everywhere(kind string) *unstructured.Unstructured {
 	container := map[string]any{
 		"name": "app", "image": "app:1", "command": []any{planted}, "args": []any{planted}, "workingDir": planted,
@@ -78,7 +78,7 @@ func everywhere(kind string) *unstructured.Unstructured {
 		"cephfs":       map[string]any{"user": planted},
 		"mountOptions": []any{"password=" + planted},
 	}
-	// These kinds have no field for a secret of a user; but their texts are also searched.
+	// These kinds have no field for a user's secrets, but their strings are redacted too.
 	said := "Bearer " + planted
 	status := map[string]any{
 		"phase": "Pending", "message": said, "conditions": []any{map[string]any{"type": "Ready", "message": said}},
@@ -113,7 +113,7 @@ func everywhere(kind string) *unstructured.Unstructured {
 	}}
 }
 
-// No kind, known or not, lets a secret through, and each keeps what identifies the object.
+// Object removes secrets from every kind, known or not, and keeps what identifies the object.
 func TestObjectHasNoSecrets(t *testing.T) {
 	for _, kind := range append(Kinds(), "Secret", "ConfigMap", "Anything") {
 		t.Run(kind, func(t *testing.T) {
@@ -124,19 +124,19 @@ func TestObjectHasNoSecrets(t *testing.T) {
 			text := string(content)
 			for _, form := range []string{planted, base64.StdEncoding.EncodeToString([]byte(planted))} {
 				if strings.Contains(text, form) {
-					t.Errorf("%q is in\n%s", form, text)
+					t.Errorf("want no %q in\n%s", form, text)
 				}
 			}
 			for _, want := range []string{"name: kept", "kind: " + kind, "app: kept", "xylem.io/placed-in: kept"} {
 				if !strings.Contains(text, want) {
-					t.Errorf("%q is not in\n%s", want, text)
+					t.Errorf("want %q in\n%s", want, text)
 				}
 			}
 		})
 	}
 }
 
-// What a report needs is kept.
+// Object keeps what a bug report needs.
 func TestObjectKeeps(t *testing.T) {
 	for kind, wants := range map[string][]string{
 		"Pod":              {"image: app:1", "name: PASSWORD", "driver: d", "flexVolume: {}", "exitCode: 1", "phase: Pending", "type: Ready", "xylem.io/tried: 'member says: Bearer REDACTED'"},
@@ -151,7 +151,7 @@ func TestObjectKeeps(t *testing.T) {
 		}
 		for _, want := range wants {
 			if !strings.Contains(string(content), want) {
-				t.Errorf("%s: %q is not in\n%s", kind, want, content)
+				t.Errorf("%s: want %q in\n%s", kind, want, content)
 			}
 		}
 	}
@@ -160,11 +160,11 @@ func TestObjectKeeps(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("password", "x", uint8(0))
 	f.Fuzz(func(t *testing.T, before, after string, form uint8) {
-		// A value that the alphabet of the text around it does not join.
+		// Each form separates the value from the fuzzed text around it.
 		forms := []string{"\nAuthorization: Bearer %s\n", "\npassword: %s\n", "\n{\"token\": \"%s\"}\n", "\n--api-key=%s\n", "\nhttps://user:%s@host/\n"}
 		text := before + fmt.Sprintf(forms[int(form)%len(forms)], planted) + after
 		if got := Text(text); strings.Contains(got, planted) && !strings.Contains(before+after, planted) {
-			t.Errorf("%q keeps it: %q", text, got)
+			t.Errorf("the secret in %q was not removed: %q", text, got)
 		}
 	})
 }

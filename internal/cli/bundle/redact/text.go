@@ -12,7 +12,7 @@ const Redacted = "REDACTED"
 // shortest is the minimum length of a known secret. Shorter ones are parts of ordinary words.
 const shortest = 6
 
-// patterns match credentials in texts, with what replaces them.
+// patterns match credentials in text. Each has its replacement.
 var patterns = []struct {
 	match *regexp.Regexp
 	with  string
@@ -28,19 +28,19 @@ var patterns = []struct {
 	{regexp.MustCompile(`[A-Za-z0-9+/_-]{80,}={0,2}`), Redacted},
 }
 
-// secretWords are parts of the names of what is secret.
+// secretWords match parts of names that identify a secret.
 const secretWords = `passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|access[-_]?key|account[-_]?key|private[-_]?key|client-key-data|client-certificate-data|certificate-authority-data|credential|signature|\bsig\b` //nolint:gosec // words that name credentials
 
 var secretName = regexp.MustCompile(`(?i)` + secretWords)
 
-// assignment matches a name, and the value that it gets. The name may be a JSON or YAML key, a
-// flag, or a parameter of a URL.
+// assignment matches a name that contains one of secretWords, and its value. The name may be a JSON
+// or YAML key, a flag, or a parameter of a URL.
 var assignment = regexp.MustCompile(`(?i)([\w.-]*(?:` + secretWords + `)[\w.-]*)(\\?["']?[ \t]*[:=][ \t]*)(\\?"[^"\r\n]*"|'[^'\r\n]*'|[^\s"',;&}\])]+)`)
 
-// harmless are suffixes of keys without secret values: names of objects, and times.
+// harmless lists suffixes of names whose values are not secret, such as names of objects and times.
 var harmless = []string{"name", "names", "ref", "refs", "namespace", "lifetime", "expires", "expiry", "count", "type", "audience", "automountserviceaccounttoken", "secrets", "tokens"}
 
-// Text returns a text without credentials, as far as they can be recognized.
+// Text replaces all credentials that it recognizes in a text.
 func Text(text string) string {
 	for _, p := range patterns {
 		text = p.match.ReplaceAllString(text, p.with)
@@ -55,29 +55,29 @@ func Text(text string) string {
 	})
 }
 
-// quotes match the beginning of a quoted value.
+// quotes matches the opening quote of a value.
 var quotes = regexp.MustCompile(`^\\?["']`)
 
-// sensitive reports whether the value of a name is a secret.
+// sensitive reports whether a name identifies a secret.
 func sensitive(name string) bool {
 	name = strings.ToLower(name)
 	return secretName.MatchString(name) && !slices.ContainsFunc(harmless, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// Known removes values that are known to be secret.
+// Known replaces values that are known to be secret.
 type Known struct{ values []string }
 
-// Add adds a value.
+// Add adds a secret value, unless it is too short.
 func (k *Known) Add(value string) {
 	if value = strings.TrimSpace(value); len(value) < shortest || slices.Contains(k.values, value) {
 		return
 	}
 	k.values = append(k.values, value)
-	// Longer values first: a shorter one may be a part of them.
+	// Longer values come first, because a shorter one may be part of them.
 	slices.SortStableFunc(k.values, func(a, b string) int { return len(b) - len(a) })
 }
 
-// Remove returns the text without the values.
+// Remove replaces the known values in a text.
 func (k *Known) Remove(text string) string {
 	for _, v := range k.values {
 		text = strings.ReplaceAll(text, v, Redacted)

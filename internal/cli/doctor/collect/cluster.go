@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// jobs runs independent reads, a few at a time. Each records what it cannot read.
+// jobs runs independent reads, a few at a time. Each read records what it cannot read.
 func jobs(reads ...func()) { jobsAtOnce(asking, reads) }
 
 func jobsAtOnce(limit int, reads []func()) {
@@ -31,14 +31,14 @@ func jobsAtOnce(limit int, reads []func()) {
 			return nil
 		})
 	}
-	_ = group.Wait() // no read returns an error
+	_ = group.Wait() // reads never return an error
 }
 
 // identity returns the cluster's ID: the UID of the kube-system namespace.
 func (r *reader) identity(ctx context.Context) (string, error) {
 	system, err := r.raw.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read the kube-system namespace, its identity: %w", err)
+		return "", fmt.Errorf("read the cluster's identity, the kube-system namespace: %w", err)
 	}
 	return string(system.UID), nil
 }
@@ -46,7 +46,7 @@ func (r *reader) identity(ctx context.Context) (string, error) {
 func (r *reader) version() string {
 	v, err := r.raw.Discovery().ServerVersion()
 	if err != nil {
-		r.miss("the version of Kubernetes", err)
+		r.miss("the Kubernetes version", err)
 		return ""
 	}
 	return v.GitVersion
@@ -68,10 +68,10 @@ func (r *reader) snapshots() facts.Object[bool] {
 	return facts.Object[bool]{Item: &served, Read: true}
 }
 
-// labelled selects objects of Xylem's manifests and charts.
+// labelled selects objects from Xylem's manifests and charts.
 var labelled = client.MatchingLabels{command.LabelName: command.LabelNameValue}
 
-// policies reads all policies, and other admission objects with Xylem's name.
+// policies reads all policies, and other admission objects with Xylem's label.
 func (r *reader) policies(ctx context.Context, c *facts.Cluster) {
 	jobs(
 		func() {
@@ -96,7 +96,8 @@ func (r *reader) policies(ctx context.Context, c *facts.Cluster) {
 	)
 }
 
-// rightsOf asks the cluster what an account may do of what it needs, and of what it must not.
+// rightsOf checks which of the needed and excessive permissions an account has, with
+// SubjectAccessReviews.
 func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
 	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -112,7 +113,7 @@ func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess
 	})
 }
 
-// ownRights asks the same for the account whose credentials are used.
+// ownRights checks the same as rightsOf, but for the account whose credentials r uses.
 func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
 	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
@@ -124,7 +125,7 @@ func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.
 	})
 }
 
-// ask asks for each permission, a few at a time, until one question fails.
+// ask checks each permission, a few at a time, until a request fails.
 func (r *reader) ask(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes, may func(authorizationv1.ResourceAttributes) (bool, error)) facts.Rights {
 	var mu sync.Mutex
 	var rights facts.Rights
@@ -154,7 +155,7 @@ func (r *reader) ask(ctx context.Context, needs, excess []authorizationv1.Resour
 			return nil
 		})
 	}
-	_ = group.Wait() // failed has the error
+	_ = group.Wait() // the error is in failed
 	if failed != nil {
 		r.miss("what the manager's account may do", failed)
 		return rights

@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	// defaultAccount is the manager's, unless its Deployment names another.
+	// defaultAccount is the name of the manager's account, unless its Deployment names another one.
 	defaultAccount = "xylem-controller-manager"
-	// componentLabel is on the Pods of a control plane that runs in Pods, as kubeadm's does.
+	// componentLabel is on the Pods of a control plane that runs in Pods, such as kubeadm's.
 	componentLabel = "component"
-	// metricsLimit is how many bytes of an API server's metrics are read.
+	// metricsLimit is the maximum number of bytes to read from an API server's metrics.
 	metricsLimit = 64 << 20
-	// pathsMost is how many virtual nodes the API server is asked to reach.
+	// pathsMost is the maximum number of virtual nodes whose path doctor checks.
 	pathsMost = 100
 )
 
@@ -95,8 +95,8 @@ func (r *reader) hostRights(ctx context.Context, h *facts.Host) {
 	h.Rights = r.rightsOf(ctx, h.Account, needs, shipped.Excess())
 }
 
-// mutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
-// Kubernetes 1.36.
+// mutating reads whether the API server serves MutatingAdmissionPolicies. It does from Kubernetes
+// 1.36.
 func (r *reader) mutating() facts.Object[bool] {
 	resources, err := r.raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -114,8 +114,8 @@ func (r *reader) definition(ctx context.Context) facts.Object[unstructured.Unstr
 	return findInto[unstructured.Unstructured](ctx, r, "CustomResourceDefinition "+name, client.ObjectKey{Name: name}, crd)
 }
 
-// readNodes reads the virtual nodes, asks the API server to reach the manager through each, and
-// reads the DaemonSets that may have Pods there.
+// readNodes reads the virtual nodes, requests the manager's health from the API server through each
+// of them, and reads the DaemonSets that may have Pods on them.
 func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
 	h.Nodes = list(ctx, r, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items },
 		client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
@@ -137,7 +137,8 @@ func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
 	})...)
 }
 
-// path asks the API server for the health of a virtual node's kubelet, which the manager serves.
+// path requests the health of a virtual node's kubelet, which is the manager, through the API
+// server.
 func (r *reader) path(ctx context.Context, node string) facts.Path {
 	code, err := r.get(ctx, "/api/v1/nodes/", node, "proxy", "healthz")
 	p := facts.Path{Code: code}
@@ -145,12 +146,13 @@ func (r *reader) path(ctx context.Context, node string) facts.Path {
 		return p
 	}
 	p.Detail = gather.Plain(err.Error())
-	// The authorizer's own answer names the kind of the object. The manager's does not.
+	// A rejection by the API server's authorizer names the kind of the object. One by the manager does
+	// not.
 	p.Own = code == http.StatusForbidden && details(err) == "nodes"
 	return p
 }
 
-// readControlPlane reads what is visible of the control plane's settings.
+// readControlPlane reads the visible settings of the control plane.
 func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
 	jobs(
 		func() {
@@ -160,8 +162,8 @@ func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
 	)
 }
 
-// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate). One
-// that is alpha is off by default.
+// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate). Alpha
+// gates are off by default.
 var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
 
 // gates reads the feature gates of the API server from its metrics.
@@ -187,10 +189,10 @@ func (r *reader) gates(ctx context.Context) facts.Object[map[string]bool] {
 	return facts.Object[map[string]bool]{Item: &found, Read: true}
 }
 
-// created selects what Xylem created.
+// created selects the objects that Xylem created.
 var created = client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
 
-// readLeftovers reads what may be left of members that are no longer registered.
+// readLeftovers reads the objects that members may have left behind when they were deregistered.
 func (r *reader) readLeftovers(ctx context.Context, h *facts.Host) {
 	leases := func(l *coordinationv1.LeaseList) []coordinationv1.Lease { return l.Items }
 	jobs(
@@ -213,7 +215,7 @@ func (r *reader) readLeftovers(ctx context.Context, h *facts.Host) {
 	)
 }
 
-// readSnapshots reads whether snapshots are served, and those that have no content.
+// readSnapshots reads whether the host serves snapshots, and which snapshots have no content.
 func (r *reader) readSnapshots(ctx context.Context, h *facts.Host, now time.Time) {
 	h.Snapshots = r.snapshots()
 	if h.Snapshots.Item == nil || !*h.Snapshots.Item {

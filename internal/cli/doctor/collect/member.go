@@ -25,26 +25,27 @@ import (
 )
 
 const (
-	// hostTimeout bounds one request to the host.
+	// hostTimeout limits each request to the host.
 	hostTimeout = 15 * time.Second
-	// firstAnswer is the timeout of the first request to a member, so that a member that is away
-	// adds only this time. memberTimeout bounds each of the others, and memberTotal all of them.
+	// firstAnswer is the timeout of the first request to a member, so that an unreachable member
+	// delays the command only by this time. memberTimeout limits each later request, and memberTotal
+	// all of them together.
 	firstAnswer   = 2 * time.Second
 	memberTimeout = 10 * time.Second
 	memberTotal   = time.Minute
-	// connecting is how many members are read at a time.
+	// connecting is the maximum number of members that are read concurrently.
 	connecting = 16
 )
 
-// Way is how members are read.
+// Way defines how to connect to members.
 type Way struct {
-	// Kubeconfig and Context of the one member that the user is an admin of, or empty.
+	// Kubeconfig and Context select the user's own credentials for one member. They can be empty.
 	Kubeconfig, Context string
-	// HostOnly leaves all others out. They are read with their registrations' kubeconfigs.
+	// HostOnly skips all other members, which are read with their registrations' kubeconfigs.
 	HostOnly bool
 }
 
-// Facts reads the host, and then the members, all at once. It fails if the host does not respond.
+// Facts reads the host, and then all members concurrently. It fails if the host does not respond.
 func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error) {
 	m := &misses{}
 	host, id, err := openHost(ctx, env, m)
@@ -62,7 +63,7 @@ func Facts(ctx context.Context, env *command.Env, way Way) (*facts.Facts, error)
 	return f, nil
 }
 
-// ownConfig returns the user's own kubeconfig of a member, or nil.
+// ownConfig returns the user's own kubeconfig for a member, or nil.
 func ownConfig(way Way) (*rest.Config, error) {
 	if way.Kubeconfig == "" && way.Context == "" {
 		return nil, nil
@@ -76,7 +77,8 @@ func ownConfig(way Way) (*rest.Config, error) {
 	return config, nil
 }
 
-// readMembers reads the members of all registrations, and the one of the user's own kubeconfig.
+// readMembers reads the members of all registrations, and the one that the user's own kubeconfig
+// points to.
 func readMembers(ctx context.Context, env *command.Env, host *reader, h *facts.Host, own *rest.Config, way Way) []facts.Member {
 	v := &visit{env: env, host: host, of: h}
 	var mine *facts.Member
@@ -106,14 +108,14 @@ func readMembers(ctx context.Context, env *command.Env, host *reader, h *facts.H
 	return members
 }
 
-// visit reads members.
+// visit reads the members of a host.
 type visit struct {
 	env  *command.Env
 	host *reader
 	of   *facts.Host
 }
 
-// own reads the member of the user's own kubeconfig.
+// own reads the member that the user's own kubeconfig points to.
 func (v *visit) own(ctx context.Context, config *rest.Config) *facts.Member {
 	m := &facts.Member{Own: true}
 	r, err := v.connect(ctx, config, m)
@@ -173,8 +175,8 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 	return m
 }
 
-// connect creates a client of a member, and reads its identity. A member that is away costs
-// firstAnswer.
+// connect creates a client for a member, and reads its identity. If the member is unreachable, this
+// takes up to firstAnswer.
 func (v *visit) connect(ctx context.Context, config *rest.Config, m *facts.Member) (*reader, error) {
 	r, err := newReader(v.env, config, m.Registration, v.host.misses, memberTimeout)
 	if err != nil {
@@ -188,15 +190,16 @@ func (v *visit) connect(ctx context.Context, config *rest.Config, m *facts.Membe
 	return r, nil
 }
 
-// common reads what the manager's account may read as well.
+// common reads what both the manager's account and the member's admin can read.
 func (v *visit) common(ctx context.Context, r *reader, m *facts.Member) {
 	m.Version = r.version()
 	m.Snapshots = r.snapshots()
-	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence, Lease "+v.of.ID, client.ObjectKey{Namespace: v.env.Namespace, Name: v.of.ID})
+	m.Fence = find[coordinationv1.Lease](ctx, r, "the fence Lease "+v.of.ID, client.ObjectKey{Namespace: v.env.Namespace, Name: v.of.ID})
 	m.At, m.Clock = v.env.Clock.Now(), r.dates.Measurement()
 }
 
-// accountIn returns the account of this host in a member: one of its own, if there is one.
+// accountIn returns the account of this host in a member: the one that is only for this host, if it
+// exists.
 func (v *visit) accountIn(ctx context.Context, r *reader) shipped.Account {
 	own := client.ObjectKey{Namespace: v.env.Namespace, Name: command.HostAccount(v.of.ID)}
 	if account := find[corev1.ServiceAccount](ctx, r, "ServiceAccount "+own.String(), own); account.Item != nil {
@@ -228,7 +231,7 @@ func (r *reader) leaves(ctx context.Context, hostID string, m *facts.Member) {
 	m.Leaves = map[string]int{}
 	for _, kind := range leafKinds {
 		found := r.metadata(ctx, "this host's "+kind.Kind+"s", kind, client.MatchingLabels{
-			v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, // an admin may have set the first alone
+			v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, // an admin can set the first label on their own objects
 		})
 		if len(found.Items) > 0 {
 			m.Leaves[kind.Kind] = len(found.Items)

@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// pageSize is the limit of one page of a list, and most that of all pages together.
+	// pageSize is the maximum number of objects in a page of a list, and most the maximum in all
+	// pages.
 	pageSize = 500
 	most     = 20_000
 	// asking is the maximum number of concurrent requests to one cluster.
@@ -47,13 +48,13 @@ func (m *misses) add(cluster, what string, err error) {
 type reader struct {
 	client.Client
 	raw     kubernetes.Interface
-	cluster string // the registration; empty for the host
+	cluster string // the registration, or "" for the host
 	misses  *misses
 	dates   *skew.Meter
 	token   string
 }
 
-// newReader creates the clients of a cluster. timeout bounds each request.
+// newReader creates the clients of a cluster. timeout limits each request.
 func newReader(env *command.Env, config *rest.Config, cluster string, m *misses, timeout time.Duration) (*reader, error) {
 	r := &reader{cluster: cluster, misses: m, token: config.BearerToken, dates: &skew.Meter{PassiveClock: env.Clock}}
 	config = rest.CopyConfig(config)
@@ -64,12 +65,12 @@ func newReader(env *command.Env, config *rest.Config, cluster string, m *misses,
 		return nil, err
 	}
 	quiet := rest.CopyConfig(with.Config)
-	quiet.WarningHandler = rest.NoWarnings{} // the user did not ask for the kinds that are read
+	quiet.WarningHandler = rest.NoWarnings{} // the user did not request these kinds
 	if r.Client, err = client.New(quiet, client.Options{Scheme: with.Scheme()}); err != nil {
-		return nil, fmt.Errorf("create a client of %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
 	if r.raw, err = kubernetes.NewForConfig(quiet); err != nil {
-		return nil, fmt.Errorf("create a client of %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
 	return r, nil
 }
@@ -87,7 +88,7 @@ func find[T any, P interface {
 	return findInto[T](ctx, r, what, key, P(new(T)))
 }
 
-// findInto reads an object into one that has a kind already, if need be.
+// findInto reads an object into one whose kind may already be set.
 func findInto[T any, P interface {
 	*T
 	client.Object
@@ -102,7 +103,7 @@ func findInto[T any, P interface {
 	return facts.Object[T]{Item: into, Read: true}
 }
 
-// errMany reports a list that is longer than what is read of it.
+// errMany reports a list that is too long to read completely.
 var errMany = errors.New("there are more than " + fmt.Sprint(most) + ", which are too many to read")
 
 // list reads a list, page by page. items returns the items of a page.
@@ -134,7 +135,7 @@ func list[T any, P client.ObjectList](ctx context.Context, r *reader, what strin
 	}
 }
 
-// metadata reads the metadata of a list.
+// metadata reads the metadata of all objects of a kind.
 func (r *reader) metadata(ctx context.Context, what string, kind schema.GroupVersionKind, opts ...client.ListOption) facts.List[metav1.PartialObjectMetadata] {
 	into := &metav1.PartialObjectMetadataList{}
 	into.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -146,7 +147,7 @@ func (r *reader) metadata(ctx context.Context, what string, kind schema.GroupVer
 	}, opts...)
 }
 
-// get requests a path of the API server. The answer's code is 0 if there was none.
+// get requests a path from the API server. The code is 0 if there was no response.
 func (r *reader) get(ctx context.Context, path ...string) (code int, err error) {
 	err = r.raw.CoreV1().RESTClient().Get().AbsPath(path...).MaxRetries(0).Do(ctx).StatusCode(&code).Error()
 	return code, err
@@ -161,7 +162,7 @@ func details(err error) string {
 	return status.Status().Details.Kind
 }
 
-// compare sorts what is missing: the host first.
+// compare orders what is missing by cluster, the host first.
 func compare(a, b model.Missing) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.What, b.What))
 }

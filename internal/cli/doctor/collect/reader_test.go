@@ -21,8 +21,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 )
 
-// served returns a reader of a server that answers as the handler does. The integration tests
-// read real API servers; these answers are those that are hard to have from one.
+// served returns a reader for a server with the handler. The integration tests read real API
+// servers. The handlers return responses that are hard to get from one.
 func served(t *testing.T, handler http.HandlerFunc) (*reader, *misses) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -54,17 +54,17 @@ func TestPath(t *testing.T) {
 		want   facts.Path
 	}{
 		"healthy": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }, facts.Path{Code: 200}},
-		"the server does not respond": {func(w http.ResponseWriter, _ *http.Request) {
+		"the server is unavailable": {func(w http.ResponseWriter, _ *http.Request) {
 			status(w, 503, metav1.StatusReasonServiceUnavailable, "")
 		}, facts.Path{Code: 503}},
-		"the user may not ask": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, facts.Path{Code: 403, Own: true}},
-		"the manager rejects":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, facts.Path{Code: 403}},
-		"no response at all":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, facts.Path{}},
+		"the user has no access to nodes/proxy": {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "nodes") }, facts.Path{Code: 403, Own: true}},
+		"the manager rejects the request":       {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "") }, facts.Path{Code: 403}},
+		"no response":                           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, facts.Path{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _ := served(t, func(w http.ResponseWriter, q *http.Request) {
 				if q.URL.Path != "/api/v1/nodes/kosmos-a/proxy/healthz" {
-					t.Errorf("asked for %s", q.URL.Path)
+					t.Errorf("requested path %s", q.URL.Path)
 				}
 				tc.answer(w, q)
 			})
@@ -80,7 +80,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// podServer serves the discovery of Pods, and their lists.
+// podServer serves the discovery of Pods, and their lists with the handler.
 func podServer(lists http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -112,9 +112,9 @@ func TestList(t *testing.T) {
 		"two pages": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, page(map[string]string{"": "more"}[r.URL.Query().Get("continue")]))
 		}, 2 * pageSize, true, 0},
-		"without end": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page("more")) }, most, false, 1},
-		"forbidden":   {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "pods") }, 0, false, 1},
-		"not served":  {func(w http.ResponseWriter, _ *http.Request) { status(w, 404, metav1.StatusReasonNotFound, "") }, 0, true, 0},
+		"endless pages": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, page("more")) }, most, false, 1},
+		"forbidden":     {func(w http.ResponseWriter, _ *http.Request) { status(w, 403, metav1.StatusReasonForbidden, "pods") }, 0, false, 1},
+		"not served":    {func(w http.ResponseWriter, _ *http.Request) { status(w, 404, metav1.StatusReasonNotFound, "") }, 0, true, 0},
 		"the second page fails": {func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Get("continue") != "" {
 				status(w, http.StatusGone, metav1.StatusReasonExpired, "")
@@ -132,7 +132,7 @@ func TestList(t *testing.T) {
 			}))
 			got := list(t.Context(), r, "Pods", &corev1.PodList{}, pods)
 			if len(got.Items) != tc.items || got.Read != tc.read || len(m.list) != tc.missed {
-				t.Errorf("%d items, read %t, missing %+v", len(got.Items), got.Read, m.list)
+				t.Errorf("got %d items, read %t, missing %+v", len(got.Items), got.Read, m.list)
 			}
 		})
 	}

@@ -20,24 +20,25 @@ import (
 // Source is a cluster that responds.
 type Source struct {
 	client.Client
-	// Raw has data that is not an object, such as logs.
+	// Raw reads data that is not an object, such as logs.
 	Raw kubernetes.Interface
-	// Name of the registration, or "" for the host.
+	// Name is the name of the registration, or "" for the host.
 	Name string
 	// ID is the cluster ID.
 	ID string
 }
 
-// Sources are the clusters of an installation that respond, and the reasons why others do not.
+// Sources are the clusters of an installation that respond, and the reasons why others cannot be
+// read.
 type Sources struct {
 	Host    Source
 	Members []Source
 	Missing []model.Missing
-	// Secrets are the credentials with which clusters were reached: kubeconfigs, or tokens.
+	// Secrets are the credentials that were used to connect to clusters: kubeconfigs or tokens.
 	Secrets [][]byte
 }
 
-// Open connects to the host and to its members in the same ways as Facts.
+// Open connects to the host and its members in the same way as Facts.
 func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 	m := &misses{}
 	host, id, err := openHost(ctx, env, m)
@@ -123,13 +124,13 @@ func (v *visit) open(ctx context.Context, registration *v1alpha1.ClusterRegistra
 	return &Source{Client: r.Client, Raw: r.raw, Name: registration.Name, ID: m.ID}, raw, nil
 }
 
-// credentials reads a registration's kubeconfig, if the user may. Another user may have written
-// it, so it must not make this program run another one or read a file.
+// credentials reads a registration's kubeconfig, if the user has permission. Another user may have
+// written the kubeconfig, so it must not make the plugin run a program or read a file.
 func (v *visit) credentials(ctx context.Context, registration *v1alpha1.ClusterRegistration) (*rest.Config, []byte, error) {
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: v.env.Namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
 	if err := v.host.Get(ctx, key, &secret); err != nil {
-		return nil, nil, fmt.Errorf("read its kubeconfig, Secret %q: %w", key, err)
+		return nil, nil, fmt.Errorf("read its kubeconfig from Secret %q: %w", key, err)
 	}
 	raw := secret.Data[v1alpha1.KubeconfigKey]
 	config, err := access.ParseKubeconfig(raw, false)
@@ -140,7 +141,7 @@ func another(is, recorded string) error {
 	return fmt.Errorf("the cluster at this address has ID %s, but the recorded ID is %s", is, recorded)
 }
 
-// nameIn returns the name of the registration that has a cluster, or "".
+// nameIn returns the name of the registration with the cluster ID, or "".
 func nameIn(registrations []v1alpha1.ClusterRegistration, id string) string {
 	for i := range registrations {
 		if registrations[i].Status.ClusterID == id {

@@ -1,3 +1,3 @@
-// Package facts is what `kubectl xylem doctor` reads of the host and of members, and judges. Package
-// collect reads it.
+// Package facts defines what `kubectl xylem doctor` reads from the host and from members. Package
+// collect reads the facts, and package judge evaluates them.
 package facts

@@ -18,9 +18,9 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Facts are what was read.
+// Facts contains what doctor has read.
 type Facts struct {
-	// Version of the plugin, or "" if it was built without one.
+	// Version is the plugin's version, or "" for a development build.
 	Version string
 	Host    Host
 	Members []Member
@@ -33,39 +33,39 @@ type Object[T any] struct {
 	Read bool
 }
 
-// Absent reports whether it is known that the object does not exist.
+// Absent reports whether the object is known not to exist.
 func (o Object[T]) Absent() bool { return o.Read && o.Item == nil }
 
-// List is a list of objects. Read is false if it was not read, or only in part.
+// List is a list of objects. Read is false if the list was not read completely.
 type List[T any] struct {
 	Items []T
 	Read  bool
 }
 
-// Cluster has what is read of every cluster.
+// Cluster contains the facts that are read from every cluster.
 type Cluster struct {
 	// ID is the UID of the kube-system namespace, or "" if it was not read.
 	ID string
-	// Version of Kubernetes, such as v1.36.3, or "".
+	// Version is the Kubernetes version, such as v1.36.3, or "".
 	Version string
-	// At is when it was read, by this machine's clock.
+	// At is the time of the reads, by this machine's clock.
 	At time.Time
 	// Clock is the difference between the cluster's clock and this machine's.
 	Clock Clock
-	// Policies and their Bindings, all of them.
+	// Policies and Bindings are all the ValidatingAdmissionPolicies and their bindings.
 	Policies List[admissionv1.ValidatingAdmissionPolicy]
 	Bindings List[admissionv1.ValidatingAdmissionPolicyBinding]
-	// Webhooks and mutating policies that have Xylem's label.
+	// Webhooks are the webhook configurations and mutating policies with Xylem's label.
 	Webhooks List[metav1.PartialObjectMetadata]
-	// Account of the manager there. Rights are what it may do.
+	// Account is the manager's account in the cluster, and Rights its permissions.
 	Account shipped.Account
 	Rights  Rights
-	// Snapshots tells whether the API server serves VolumeSnapshots.
+	// Snapshots is true if the API server serves VolumeSnapshots.
 	Snapshots Object[bool]
 }
 
-// Clock is the difference of a cluster's clock from this machine's, within Precision. Known is
-// false if no answer had a date.
+// Clock is the difference between a cluster's clock and this machine's, within Precision. Known is
+// false if no response had a date.
 type Clock struct {
 	Ahead, Precision time.Duration
 	Known            bool
@@ -73,44 +73,46 @@ type Clock struct {
 
 // Rights are permissions of an account.
 type Rights struct {
-	// Lacks are those that Xylem needs and the account does not have; Excess is the opposite.
+	// Lacks are permissions that Xylem needs but the account lacks. Excess are dangerous permissions
+	// that the account has but Xylem does not need.
 	Lacks, Excess []authorizationv1.ResourceAttributes
 	Read          bool
 }
 
-// Host has what was read of the host.
+// Host contains the facts about the host.
 type Host struct {
 	Cluster
 	Namespace  string
 	Deployment Object[appsv1.Deployment]
 	Leader     Object[coordinationv1.Lease]
 	Definition Object[unstructured.Unstructured]
-	// Driver and Promises are the CSIDrivers of volumes in members, and of promises.
+	// Driver is the CSIDriver for volumes in members, Promises the one for promises.
 	Driver, Promises Object[storagev1.CSIDriver]
-	// Mutating tells whether the API server serves MutatingAdmissionPolicies.
+	// Mutating is true if the API server serves MutatingAdmissionPolicies.
 	Mutating Object[bool]
 
 	Registrations List[v1alpha1.ClusterRegistration]
-	// Nodes are virtual nodes. Paths has, by their names, whether the API server reaches the
-	// manager through them.
+	// Nodes are the virtual nodes. Paths shows, by node name, whether the API server reaches the
+	// manager as the node's kubelet.
 	Nodes List[corev1.Node]
 	Paths map[string]Path
-	// CSINodes are those that Xylem created for them.
+	// CSINodes are the CSINodes that Xylem created for the virtual nodes.
 	CSINodes List[storagev1.CSINode]
 
 	DaemonSets List[appsv1.DaemonSet]
-	// Control has the Pods of kube-apiserver, kube-controller-manager and kube-scheduler, where
-	// they are visible. Gates are feature gates of the API server that answered.
+	// Control contains the Pods of kube-apiserver, kube-controller-manager and kube-scheduler, if they
+	// are visible. Gates are the feature gates of the API server that responded.
 	Control List[corev1.Pod]
 	Gates   Object[map[string]bool]
 
 	// Heartbeats are the Leases of virtual nodes.
 	Heartbeats List[coordinationv1.Lease]
-	// Volumes are the host PVs of members, Secrets those in the manager's namespace: metadata.
+	// Volumes are the metadata of host PVs, and Secrets the metadata of the Secrets in the manager's
+	// namespace.
 	Volumes, Secrets List[metav1.PartialObjectMetadata]
 	Capacities       List[storagev1.CSIStorageCapacity]
 	Classes          List[storagev1.StorageClass]
-	// Unbound are VolumeSnapshots without a content.
+	// Unbound are the VolumeSnapshots without a content.
 	Unbound List[Snapshot]
 }
 
@@ -120,39 +122,40 @@ type Snapshot struct {
 	Age             time.Duration
 }
 
-// Path is the answer to a request that the API server sends to the manager as the kubelet of a
+// Path is the response to a request that the API server sends to the manager as the kubelet of a
 // virtual node.
 type Path struct {
-	// Code of HTTP, or 0 if nothing answered.
+	// Code is the HTTP status code, or 0 if there was no response.
 	Code int
-	// Own reports whether the API server answered itself, because it does not let the user ask.
+	// Own is true if the API server itself rejected the request, because the user lacks permission.
 	Own bool
-	// Detail is the answer of anything but code 200.
+	// Detail is the error if the code is not 200.
 	Detail string
 }
 
-// Member has what was read of a member.
+// Member contains the facts about a member.
 type Member struct {
 	Cluster
-	// Registration is the registration's name, or "" if the cluster has none.
+	// Registration is the registration's name, or "" if the cluster is not registered.
 	Registration string
-	// Recorded is the cluster ID that the registration has recorded.
+	// Recorded is the cluster ID in the registration's status.
 	Recorded string
-	// Away is why the member could not be read, and Secret whether that was its kubeconfig.
+	// Away is the reason why the member could not be read. Secret is true if the reason is the Secret
+	// with its kubeconfig.
 	Away   string
 	Secret bool
-	// Own reports whether the user's own kubeconfig was used, and not the registration's.
+	// Own is true if the user's own kubeconfig was used, not the registration's.
 	Own bool
 	// Issued is when the manager's token was issued, or zero.
 	Issued time.Time
-	// Fence is the manager's Lease there.
+	// Fence is the manager's Lease in the member.
 	Fence Object[coordinationv1.Lease]
-	// Leaves are objects of this host in a member that is not registered, by kind.
+	// Leaves counts, by kind, this host's objects in an unregistered member.
 	Leaves map[string]int
 }
 
-// Base returns the account that a member's policies name: those of single hosts have its name as
-// prefix.
+// Base returns the account that a member's policies name. The name of an account for a single host
+// begins with its name.
 func Base(a shipped.Account) shipped.Account {
 	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
 		a.Name = name

@@ -13,28 +13,28 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// drivers checks the CSIDrivers, from which the scheduler knows that capacity and CSINodes count.
+// drivers checks the CSIDrivers, which make the scheduler check capacity and CSINodes.
 func drivers(h *facts.Host) []Finding {
 	found := slices.Concat(
-		driver(h.Driver, v1alpha1.ProvisionerName, true, "claims of members"),
-		driver(h.Promises, v1alpha1.PromiseDriverName, false, "Pods of promises"),
+		driver(h.Driver, v1alpha1.ProvisionerName, true, "mirrored claims"),
+		driver(h.Promises, v1alpha1.PromiseDriverName, false, "Pods that use promises"),
 		csiNodes(h))
 	if len(found) == 0 && h.Driver.Read && h.Promises.Read {
-		return []Finding{ok(CheckDriver, "", "CSIDrivers %q and %q are as the scheduler needs them", v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName)}
+		return []Finding{ok(CheckDriver, "", "CSIDrivers %q and %q have the settings that the scheduler needs", v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName)}
 	}
 	return found
 }
 
-// driver reports what is wrong with a CSIDriver. what are the objects that nodes of the host must
-// not get.
+// driver reports what is wrong with a CSIDriver. what names the objects that must not be scheduled
+// to the host's own nodes.
 func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, what string) []Finding {
 	switch {
 	case !d.Read:
 		return nil
 	case d.Item == nil:
-		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q: the scheduler may choose nodes of the host for %s", name, what), "The leading manager creates it. Check that one runs, and may do so."}}
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q: the scheduler may choose nodes of the host for %s", name, what), "The leading manager creates it. Check that a manager runs and has permission to create it."}}
 	case ptr.Deref(d.Item.Spec.StorageCapacity, false) != capacity, ptr.Deref(d.Item.Spec.AttachRequired, true):
-		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: %t and attachRequired: false", name, capacity), "The leading manager corrects it. Check that one runs, and may do so."}}
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: %t and attachRequired: false", name, capacity), "The leading manager corrects it. Check that a manager runs and has permission to update it."}}
 	}
 	return nil
 }
@@ -48,15 +48,15 @@ func csiNodes(h *facts.Host) []Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	level, effect := Warning, "the scheduler may choose nodes of the host for Pods of promises"
+	level, effect := Warning, "the scheduler may choose nodes of the host for Pods that use promises"
 	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
-		level, effect = Error, "the scheduler places no Pods with volumes of members on them"
+		level, effect = Error, "the scheduler cannot place Pods that use members' volumes on them"
 	}
 	return []Finding{{level, CheckDriver, "", fmt.Sprintf("no CSINode created by Xylem: %s. Until they have one, %s", named("Node", names), effect),
-		fmt.Sprintf("See the condition %s of `kubectl describe node NAME`. If there is none, check that a manager runs.", v1alpha1.NodeCSINode)}}
+		fmt.Sprintf("See condition %s in `kubectl describe node NAME`. If it is missing, check that a manager runs.", v1alpha1.NodeCSINode)}}
 }
 
-// withoutCSINode returns the virtual nodes without a CSINode that names the drivers.
+// withoutCSINode returns the names of virtual nodes without a CSINode that lists both drivers.
 func withoutCSINode(h *facts.Host) []string {
 	complete := sets.New[string]()
 	for i := range h.CSINodes.Items {

@@ -20,14 +20,14 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// gatesNeeded are the feature gates on which Xylem relies, on by default in every version that
-// it supports or has them, with what happens without them.
+// gatesNeeded are the feature gates that Xylem relies on, with the effect of turning each off. All
+// are on by default in every supported version that has them.
 var gatesNeeded = map[string]string{
 	"ValidatingAdmissionPolicy":       "Xylem's admission policies are not in force",
-	"NominatedNodeNameForExpectation": "the scheduler names no node before it binds volumes, so the manager doesn't create the Pods in members that the disks wait for",
-	"VolumeAttributesClass":           "claims can have no VolumeAttributesClass",
-	"AnyVolumeDataSource":             "claims lose data sources other than snapshots and claims",
-	"HonorPVReclaimPolicy":            "a volume's record may be lost before the volume is deleted",
+	"NominatedNodeNameForExpectation": "the scheduler nominates no node before it binds volumes, so the manager doesn't create the leaf Pods that provisioners wait for",
+	"VolumeAttributesClass":           "claims cannot have a VolumeAttributesClass",
+	"AnyVolumeDataSource":             "the API server drops claims' data sources other than snapshots and claims",
+	"HonorPVReclaimPolicy":            "a PersistentVolume may disappear before its disk is deleted",
 }
 
 // controllersNeeded are controllers of kube-controller-manager that Xylem relies on.
@@ -57,7 +57,7 @@ func controlPlane(h *facts.Host) []Finding {
 		}
 		for _, name := range strings.Split(flags["controllers"], ",") {
 			if without, disabled := strings.CutPrefix(name, "-"); disabled && slices.Contains(controllersNeeded, without) {
-				found = append(found, Finding{Error, CheckControlPlane, "", fmt.Sprintf("%s runs without its controller %q (--controllers): volumes are not bound, or not kept as long as they are used", component, without), "Remove it from --controllers."})
+				found = append(found, Finding{Error, CheckControlPlane, "", fmt.Sprintf("%s runs without its controller %q (--controllers): volumes are not bound, or not protected while in use", component, without), "Remove it from --controllers."})
 			}
 		}
 		if slices.Contains(strings.Split(flags["disable-admission-plugins"], ","), "ValidatingAdmissionPolicy") {
@@ -104,7 +104,7 @@ func gatesIn(flag string) map[string]bool {
 	return gates
 }
 
-// Differences between clocks.
+// Differences between clocks from which doctor reports a warning or an error.
 const (
 	skewSmall = 10 * time.Second
 	skewLarge = time.Minute
@@ -117,7 +117,7 @@ func clockHere(h *facts.Host) []Finding {
 	case !c.Known:
 		return nil
 	case c.Ahead.Abs()-c.Precision > skewLarge:
-		return []Finding{{Warning, CheckClock, "", fmt.Sprintf("the clock of this machine is %s the host's: kubectl prints wrong ages, and tokens may seem valid or expired that are not", apart(-c.Ahead)), "Synchronize this machine's clock (NTP), or the host's if that is the wrong one."}}
+		return []Finding{{Warning, CheckClock, "", fmt.Sprintf("the clock of this machine is %s the host's: kubectl prints wrong ages, and may misjudge whether tokens are expired", apart(-c.Ahead)), "Synchronize this machine's clock (NTP), or the host's if that one is wrong."}}
 	}
 	return []Finding{ok(CheckClock, "", "the clocks of this machine and the host agree within %s", within(c.Ahead, c.Precision))}
 }
@@ -133,7 +133,7 @@ func within(ahead, precision time.Duration) time.Duration {
 	return (ahead.Abs() + precision).Truncate(time.Second) + time.Second
 }
 
-// registrations repeats the conditions that an admin must check.
+// registrations reports the conditions of registrations that an admin must check.
 func registrations(h *facts.Host) []Finding {
 	if !h.Registrations.Read || h.Definition.Absent() {
 		return nil
@@ -157,12 +157,12 @@ func registrations(h *facts.Host) []Finding {
 	case n == 0:
 		return []Finding{ok(CheckMembers, "", "no cluster is registered yet")}
 	case len(found) == 0:
-		return []Finding{ok(CheckMembers, "", "%s, and the manager reports no problem", text.Count(n, "registration"))}
+		return []Finding{ok(CheckMembers, "", "%s, and the manager reports no problems", text.Count(n, "registration"))}
 	}
 	return found
 }
 
-// tokenSoon is how long before its expiry a token that is not renewed is reported.
+// tokenSoon is how long before its expiry doctor reports a token that the manager does not renew.
 const tokenSoon = 12 * time.Hour
 
 // tokens checks when the manager's tokens for members expire.
@@ -218,14 +218,14 @@ func nodeAPI(h *facts.Host) []Finding {
 		return []Finding{ok(CheckNodeAPI, "", "virtual nodes have no kubelet endpoint: kubectl logs, exec and port-forward are disabled (--node-api-bind-address)")}
 	}
 	var reached int
-	failed := map[string][]string{} // nodes by what went wrong: all share one address
+	failed := map[string][]string{} // nodes by error: they all share one address
 	for _, node := range slices.Sorted(maps.Keys(h.Paths)) {
 		switch p := h.Paths[node]; {
 		case p.Code == http.StatusOK:
 			reached++
-		case p.Own: // the user may not ask
+		case p.Own: // the user lacks permission for the check
 		case p.Code == http.StatusForbidden, p.Code == http.StatusUnauthorized:
-			const rejects = "the manager rejects the API server, which presents no client certificate that may use nodes/proxy"
+			const rejects = "the manager rejects the API server, because it presents no client certificate with permission for nodes/proxy"
 			failed[rejects] = append(failed[rejects], node)
 		default:
 			failed[p.Detail] = append(failed[p.Detail], node)
@@ -234,7 +234,7 @@ func nodeAPI(h *facts.Host) []Finding {
 	var found []Finding
 	for _, why := range slices.Sorted(maps.Keys(failed)) {
 		found = append(found, Finding{Error, CheckNodeAPI, "", fmt.Sprintf("the API server doesn't reach the manager as the kubelet of %s: %s. kubectl logs and exec don't work there", named("node", failed[why]), why),
-			"Let the control plane reach the manager's Pods on the node API's port (10250), also through NetworkPolicies and egress selectors. See charts/xylem/NODES.md."})
+			"Allow the control plane to reach the manager's Pods on the node API's port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."})
 	}
 	if len(found) == 0 && reached > 0 {
 		found = append(found, ok(CheckNodeAPI, "", "the API server reaches the manager as the kubelet of %s", text.Count(reached, "virtual node")))
@@ -255,13 +255,13 @@ func daemonSets(h *facts.Host) []Finding {
 		}
 	}
 	if len(names) > 0 {
-		return []Finding{{Warning, CheckDaemonSets, "", fmt.Sprintf("%s: Pods for virtual nodes are created, which Xylem doesn't push. They stay Pending, and a rolling update may never end", named("DaemonSet", names)),
-			`Exclude the nodes in the DaemonSet's node affinity: {key: xylem.io/virtual-node, operator: DoesNotExist}.`}}
+		return []Finding{{Warning, CheckDaemonSets, "", fmt.Sprintf("%s: the DaemonSet controller creates Pods for virtual nodes, but Xylem doesn't push them. They stay Pending, and a rolling update may never complete", named("DaemonSet", names)),
+			`Exclude virtual nodes in the DaemonSet's node affinity: {key: xylem.io/virtual-node, operator: DoesNotExist}.`}}
 	}
 	return []Finding{ok(CheckDaemonSets, "", "no DaemonSet creates Pods for virtual nodes")}
 }
 
-// tolerated are the taints that the DaemonSet controller makes all its Pods tolerate
+// tolerated are the tolerations that the DaemonSet controller adds to all its Pods
 // (k8s.io/kubernetes/pkg/controller/daemon/util: AddOrUpdateDaemonPodTolerations).
 var tolerated = []corev1.Toleration{
 	{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},
@@ -276,7 +276,7 @@ var tolerated = []corev1.Toleration{
 func runsOn(d *appsv1.DaemonSet, node *corev1.Node) bool {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, tolerated...)
-	// The taint of a member that is away comes and goes.
+	// Ignore the taint of an away member, because it is temporary.
 	keepsOff := func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway }
 	return placement.Selects(pod, node) && !slices.ContainsFunc(placement.Untolerated(pod, node), keepsOff)
 }
@@ -284,7 +284,7 @@ func runsOn(d *appsv1.DaemonSet, node *corev1.Node) bool {
 // snapshotPatience is how long the snapshot-controller may take to bind a VolumeSnapshot.
 const snapshotPatience = 2 * time.Minute
 
-// hostSnapshots checks whether the host's snapshot-controller runs, if there is something to do.
+// hostSnapshots checks whether the host's snapshot-controller runs, if VolumeSnapshots wait for it.
 func hostSnapshots(h *facts.Host) []Finding {
 	switch {
 	case h.Snapshots.Item == nil:
@@ -301,10 +301,10 @@ func hostSnapshots(h *facts.Host) []Finding {
 	}
 	if len(waiting) > 0 {
 		return []Finding{{Warning, CheckSnapshots, "", fmt.Sprintf("%s: no content for up to %s. The host's snapshot-controller doesn't run, or rejects them", named("VolumeSnapshot", waiting), longest.Round(time.Second)),
-			"Run one snapshot-controller in the host, and see the snapshots' events."}}
+			"Run one snapshot-controller in the host, and check the snapshots' events."}}
 	}
 	if !h.Unbound.Read {
 		return nil
 	}
-	return []Finding{ok(CheckSnapshots, "", "the host serves VolumeSnapshots, and none waits for the snapshot-controller")}
+	return []Finding{ok(CheckSnapshots, "", "the host serves VolumeSnapshots, and none is waiting for the snapshot-controller")}
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// installAgain is what to do about something in the host that is not as this version ships it.
-const installAgain = "Run helm upgrade with the chart of the manager's version, or apply config/default of it."
+// installAgain is the remedy for objects in the host that differ from this version's.
+const installAgain = "Run helm upgrade with the chart of the manager's version, or apply its config/default."
 
 // definition compares the CustomResourceDefinition with this version's.
 func definition(h *facts.Host) ([]Finding, error) {
@@ -32,7 +32,7 @@ func definition(h *facts.Host) ([]Finding, error) {
 	}
 	is := h.Definition.Item
 	if is == nil {
-		return []Finding{{Error, CheckDefinition, "", "the host has no ClusterRegistrations: Xylem is not installed, or the current context is not the host",
+		return []Finding{{Error, CheckDefinition, "", "the host does not serve ClusterRegistrations: Xylem is not installed, or the current context is not the host",
 			"Install the chart xylem, or choose another context with --context."}}, nil
 	}
 	want, err := shipped.Definition()
@@ -47,12 +47,12 @@ func definition(h *facts.Host) ([]Finding, error) {
 		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is older than this plugin: it lacks %s, which the API server drops", is.GetName(), named("field", s.Lacks)),
 			installAgain + " If the manager is as old, use the plugin of its version."}}, nil
 	case len(s.Adds) > 0:
-		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin: it has %s, which the plugin doesn't know", is.GetName(), named("field", s.Adds)),
+		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin: it has %s, which the plugin does not support", is.GetName(), named("field", s.Adds)),
 			"Use the plugin of the manager's version."}}, nil
 	case s.Differs:
-		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the fields of this version, with other rules or defaults: it is of another version, or somebody changed it", is.GetName()), installAgain}}, nil
+		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the same fields as in this version, but other rules or defaults: it is from another version, or somebody changed it", is.GetName()), installAgain}}, nil
 	}
-	return []Finding{ok(CheckDefinition, "", "the CustomResourceDefinition is the one of this version")}, nil
+	return []Finding{ok(CheckDefinition, "", "the CustomResourceDefinition matches this version")}, nil
 }
 
 func established(definition *unstructured.Unstructured) bool {
@@ -63,16 +63,16 @@ func established(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// stale is the age of a Lease's renewal from which the Lease counts as unheld.
+// stale is how long after its last renewal a Lease counts as not held.
 const stale = time.Minute
 
-// expired reports whether a Lease is not renewed, at a time of the cluster's clock.
+// expired reports whether nobody holds a Lease. now is a time by the cluster's clock.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	lasts := max(stale, 2*time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > lasts
 }
 
-// manager checks whether one runs and leads.
+// manager checks whether a manager runs and leads.
 func manager(h *facts.Host) []Finding {
 	if !h.Deployment.Read || !h.Leader.Read {
 		return nil
@@ -82,18 +82,18 @@ func manager(h *facts.Host) []Finding {
 	d := h.Deployment.Item
 	switch {
 	case !leads && d == nil:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: namespace %q has no Deployment of Xylem", h.Namespace), "Install the chart xylem, or give the manager's namespace with --xylem-namespace."}}
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: namespace %q has no Deployment of Xylem", h.Namespace), "Install the chart xylem, or specify the manager's namespace with --xylem-namespace."}}
 	case !leads && ptr.Deref(d.Spec.Replicas, 1) == 0:
 		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale it: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name)}}
 	case !leads:
 		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager leads: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs}}
 	case d == nil, ptr.Deref(d.Spec.Replicas, 1) == 0:
-		return []Finding{ok(CheckManager, "", "a manager leads; it does not run in a Deployment of namespace %q", h.Namespace)}
+		return []Finding{ok(CheckManager, "", "a manager leads, but it does not run in a Deployment of namespace %q", h.Namespace)}
 	}
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
 		return []Finding{{Warning, CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs}}
 	}
-	return []Finding{ok(CheckManager, "", "%s of the manager, and one leads", text.Count(int(d.Status.AvailableReplicas), "replica"))}
+	return []Finding{ok(CheckManager, "", "the manager has %s available, and one leads", text.Count(int(d.Status.AvailableReplicas), "replica"))}
 }
 
 func renewal(lease *coordinationv1.Lease, now time.Time) string {
@@ -108,7 +108,7 @@ func renewal(lease *coordinationv1.Lease, now time.Time) string {
 	return fmt.Sprintf("was last renewed %s ago", now.Sub(lease.Spec.RenewTime.Time).Round(time.Second))
 }
 
-// rights judges what an account may do.
+// rights evaluates an account's permissions.
 func rights(r facts.Rights, account, cluster string) []Finding {
 	if !r.Read {
 		return nil
@@ -123,7 +123,7 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 	}
 	var found []Finding
 	if len(lacks) > 0 {
-		toDo := "Install the chart with rbac.create=true, or bind the account to roles as in config/rbac."
+		toDo := "Install the chart with rbac.create=true, or bind the account to the roles in config/rbac."
 		if cluster != "" {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
 		}
@@ -131,19 +131,19 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess
-		if excess[0].Verb == "*" { // which includes the others
+		if excess[0].Verb == "*" { // it includes the others
 			excess = excess[:1]
 		}
-		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q may do what Xylem never needs: %s. An attacker with its token could use that", account, first(described(excess))),
-			"Remove the binding that grants it."})
+		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker with its token could use them", account, first(described(excess))),
+			"Remove the binding that grants them."})
 	}
 	if len(found) > 0 {
 		return found
 	}
 	if len(withheld) > 0 {
-		return []Finding{ok(CheckRights, cluster, "the manager's account %q has its permissions; it reads Secrets and ConfigMaps in chosen namespaces only", account)}
+		return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, but can read Secrets and ConfigMaps in chosen namespaces only", account)}
 	}
-	return []Finding{ok(CheckRights, cluster, "the manager's account %q has its permissions, and none that are dangerous", account)}
+	return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, and no dangerous ones", account)}
 }
 
 func described(all []authorizationv1.ResourceAttributes) []string {
@@ -154,7 +154,7 @@ func described(all []authorizationv1.ResourceAttributes) []string {
 	return names
 }
 
-// first enumerates the first few texts.
+// first joins the first few names, and counts the rest.
 func first(all []string) string {
 	if more := len(all) - namedMost; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:namedMost], ", "), more)
@@ -170,7 +170,7 @@ func hostPolicies(h *facts.Host) ([]Finding, error) {
 	return policies(&h.Cluster, want, "", installAgain), nil
 }
 
-// policies compares the policies in force with those that are shipped.
+// policies compares a cluster's policies with those of this version.
 func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []Finding {
 	if !c.Policies.Read || !c.Bindings.Read {
 		return nil
@@ -188,36 +188,36 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 		w := &want.Policies[i]
 		is := there[w.Name]
 		if is == nil && w.Name == shipped.NamespacesPolicy {
-			off = append(off, ok(CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed, as the chart's value namespaces.reject allows: Xylem enforces spec.namespaces, and the scheduler does not know of it", w.Name))
+			off = append(off, ok(CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed, as the chart's value namespaces.reject allows: Xylem still enforces spec.namespaces, but the scheduler does not consider it", w.Name))
 			continue
 		}
 		inForce++
 		if is == nil {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not exist: nothing enforces it", w.Name)
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not exist, so it is not enforced", w.Name)
 			continue
 		}
 		delete(there, w.Name)
 		if differ := shipped.Differences(is, w); len(differ) > 0 {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not the one of this version: it differs in its %s. It is of another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not match this version: it differs in its %s. It is from another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
 		}
 		if bound := bindingsOf(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, shipped.Denies) {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all that it rejects", w.Name)
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all requests that it rejects", w.Name)
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, ok(CheckPolicies, cluster, "%s in force, as this version ships them", text.Count(inForce, "policy")))
+		found = append(found, ok(CheckPolicies, cluster, "%s in force, as shipped in this version", text.Count(inForce, "policy")))
 	}
 	found = append(found, off...)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if command.Xylems(there[name]) {
-			fault(Warning, fmt.Sprintf("Delete it and its bindings: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, and this version doesn't ship it: an earlier one may have", name)
+			fault(Warning, fmt.Sprintf("Delete it and its bindings: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, but is not part of this version: an earlier version may have installed it", name)
 		}
 	}
 	for _, w := range c.Webhooks.Items {
 		if cluster == "" && steers(&w) {
 			continue
 		}
-		fault(Warning, fmt.Sprintf("Delete it: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, and this version doesn't ship it", w.Kind, w.Name)
+		fault(Warning, fmt.Sprintf("Delete it: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
 	}
 	return found
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Of judges what was read.
+// Of evaluates the facts with all checks.
 func Of(f *facts.Facts) (*Checkup, error) {
 	h := &f.Host
 	policies, err := hostPolicies(h)
@@ -55,14 +55,14 @@ func ok(check Check, cluster, format string, args ...any) Finding {
 	return Finding{Level: OK, Check: check, Cluster: cluster, Message: fmt.Sprintf(format, args...)}
 }
 
-// Versions of Kubernetes.
+// Kubernetes versions.
 const (
 	oldest = "1.34"
-	// nominates is the first version whose scheduler nominates a node before it binds.
+	// nominates is the first version whose scheduler nominates a node before it binds volumes.
 	nominates = "1.35"
 )
 
-// kubernetes checks the version of a cluster.
+// kubernetes checks a cluster's Kubernetes version.
 func kubernetes(is, cluster string) []Finding {
 	v, err := version.ParseGeneric(is)
 	where := cmp.Or(quotedMember(cluster), "the host")
@@ -70,11 +70,11 @@ func kubernetes(is, cluster string) []Finding {
 	case is == "":
 		return nil
 	case err != nil:
-		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a version of Kubernetes", where, is), "Check which server responds at its address."}}
+		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a Kubernetes version", where, is), "Check which server responds at its address."}}
 	case v.LessThan(version.MustParseGeneric(oldest)):
 		return []Finding{{Error, CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade it."}}
 	case cluster == "" && v.LessThan(version.MustParseGeneric(nominates)):
-		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("the host runs Kubernetes %s, whose scheduler doesn't nominate a node before it binds volumes: the manager checks Pods itself", is),
+		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("the host runs Kubernetes %s, whose scheduler doesn't nominate a node before it binds volumes, so the manager itself checks whether Pods fit", is),
 			"Don't use Pods that mix promises with mirrored claims, or upgrade the host to " + nominates + "."}}
 	}
 	return []Finding{ok(CheckKubernetes, cluster, "%s runs Kubernetes %s", where, is)}
@@ -96,7 +96,7 @@ func plugin(own string, h *facts.Host) []Finding {
 	a, errA := version.ParseSemantic(own)
 	b, errB := version.ParseSemantic(managers)
 	if errA != nil || errB != nil {
-		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. The definition, policies and permissions are compared instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
+		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. See the checks of the CRD, policies and permissions instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
 	}
 	switch {
 	case a.LessThan(b):

@@ -44,7 +44,7 @@ func condition(kind string, status metav1.ConditionStatus, reason, message strin
 	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: message}
 }
 
-// healthy is an installation with one member, of which everything could be read.
+// healthy returns the facts of a healthy installation with one member, all read successfully.
 func healthy(t *testing.T) *facts.Facts {
 	t.Helper()
 	account := shipped.Account{Namespace: "xylem-system", Name: "xylem-controller-manager"}
@@ -101,7 +101,7 @@ func healthy(t *testing.T) *facts.Facts {
 	}
 }
 
-// firstVersion of a definition, in the object itself.
+// firstVersion returns the first version of a definition. Changes to it affect the definition.
 func firstVersion(definition *unstructured.Unstructured) map[string]any {
 	spec, _ := definition.Object["spec"].(map[string]any)
 	versions, _ := spec["versions"].([]any)
@@ -125,7 +125,7 @@ func controlPod(component string, flags ...string) corev1.Pod {
 	return pod
 }
 
-// problems returns all findings but the good ones, as "level check cluster".
+// problems returns all findings that are not OK, as "level check cluster".
 func problems(c *Checkup) []string {
 	var all []string
 	for _, f := range c.Findings {
@@ -174,9 +174,9 @@ func TestOf(t *testing.T) {
 			}
 		}, []string{"Warning Definition"}, `newer than this plugin: it has field ".spec.later"`},
 
-		"a policy is gone":                    {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
-		"the policy on namespaces is omitted": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
-		"a policy is changed": {func(h *facts.Host, _ *facts.Member) {
+		"a policy is missing":                      {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
+		"the optional namespace policy is missing": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
+		"a policy was changed": {func(h *facts.Host, _ *facts.Member) {
 			h.Policies.Items[len(h.Policies.Items)-1].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
 		}, []string{"Error Policies"}, "it differs in its failurePolicy"},
 		"a binding only warns": {func(_ *facts.Host, m *facts.Member) {
@@ -193,25 +193,25 @@ func TestOf(t *testing.T) {
 			m.Webhooks = items(hook)
 		}, []string{"Warning Policies a"}, "kubectl delete validatingwebhookconfiguration xylem-hook"},
 
-		"the scheduler is restricted": {func(h *facts.Host, _ *facts.Member) {
+		"the scheduler's namespace policy is installed": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Webhooks = steeringObjects("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
 		}, nil, `MutatingAdmissionPolicy "xylem-namespaces" keeps the scheduler from choosing`},
-		"the policy that restricts the scheduler has no effect": {func(_ *facts.Host, m *facts.Member) {
+		"the scheduler's namespace policy is in a member, without effect": {func(_ *facts.Host, m *facts.Member) {
 			m.Webhooks = steeringObjects("MutatingAdmissionPolicy")
 		}, []string{"Warning Policies a"}, "kubectl delete mutatingadmissionpolicy xylem-namespaces"},
-		"the scheduler is not restricted": {func(h *facts.Host, _ *facts.Member) {
+		"the scheduler's namespace policy is not installed": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 		}, nil, `registration "a" has rules for namespaces (spec.namespaces), and MutatingAdmissionPolicy "xylem-namespaces" is not installed: the scheduler may choose`},
-		"the scheduler's policy has no binding": {func(h *facts.Host, _ *facts.Member) {
+		"the scheduler's namespace policy has no binding": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.Allow = []string{"team-*"}
 			h.Webhooks = steeringObjects("MutatingAdmissionPolicy")
 		}, nil, "is not bound: the scheduler may choose"},
-		"the host cannot restrict the scheduler": {func(h *facts.Host, _ *facts.Member) {
+		"the host does not serve mutating policies": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Mutating = read(false)
 		}, nil, "the host serves no MutatingAdmissionPolicies: the scheduler may choose"},
-		"rules that admit no namespace": {func(h *facts.Host, _ *facts.Member) {
+		"spec.namespaces admits no namespace": {func(h *facts.Host, _ *facts.Member) {
 			r := &h.Registrations.Items[0]
 			r.Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted,
@@ -221,7 +221,7 @@ func TestOf(t *testing.T) {
 		"a permission is missing": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{right}
 		}, []string{"Error Rights"}, "lacks 1 right that it needs: patch persistentvolumes"},
-		"Secrets of selected namespaces": {func(h *facts.Host, _ *facts.Member) {
+		"access to Secrets only in selected namespaces": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
 		}, nil, "in chosen namespaces only"},
 		"an excessive permission": {func(_ *facts.Host, m *facts.Member) { m.Rights.Excess = shipped.Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
@@ -238,8 +238,8 @@ func TestOf(t *testing.T) {
 		"no Deployment": {func(h *facts.Host, _ *facts.Member) {
 			h.Deployment.Item, h.Leader.Item = nil, nil
 		}, []string{"Error Manager"}, "--xylem-namespace"},
-		"a manager elsewhere": {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Spec.Replicas = ptr.To(int32(0)) }, nil, "does not run in a Deployment"},
-		"a replica is down":   {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Status.AvailableReplicas = 1 }, []string{"Warning Manager"}, "1 of 2 replicas"},
+		"a manager outside of the Deployment": {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Spec.Replicas = ptr.To(int32(0)) }, nil, "does not run in a Deployment"},
+		"a replica is down":                   {func(h *facts.Host, _ *facts.Member) { h.Deployment.Item.Status.AvailableReplicas = 1 }, []string{"Warning Manager"}, "1 of 2 replicas"},
 		"a Lease renewed by a fast clock": {func(h *facts.Host, m *facts.Member) {
 			h.At, h.Clock.Ahead, m.Clock.Ahead, m.At = now.Add(-time.Hour), time.Hour, time.Hour, h.At.Add(-time.Hour)
 		}, []string{"Warning Clock"}, "1h0m0s behind the host's"},
@@ -255,15 +255,15 @@ func TestOf(t *testing.T) {
 			h.Deployment.Item.Labels = nil
 			h.Deployment.Item.Spec.Template.Spec.Containers = []corev1.Container{{Name: "manager", Image: "registry.example:5000/xylem"}}
 		}, nil, "the manager's (unknown)"},
-		"an old host":   {func(h *facts.Host, _ *facts.Member) { h.Version = "v1.33.9" }, []string{"Error Kubernetes"}, "too old"},
-		"host 1.34":     {func(h *facts.Host, _ *facts.Member) { h.Version = "v1.34.0-gke.100" }, []string{"Warning Kubernetes"}, "nominate"},
-		"member 1.34":   {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.34.0" }, nil, ""},
-		"an old member": {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
+		"an unsupported host version":   {func(h *facts.Host, _ *facts.Member) { h.Version = "v1.33.9" }, []string{"Error Kubernetes"}, "too old"},
+		"host 1.34":                     {func(h *facts.Host, _ *facts.Member) { h.Version = "v1.34.0-gke.100" }, []string{"Warning Kubernetes"}, "nominate"},
+		"member 1.34":                   {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.34.0" }, nil, ""},
+		"an unsupported member version": {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
 
-		"no CSIDriver":             {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
-		"no CSIDriver of promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
-		"no CSINode":               {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode created by Xylem: Node "kosmos-a"`},
-		"no CSINode, and the scheduler does not look for it": {func(h *facts.Host, _ *facts.Member) {
+		"no CSIDriver":              {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
+		"no CSIDriver for promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
+		"no CSINode":                {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode created by Xylem: Node "kosmos-a"`},
+		"no CSINode, and the scheduler does not require one": {func(h *facts.Host, _ *facts.Member) {
 			h.CSINodes.Items = nil
 			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = ptr.To(false)
 		}, []string{"Warning Driver"}, "nodes of the host"},
@@ -272,22 +272,22 @@ func TestOf(t *testing.T) {
 			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = nil
 		}, nil, ""},
 		"a CSINode without a driver": {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items[0].Spec.Drivers = nil }, []string{"Error Driver"}, "kosmos-a"},
-		"CSIDriver is changed":       {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
+		"the CSIDriver was changed":  {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
 
-		"a feature gate of the API server": {func(h *facts.Host, _ *facts.Member) {
+		"a feature gate is off in the API server": {func(h *facts.Host, _ *facts.Member) {
 			h.Gates = read(map[string]bool{"VolumeAttributesClass": false, "Other": false})
 		},
 			[]string{"Error ControlPlane"}, "kube-apiserver runs with feature gate VolumeAttributesClass=false"},
-		"a feature gate of the scheduler": {func(h *facts.Host, _ *facts.Member) {
+		"a feature gate is off in the scheduler": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-scheduler", "--feature-gates=A=true,NominatedNodeNameForExpectation=false"))
 		}, []string{"Error ControlPlane"}, "kube-scheduler runs with feature gate NominatedNodeNameForExpectation=false"},
-		"a controller": {func(h *facts.Host, _ *facts.Member) {
+		"a controller is disabled": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller"))
 		}, []string{"Error ControlPlane"}, "--controllers"},
-		"an admission plugin": {func(h *facts.Host, _ *facts.Member) {
+		"the admission plugin is disabled": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-apiserver", "--disable-admission-plugins=ValidatingAdmissionPolicy"))
 		}, []string{"Error ControlPlane"}, "not in force"},
-		"a visible control plane": {func(h *facts.Host, _ *facts.Member) {
+		"visible control plane without problems": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-scheduler", "--config=/etc/x"), controlPod("kube-controller-manager", "--controllers=*"))
 		}, nil, "no feature gate or controller that Xylem needs is off"},
 
@@ -298,22 +298,22 @@ func TestOf(t *testing.T) {
 			}
 			m.Own, m.Away = false, "timeout"
 		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
-		"a member that the plugin cannot reach": {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "though the manager does"},
-		"the kubeconfig is forbidden":           {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
+		"a member that the plugin cannot reach":     {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "but the manager can"},
+		"the user cannot get the kubeconfig Secret": {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
 		"orphans": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
 				condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes, "1 volume has no root"))
 		}, []string{"Warning Members a"}, "1 volume has no root."},
-		"a member's clock": {func(_ *facts.Host, m *facts.Member) {
+		"a member's clock is 30 seconds fast": {func(_ *facts.Host, m *facts.Member) {
 			m.Clock.Ahead, m.Fence = 30*time.Second, read(*lease("host-1", -30*time.Second))
 		}, []string{"Warning Clock a"}, "30s ahead of"},
-		"a member's clock, far off": {func(_ *facts.Host, m *facts.Member) {
+		"a member's clock is an hour slow": {func(_ *facts.Host, m *facts.Member) {
 			m.Clock.Ahead, m.Fence = -time.Hour, read(*lease("host-1", time.Hour))
 		}, []string{"Error Clock a"}, "1h0m0s behind"},
-		"the fence is not held":      {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds its fence"},
-		"a member without snapshots": {func(_ *facts.Host, m *facts.Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "serves no VolumeSnapshots"},
-		"no snapshots at all":        {func(h *facts.Host, m *facts.Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
-		"a snapshot waits": {func(h *facts.Host, _ *facts.Member) {
+		"the fence is not held":                 {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds its fence"},
+		"a member without snapshots":            {func(_ *facts.Host, m *facts.Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "serves no VolumeSnapshots"},
+		"a host and a member without snapshots": {func(h *facts.Host, m *facts.Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
+		"a snapshot waits for the snapshot-controller": {func(h *facts.Host, _ *facts.Member) {
 			h.Unbound = items(facts.Snapshot{Namespace: "shop", Name: "s", Age: time.Hour}, facts.Snapshot{Namespace: "shop", Name: "new", Age: time.Second})
 		}, []string{"Warning Snapshots"}, `VolumeSnapshot "shop/s": no content for up to 1h0m0s`},
 
@@ -332,9 +332,9 @@ func TestOf(t *testing.T) {
 		"the API server doesn't reach the manager": {func(h *facts.Host, _ *facts.Member) {
 			h.Paths["kosmos-a"] = facts.Path{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
 		}, []string{"Error NodeAPI"}, "i/o timeout"},
-		"the manager rejects the API server": {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},
-		"the user may not ask":               {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403, Own: true} }, nil, ""},
-		"the node API is off":                {func(h *facts.Host, _ *facts.Member) { h.Paths = nil }, nil, "disabled"},
+		"the manager rejects the API server":              {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},
+		"the user lacks permission for the kubelet check": {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403, Own: true} }, nil, ""},
+		"the node API is off":                             {func(h *facts.Host, _ *facts.Member) { h.Paths = nil }, nil, "disabled"},
 
 		"a DaemonSet": {func(h *facts.Host, _ *facts.Member) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
 		"a DaemonSet that avoids virtual nodes": {func(h *facts.Host, _ *facts.Member) {
@@ -343,7 +343,7 @@ func TestOf(t *testing.T) {
 				s.NodeSelector = map[string]string{"disk": "ssd"}
 			}))
 		}, nil, ""},
-		"a DaemonSet, while the member is away": {func(h *facts.Host, _ *facts.Member) {
+		"a DaemonSet whose Pods tolerate all taints but that of an away member": {func(h *facts.Host, _ *facts.Member) {
 			node := &h.Nodes.Items[0]
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule})
 			h.DaemonSets = items(daemonSet(func(s *corev1.PodSpec) {
@@ -359,13 +359,13 @@ func TestOf(t *testing.T) {
 		}, []string{
 			"Warning Leftovers", "Error Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers", "Warning Leftovers (not registered)",
 		}, "2 Namespaces, 1 Pod of this host"},
-		"leftovers that could not all be read": {func(h *facts.Host, _ *facts.Member) { h.Volumes = facts.List[metav1.PartialObjectMetadata]{} }, nil, ""},
+		"not all leftovers could be read": {func(h *facts.Host, _ *facts.Member) { h.Volumes = facts.List[metav1.PartialObjectMetadata]{} }, nil, ""},
 		"a virtual node without a registration": {func(h *facts.Host, _ *facts.Member) {
 			node := *h.Nodes.Items[0].DeepCopy()
 			node.Name = "kosmos-b"
 			h.Nodes.Items = append(h.Nodes.Items, node)
 		}, []string{"Warning Leftovers"}, `Node "kosmos-b"`},
-		"a class that another member offers": {func(h *facts.Host, _ *facts.Member) {
+		"a class that a registered member still offers": {func(h *facts.Host, _ *facts.Member) {
 			h.Classes = items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", Labels: map[string]string{v1alpha1.LabelOfferedByPrefix + "a": "true", v1alpha1.LabelOfferedByPrefix + "b": "true"}}})
 		}, nil, ""},
 	} {
@@ -383,23 +383,23 @@ func TestOf(t *testing.T) {
 			for _, finding := range c.Findings {
 				all = append(all, finding.Message+". To do: "+finding.ToDo)
 				if (finding.ToDo == "") != (finding.Level == OK) {
-					t.Errorf("to do: %+v", finding)
+					t.Errorf("want a remedy only for problems: %+v", finding)
 				}
 			}
 			if !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, tc.says) }) && tc.says != "" {
-				t.Errorf("nothing says %q:\n%s", tc.says, strings.Join(all, "\n"))
+				t.Errorf("no finding contains %q:\n%s", tc.says, strings.Join(all, "\n"))
 			}
 			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Check == CheckLeftovers }) {
-				t.Error("reports that nothing is left over, although it could not read that")
+				t.Error("reports on leftovers, although they could not be read")
 			}
 			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
-				t.Errorf("counts %+v of %d findings", c.Counts, len(c.Findings))
+				t.Errorf("counts are %+v, want %d findings in total", c.Counts, len(c.Findings))
 			}
 		})
 	}
 }
 
-// steeringObjects has objects of the optional policy for the scheduler, of some kinds.
+// steeringObjects returns the objects of the scheduler's optional policy with the given kinds.
 func steeringObjects(kinds ...string) facts.List[metav1.PartialObjectMetadata] {
 	var objects []metav1.PartialObjectMetadata
 	for _, kind := range kinds {
@@ -410,7 +410,7 @@ func steeringObjects(kinds ...string) facts.List[metav1.PartialObjectMetadata] {
 	return items(objects...)
 }
 
-// without omits the policy on namespaces, or one of the others.
+// without removes the namespace policy, or one of the others.
 func without(policies []admissionv1.ValidatingAdmissionPolicy, namespaces bool) []admissionv1.ValidatingAdmissionPolicy {
 	i := slices.IndexFunc(policies, func(p admissionv1.ValidatingAdmissionPolicy) bool {
 		return (p.Name == shipped.NamespacesPolicy) == namespaces

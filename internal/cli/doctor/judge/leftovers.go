@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/leftovers"
 )
 
-// hostLeftovers finds what belongs to members that are not registered.
+// hostLeftovers reports objects in the host that belong to unregistered members.
 func hostLeftovers(h *facts.Host) []Finding {
 	if !h.Registrations.Read {
 		return nil
@@ -20,17 +20,17 @@ func hostLeftovers(h *facts.Host) []Finding {
 			found = append(found, Finding{level, CheckLeftovers, "", fmt.Sprintf("left over: %s. %s", named(kind, names), why), toDo})
 		}
 	}
-	report(Warning, "Node", left.Nodes, "No registration has these virtual nodes", "Once no Pod is left there, delete them: kubectl delete node NAME")
-	report(Warning, "Lease", left.Leases, "No virtual node of that name exists", "Delete them: kubectl -n kube-node-lease delete lease NAME")
-	report(Error, "PersistentVolume", left.Volumes, "No registration has the cluster that they are in, so that their deletion never ends",
+	report(Warning, "Node", left.Nodes, "These virtual nodes have no registration", "When no Pods are left on them, delete them: kubectl delete node NAME")
+	report(Warning, "Lease", left.Leases, "No virtual nodes with these names exist", "Delete them: kubectl -n kube-node-lease delete lease NAME")
+	report(Error, "PersistentVolume", left.Volumes, "Their volumes are in clusters that are not registered, so their deletion never completes",
 		fmt.Sprintf("Register that cluster again. Or abandon them, and keep their data: kubectl annotate pv NAME %s=true", v1alpha1.AnnotationAbandon))
-	report(Warning, "Secret", left.Secrets, "They have credentials of clusters, and no registration refers to them",
-		fmt.Sprintf("Delete them: kubectl -n %s delete secret NAME. In the member, delete the account too.", h.Namespace))
-	report(Warning, "CSIStorageCapacity", left.Capacities, "They publish capacity of clusters that no registration has", fmt.Sprintf("Delete them: kubectl -n %s delete csistoragecapacity NAME", h.Namespace))
+	report(Warning, "Secret", left.Secrets, "They contain credentials for clusters, but no registration refers to them",
+		fmt.Sprintf("Delete them: kubectl -n %s delete secret NAME. Also delete the account in the member.", h.Namespace))
+	report(Warning, "CSIStorageCapacity", left.Capacities, "They publish the capacity of clusters that are not registered", fmt.Sprintf("Delete them: kubectl -n %s delete csistoragecapacity NAME", h.Namespace))
 	report(Warning, "StorageClass", left.Classes, "They were reflected from members that are not registered", "Delete them, unless new claims should use them: kubectl delete storageclass NAME")
 	whole := h.Nodes.Read && h.Heartbeats.Read && h.Volumes.Read && h.Secrets.Read && h.Capacities.Read && h.Classes.Read
 	if len(found) == 0 && whole {
-		return []Finding{ok(CheckLeftovers, "", "nothing is left of members that are not registered")}
+		return []Finding{ok(CheckLeftovers, "", "members that are not registered left nothing behind")}
 	}
 	return found
 }

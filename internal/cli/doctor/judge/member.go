@@ -15,13 +15,13 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// unregistered names a member that no registration has.
+// unregistered is the name of a member without a registration.
 const unregistered = "(not registered)"
 
-// prepareAgain is what to do about something in a member that is not as this version ships it.
+// prepareAgain is the remedy for objects in a member that differ from this version's.
 const prepareAgain = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
 
-// member judges one member.
+// member evaluates the facts about a member.
 func member(m *facts.Member, h *facts.Host) ([]Finding, error) {
 	name := cmp.Or(m.Registration, unregistered)
 	if m.Away != "" {
@@ -43,18 +43,18 @@ func member(m *facts.Member, h *facts.Host) ([]Finding, error) {
 	return append(all, memberSnapshots(m, h, name)...), nil
 }
 
-// unread judges a member that this machine could not read. The manager may reach it: then this
-// is not a fault of the installation.
+// unread reports a member that this machine could not read. If the manager can reach it, this is
+// not a problem of the installation.
 func unread(m *facts.Member, h *facts.Host, name string) []Finding {
 	switch {
 	case m.Secret:
-		return []Finding{{Warning, CheckConnection, name, "not checked from inside: " + m.Away, "Specify your own kubeconfig of it with --member-kubeconfig, or ask for the permission to read the Secret."}}
+		return []Finding{{Warning, CheckConnection, name, "not checked from inside: " + m.Away, "Specify your own kubeconfig for the member with --member-kubeconfig, or ask for permission to read the Secret."}}
 	case m.Own:
 		return []Finding{{Error, CheckConnection, name, "the member of your kubeconfig does not respond: " + m.Away, "Check the kubeconfig (--member-kubeconfig, --member-context) and the network."}}
 	case connected(m, h):
-		return []Finding{{Warning, CheckConnection, name, "not checked from inside: this machine does not reach it, though the manager does: " + m.Away, "Run this command where the member's address can be reached, or give your own kubeconfig of it with --member-kubeconfig."}}
+		return []Finding{{Warning, CheckConnection, name, "not checked from inside: this machine cannot reach the member, but the manager can: " + m.Away, "Run this command on a machine that can reach the member, or specify your own kubeconfig for it with --member-kubeconfig."}}
 	}
-	return []Finding{{Error, CheckConnection, name, "this machine could not read the member either: " + m.Away, "Check the member's API server, the network between the clusters, and the credentials in the registration's Secret."}}
+	return []Finding{{Error, CheckConnection, name, "this machine could not connect to the member either: " + m.Away, "Check the member's API server, the network between the clusters, and the credentials in the registration's Secret."}}
 }
 
 // connected reports whether the manager is connected to a member.
@@ -97,25 +97,25 @@ func fence(m *facts.Member, h *facts.Host, name string) []Finding {
 	}
 	now := m.At.Add(m.Clock.Ahead)
 	if m.Fence.Item == nil || expired(m.Fence.Item, now) {
-		return []Finding{{Error, CheckFence, name, fmt.Sprintf("the manager reports that it is connected, and nobody holds its fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, renewal(m.Fence.Item, now)),
+		return []Finding{{Error, CheckFence, name, fmt.Sprintf("the manager reports that it is connected, but nobody holds its fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, renewal(m.Fence.Item, now)),
 			"Check that the manager runs, and that nobody deletes the Lease."}}
 	}
 	return []Finding{ok(CheckFence, name, "the manager holds its fence")}
 }
 
-// memberSnapshots checks whether a member serves what the host serves.
+// memberSnapshots checks whether a member serves snapshots if the host does.
 func memberSnapshots(m *facts.Member, h *facts.Host, name string) []Finding {
 	switch {
 	case m.Snapshots.Item == nil || h.Snapshots.Item == nil || !*h.Snapshots.Item:
 		return nil
 	case !*m.Snapshots.Item:
-		return []Finding{{Warning, CheckSnapshots, name, "it serves no VolumeSnapshots, and the host does: snapshots of its volumes cannot be taken",
+		return []Finding{{Warning, CheckSnapshots, name, "it serves no VolumeSnapshots, but the host does: users cannot take snapshots of its volumes",
 			"Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller there."}}
 	}
 	return []Finding{ok(CheckSnapshots, name, "it serves VolumeSnapshots")}
 }
 
-// leaves reports what is left in a member that is not registered.
+// leaves reports this host's objects in an unregistered member.
 func leaves(m *facts.Member, name string) []Finding {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(m.Leaves)) {
@@ -124,6 +124,6 @@ func leaves(m *facts.Member, name string) []Finding {
 	if len(parts) == 0 {
 		return []Finding{ok(CheckLeftovers, name, "it has no objects of this host")}
 	}
-	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, and no registration has this cluster", strings.Join(parts, ", ")),
+	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, but is not registered", strings.Join(parts, ", ")),
 		"Register it again to use them. To remove them, delete the Pods and claims there: the volumes have policy Retain, and keep their data."}}
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
-// are added but never renamed or removed.
+// Kind is the kind of the object that -o json and yaml print, in model.APIVersion. Within a
+// version, fields are added but never renamed or removed.
 const Kind = "Checkup"
 
-// Level of a finding.
+// Level is the severity of a finding.
 type Level string
 
 // Levels.
 const (
-	// OK: the check found nothing wrong.
+	// OK means that the check found no problem.
 	OK Level = "OK"
-	// Warning: something works less well than it could, or will stop working.
+	// Warning means that something does not work optimally, or will stop working.
 	Warning Level = "Warning"
-	// Error: something does not work, or is not protected.
+	// Error means that something does not work, or is not protected.
 	Error Level = "Error"
 )
 
 // Checkup is the result of `kubectl xylem doctor`.
 type Checkup struct {
 	metav1.TypeMeta `json:",inline"`
-	// Findings of the host come first, those of members by their names.
+	// Findings lists the host's findings first, then those of each member, ordered by name.
 	Findings []Finding `json:"findings"`
 	// Missing lists what could not be checked.
 	Missing []model.Missing `json:"missing,omitempty"`
-	// Counts of the findings by level.
+	// Counts contains the number of findings by level.
 	Counts Counts `json:"counts"`
 }
 
-// Counts of findings by level.
+// Counts contains the number of findings by level.
 type Counts struct {
 	OK       int `json:"ok"`
 	Warnings int `json:"warnings"`

@@ -11,19 +11,19 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Kinds of the optional policy for the scheduler, config/steering.
+// Kinds of the scheduler's optional policy, config/steering.
 const (
 	kindMutating        = "MutatingAdmissionPolicy"
 	kindMutatingBinding = "MutatingAdmissionPolicyBinding"
 )
 
-// steers reports whether an object of a host is part of config/steering.
+// steers reports whether an object in the host is part of config/steering.
 func steers(obj *metav1.PartialObjectMetadata) bool {
 	return obj.Name == shipped.NamespacesPolicy && (obj.Kind == kindMutating || obj.Kind == kindMutatingBinding)
 }
 
-// steering notes whether the scheduler knows of the rules for namespaces, if registrations have
-// any. It is no fault if it does not: Xylem enforces them in any case.
+// steering reports whether the scheduler considers the registrations' rules for namespaces. It is
+// not a problem if it does not, because Xylem enforces them anyway.
 func steering(h *facts.Host) []Finding {
 	if !h.Registrations.Read || !h.Webhooks.Read || !h.Mutating.Read {
 		return nil

@@ -1,4 +1,4 @@
-// Package leftovers finds in the host what belongs to members that are not registered.
+// Package leftovers finds objects in the host that belong to unregistered members.
 package leftovers
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 )
 
-// Names of what no registration has any longer, by kind.
+// Names lists the names of leftover objects, by kind.
 type Names struct {
 	Nodes, Leases, Volumes, Secrets, Capacities, Classes []string
 }
 
-// Of returns the names of what is left in a host whose registrations were read.
+// Of returns the names of the leftover objects in a host. Its registrations must have been read.
 func Of(h *facts.Host) Names {
 	k := knownIn(h)
 	names := Names{k.strayNodes(h), k.strayLeases(h), k.strayVolumes(h), k.straySecrets(h), k.strayCapacities(h), k.strayClasses(h)}
@@ -27,7 +27,7 @@ func Of(h *facts.Host) Names {
 	return names
 }
 
-// known are what registrations refer to.
+// known contains what registrations refer to.
 type known struct {
 	names, ids, nodes, secrets sets.Set[string]
 }

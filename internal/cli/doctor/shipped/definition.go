@@ -13,14 +13,14 @@ import (
 // Definition returns the CustomResourceDefinition of ClusterRegistrations.
 func Definition() (*unstructured.Unstructured, error) { return config.HostDefinition() }
 
-// Schema is the difference between the schemas of two definitions: names of fields, and whether
-// a field that both have differs.
+// Schema is the difference between the schemas of two definitions: fields that only one of them
+// has, and whether a common field differs.
 type Schema struct {
 	Lacks, Adds []string
 	Differs     bool
 }
 
-// SchemaOf compares the schemas of a definition with those of the wanted definition.
+// SchemaOf compares the schemas of a definition with the wanted ones.
 func SchemaOf(is, want *unstructured.Unstructured) Schema {
 	a, b := fieldsOf(is), fieldsOf(want)
 	var s Schema
@@ -39,8 +39,8 @@ func SchemaOf(is, want *unstructured.Unstructured) Schema {
 	return s
 }
 
-// fieldsOf returns the fields of a definition's schemas by their paths, with all their properties
-// except descriptions.
+// fieldsOf returns the fields of a definition's schemas by path, with all properties except
+// descriptions.
 func fieldsOf(definition *unstructured.Unstructured) map[string]string {
 	fields := map[string]string{}
 	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
@@ -81,7 +81,7 @@ func walk(fields map[string]string, path string, schema map[string]any) {
 	}
 	raw, err := json.Marshal(own)
 	if err != nil {
-		return // JSON from an API server always marshals
+		return // this cannot fail for JSON from an API server
 	}
 	if path == "" {
 		path = "."

@@ -9,7 +9,7 @@ import (
 	"github.com/xylem-io/xylem/internal/check"
 )
 
-// in returns what is at a path of an object, and not a copy.
+// in returns the map at a path in an object, not a copy.
 func in(of map[string]any, path ...string) map[string]any {
 	for _, name := range path {
 		of, _ = of[name].(map[string]any)
@@ -33,7 +33,7 @@ func TestSchemaOf(t *testing.T) {
 		"identical": {func(map[string]any) {}, Schema{}},
 		"older":     {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
 		"newer":     {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
-		"other words": {func(f map[string]any) {
+		"another description": {func(f map[string]any) {
 			in(f, "classes")["description"] = "other words"
 		}, Schema{}},
 		"another limit": {func(f map[string]any) { in(f, "classes")["maxItems"] = int64(1) }, Schema{Differs: true}},
@@ -55,7 +55,7 @@ func TestSchemaOf(t *testing.T) {
 	}
 }
 
-// The permissions that are asked for are those of the manifests, in the manager's namespace.
+// HostRights and MemberRights return the manifests' permissions, in the manager's namespace.
 func TestRights(t *testing.T) {
 	host, err := HostRights(other)
 	if err != nil {
@@ -81,7 +81,7 @@ func TestRights(t *testing.T) {
 		"member: create serviceaccounts/token manager in storage", "member: patch persistentvolumes", "member: patch leases.coordination.k8s.io in storage",
 	} {
 		if !names[want] {
-			t.Errorf("nobody asks for %q", want)
+			t.Errorf("missing permission %q", want)
 		}
 	}
 }

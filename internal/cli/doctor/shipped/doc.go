@@ -1,3 +1,3 @@
-// Package shipped knows what this version of Xylem installs in a host and in members, and how an
-// installation differs from it. It is pure.
+// Package shipped returns what this version of Xylem installs in a host and in members, and
+// compares an installation with it. It is pure.
 package shipped

@@ -15,15 +15,15 @@ import (
 	"github.com/xylem-io/xylem/config"
 )
 
-// Account is a ServiceAccount of the manager, whom policies limit. In a member, the accounts of
-// single hosts have its name as prefix.
+// Account is a ServiceAccount of the manager, which policies limit. In a member, the name of an
+// account for a single host begins with its name.
 type Account struct{ Namespace, Name string }
 
-// NamespacesPolicy rejects bindings of Pods whose namespace a member does not admit. An admin may
-// leave it out.
+// NamespacesPolicy rejects the binding of a Pod to a member that does not admit the Pod's
+// namespace. The policy is optional.
 const NamespacesPolicy = "xylem-namespaces"
 
-// Accounts that the manifests name.
+// Accounts in the manifests.
 var (
 	hostAccount   = Account{"xylem-system", "xylem-controller-manager"}
 	memberAccount = Account{"xylem-system", "xylem"}
@@ -53,7 +53,7 @@ func MemberPolicies(of Account) (Policies, error) {
 	return typed(objects, memberAccount, of)
 }
 
-// typed converts the policies among objects, for another account than the manifests name.
+// typed converts the policies among the objects, and replaces the account that the manifests name.
 func typed(objects []*unstructured.Unstructured, from, to Account) (Policies, error) {
 	var p Policies
 	for _, obj := range objects {
@@ -92,7 +92,7 @@ func rename(text string, from, to Account) string {
 	).Replace(text)
 }
 
-// chosen are variables whose values a member's admin chooses by the chart.
+// chosen are variables whose values a member's admin can set through the chart.
 var chosen = []string{"allowedNames", "deniedNames"}
 
 // Differences returns the names of the parts in which a policy differs from the shipped one. It
@@ -108,7 +108,7 @@ func Differences(is, want *admissionv1.ValidatingAdmissionPolicy) []string {
 	return differ
 }
 
-// Parts of a policy.
+// Parts of a policy that doctor compares.
 const (
 	partFailure     = "failurePolicy"
 	partConstraints = "matchConstraints"
@@ -118,7 +118,7 @@ const (
 	partParams      = "paramKind"
 )
 
-// partsOf returns each part of a policy as text, with the defaults of the API server.
+// partsOf returns each part of a policy as text, with the API server's defaults.
 func partsOf(s *admissionv1.ValidatingAdmissionPolicySpec) map[string]string {
 	parts := map[string]string{
 		partFailure:     string(ptr.Deref(s.FailurePolicy, admissionv1.Fail)),
@@ -167,18 +167,17 @@ func constraints(m *admissionv1.MatchResources) string {
 func text(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		return err.Error() // these types always marshal
+		return err.Error() // this cannot fail for these types
 	}
 	return string(raw)
 }
 
-// Denies reports whether a binding makes the API server deny what its policy rejects, in all
-// requests that the policy matches.
+// Denies reports whether a binding makes the API server deny all requests that its policy rejects.
 func Denies(b *admissionv1.ValidatingAdmissionPolicyBinding) bool {
 	return slices.Contains(b.Spec.ValidationActions, admissionv1.Deny) && b.DeletionTimestamp == nil && everything(b.Spec.MatchResources)
 }
 
-// everything reports whether a binding leaves nothing out.
+// everything reports whether a binding applies to all resources that its policy matches.
 func everything(m *admissionv1.MatchResources) bool {
 	return m == nil || len(m.ResourceRules) == 0 && len(m.ExcludeResourceRules) == 0 && empty(m.NamespaceSelector) && empty(m.ObjectSelector)
 }

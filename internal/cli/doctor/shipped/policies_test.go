@@ -18,7 +18,7 @@ import (
 var other = Account{Namespace: "storage", Name: "manager"}
 
 // rendered returns a chart's policies for the account, as Helm renders them. The templates are
-// generated, and have only these actions.
+// generated, and contain only these actions.
 func rendered(t *testing.T, chart string, of Account) map[string]*admissionv1.ValidatingAdmissionPolicy {
 	t.Helper()
 	var content []byte
@@ -35,7 +35,7 @@ func rendered(t *testing.T, chart string, of Account) map[string]*admissionv1.Va
 	).Replace(string(content))
 	text = regexp.MustCompile(`(?m)^ *{{-.*}}$`).ReplaceAllString(text, "")
 	if strings.Contains(text, "{{") {
-		t.Fatalf("the template has an action that this test doesn't know:\n%s", text[strings.Index(text, "{{"):][:80])
+		t.Fatalf("the template has an action that this test does not support:\n%s", text[strings.Index(text, "{{"):][:80])
 	}
 	policies := map[string]*admissionv1.ValidatingAdmissionPolicy{}
 	for _, document := range strings.Split(text, "\n---\n") {
@@ -50,7 +50,8 @@ func rendered(t *testing.T, chart string, of Account) map[string]*admissionv1.Va
 	return policies
 }
 
-// The charts install the policies that the plugin expects, in any namespace and for any account.
+// TestChartsInstallThePolicies checks that the charts install the policies that the plugin expects,
+// for any namespace and account.
 func TestChartsInstallThePolicies(t *testing.T) {
 	for chart, expected := range map[string]func(Account) (Policies, error){"xylem": HostPolicies, "xylem-member": MemberPolicies} {
 		for _, account := range []Account{other, {"xylem-system", "xylem"}} {
@@ -60,7 +61,7 @@ func TestChartsInstallThePolicies(t *testing.T) {
 			}
 			is := rendered(t, chart, account)
 			if len(is) != len(want.Policies) || len(want.Policies) == 0 {
-				t.Fatalf("chart %s has %d policies, want %d", chart, len(is), len(want.Policies))
+				t.Fatalf("chart %s installs %d policies, want %d", chart, len(is), len(want.Policies))
 			}
 			for i := range want.Policies {
 				w := &want.Policies[i]
@@ -97,7 +98,7 @@ func TestDifferences(t *testing.T) {
 		want   []string
 	}{
 		"none": {func(*admissionv1.ValidatingAdmissionPolicy) {}, nil},
-		"defaults of the API server": {func(p *admissionv1.ValidatingAdmissionPolicy) {
+		"the API server's defaults": {func(p *admissionv1.ValidatingAdmissionPolicy) {
 			m := p.Spec.MatchConstraints
 			m.NamespaceSelector, m.ObjectSelector = &metav1.LabelSelector{}, &metav1.LabelSelector{}
 			for i := range m.ResourceRules {
@@ -105,22 +106,22 @@ func TestDifferences(t *testing.T) {
 			}
 		}, nil},
 		"a message": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Message = "no" }, nil},
-		"it fails open": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) },
+		"failurePolicy Ignore": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) },
 			[]string{partFailure}},
-		"fewer kinds": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{partConstraints}},
-		"one namespace": {func(p *admissionv1.ValidatingAdmissionPolicy) {
+		"fewer resources": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{partConstraints}},
+		"only one namespace": {func(p *admissionv1.ValidatingAdmissionPolicy) {
 			p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}, []string{partConstraints}},
-		"another account": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConditions[0].Expression = "false" }, []string{partConditions}},
-		"a variable":      {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Variables = p.Spec.Variables[1:] }, []string{partVariables}},
-		"a validation":    {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "true" }, []string{partValidations}},
+		"another match condition": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConditions[0].Expression = "false" }, []string{partConditions}},
+		"a variable":              {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Variables = p.Spec.Variables[1:] }, []string{partVariables}},
+		"a validation":            {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "true" }, []string{partValidations}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, err := HostPolicies(hostAccount)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The one that limits the manager's account has each of the parts.
+			// The policy that limits the manager's account has all parts.
 			i := slices.IndexFunc(want.Policies, func(p admissionv1.ValidatingAdmissionPolicy) bool {
 				return len(p.Spec.Variables) > 0 && len(p.Spec.MatchConditions) > 0 && *p.Spec.FailurePolicy == admissionv1.Fail
 			})
@@ -140,13 +141,13 @@ func TestDenies(t *testing.T) {
 		binding admissionv1.ValidatingAdmissionPolicyBinding
 		want    bool
 	}{
-		"it denies":  {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, true},
-		"it warns":   {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}}}, false},
-		"is deleted": {admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, false},
-		"everything, by default": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		"denies":           {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, true},
+		"only warns":       {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}}}, false},
+		"is being deleted": {admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, false},
+		"an empty namespace selector": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			ValidationActions: deny, MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{}},
 		}}, true},
-		"one namespace": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		"only one namespace": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			ValidationActions: deny, MatchResources: &admissionv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}},
 		}}, false},
 	} {

@@ -32,7 +32,7 @@ func MemberRights(of Account) ([]authorizationv1.ResourceAttributes, error) {
 	return granted(objects, memberAccount, of)
 }
 
-// granted returns the permissions in the roles among objects.
+// granted returns the permissions of the roles among the objects.
 func granted(objects []*unstructured.Unstructured, from, to Account) ([]authorizationv1.ResourceAttributes, error) {
 	var all []authorizationv1.ResourceAttributes
 	for _, obj := range objects {
@@ -52,8 +52,8 @@ func granted(objects []*unstructured.Unstructured, from, to Account) ([]authoriz
 	return all, nil
 }
 
-// Chosen reports whether an admin may withhold a permission in the host by a value of the chart,
-// which limits the namespaces whose Secrets and ConfigMaps the manager reads.
+// Chosen reports whether an admin can withhold a permission in the host: a value of the chart
+// limits the namespaces whose Secrets and ConfigMaps the manager can read.
 func Chosen(a authorizationv1.ResourceAttributes) bool {
 	return a.Namespace == "" && a.Group == "" && a.Verb == "get" && slices.Contains([]string{"secrets", "configmaps"}, a.Resource)
 }

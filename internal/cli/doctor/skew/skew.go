@@ -1,4 +1,4 @@
-// Package skew measures how far the clock of a cluster is ahead of this machine's.
+// Package skew measures how far a cluster's clock is ahead of this machine's.
 package skew
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 )
 
-// Meter measures a cluster's clock by the header Date of its answers.
+// Meter measures a cluster's clock from the Date header of its responses.
 type Meter struct {
 	clock.PassiveClock
 
@@ -19,10 +19,10 @@ type Meter struct {
 	best facts.Clock
 }
 
-// second is the resolution of the header (RFC 9110, 5.6.7). It is truncated.
+// second is the resolution of the header (RFC 9110, 5.6.7). The fraction is truncated.
 const second = time.Second
 
-// Wrap returns a transport that measures each answer.
+// Wrap returns a transport that measures each response.
 func (m *Meter) Wrap(next http.RoundTripper) http.RoundTripper { return measured{m, next} }
 
 type measured struct {
@@ -49,7 +49,7 @@ func (m *Meter) note(sent, received time.Time, header string) {
 	if err != nil {
 		return
 	}
-	// The server took its time at some moment between the two, and cut the fraction.
+	// The server set the date at some time between the two, and truncated the fraction.
 	half := received.Sub(sent) / 2
 	c := facts.Clock{Ahead: date.Add(second / 2).Sub(sent.Add(half)), Precision: half + second/2, Known: true}
 	m.mu.Lock()
@@ -59,7 +59,7 @@ func (m *Meter) note(sent, received time.Time, header string) {
 	}
 }
 
-// Measurement returns the most precise one.
+// Measurement returns the most precise measurement.
 func (m *Meter) Measurement() facts.Clock {
 	m.mu.Lock()
 	defer m.mu.Unlock()

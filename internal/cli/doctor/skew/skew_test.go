@@ -25,10 +25,10 @@ func TestNote(t *testing.T) {
 	}{
 		"none":    {nil, facts.Clock{}},
 		"no date": {[]answer{{0, ""}, {0, "yesterday"}}, facts.Clock{}},
-		// The header cuts half a second on average.
+		// The header truncates half a second on average.
 		"no difference": {[]answer{{0, date(0)}}, facts.Clock{Ahead: time.Second / 2, Precision: time.Second / 2, Known: true}},
-		"an hour fast":  {[]answer{{0, date(time.Hour)}}, facts.Clock{Ahead: time.Hour + time.Second/2, Precision: time.Second / 2, Known: true}},
-		"the most precise": {[]answer{{8 * time.Second, date(9 * time.Second)}, {2 * time.Second, date(time.Second)}, {4 * time.Second, date(0)}},
+		"an hour ahead": {[]answer{{0, date(time.Hour)}}, facts.Clock{Ahead: time.Hour + time.Second/2, Precision: time.Second / 2, Known: true}},
+		"the most precise of several": {[]answer{{8 * time.Second, date(9 * time.Second)}, {2 * time.Second, date(time.Second)}, {4 * time.Second, date(0)}},
 			facts.Clock{Ahead: time.Second / 2, Precision: 3 * time.Second / 2, Known: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// A transport measures the answers of a real server.
+// TestRoundTrip measures the responses of a real server.
 func TestRoundTrip(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()

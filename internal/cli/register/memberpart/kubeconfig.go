@@ -12,10 +12,10 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// entry is the name of cluster, user and context in the created kubeconfigs.
+// entry is the name of the cluster, user and context in created kubeconfigs.
 const entry = "member"
 
-// Way is how the manager reaches the member.
+// Way describes how the manager connects to the member.
 type Way struct {
 	Server, serverName string
 	ca                 []byte
@@ -31,7 +31,7 @@ func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 		w.serverName = serverName
 	}
 	if admin.Insecure {
-		return w, errors.New("the member's kubeconfig sets insecure-skip-tls-verify, with which anybody on the network path could read the token. Set certificate-authority-data in the kubeconfig to the cluster's CA, and if the certificate is for another name, --member-tls-server-name")
+		return w, errors.New("the member's kubeconfig sets insecure-skip-tls-verify, so anybody on the network path could read the token. Set certificate-authority-data in the kubeconfig to the cluster's CA. If the certificate is for another name, set --member-tls-server-name")
 	}
 	u, err := url.Parse(w.Server)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -53,8 +53,8 @@ func (w Way) Loopback() bool {
 	return err == nil && net.IP(address.AsSlice()).IsLoopback()
 }
 
-// Kubeconfig returns the kubeconfig for the manager. It contains all data, and refers to no
-// files or programs.
+// Kubeconfig returns the kubeconfig for the manager. It is self-contained: it refers to no files or
+// programs.
 func (w Way) Kubeconfig(token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = entry

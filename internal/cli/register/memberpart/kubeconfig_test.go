@@ -21,14 +21,14 @@ func TestWayFrom(t *testing.T) {
 		want               Way
 		says               string
 	}{
-		"as the kubeconfig has it": {admin: admin("https://a:6443", rest.TLSClientConfig{CAData: ca, ServerName: "kubernetes"}), want: Way{"https://a:6443", "kubernetes", ca}},
-		"by another address":       {admin: admin("https://127.0.0.1:1", rest.TLSClientConfig{CAData: ca}), server: "https://b:6443", want: Way{"https://b:6443", "", ca}},
-		"by another name":          {admin: admin("https://a", rest.TLSClientConfig{CAData: ca, ServerName: "x"}), serverName: "y", want: Way{"https://a", "y", ca}},
-		"below a path":             {admin: admin("https://a/k8s/clusters/c", rest.TLSClientConfig{}), want: Way{Server: "https://a/k8s/clusters/c"}},
-		"unverified":               {admin: admin("https://a", rest.TLSClientConfig{Insecure: true}), says: "insecure-skip-tls-verify"},
-		"unencrypted":              {admin: admin("http://a", rest.TLSClientConfig{}), says: "not a plain https address"},
-		"no address":               {admin: admin("https://a", rest.TLSClientConfig{}), server: "b:6443", says: "not a plain https address"},
-		"with a password":          {admin: admin("https://a", rest.TLSClientConfig{}), server: "https://u:p@b", says: "not a plain https address"},
+		"the kubeconfig's address":    {admin: admin("https://a:6443", rest.TLSClientConfig{CAData: ca, ServerName: "kubernetes"}), want: Way{"https://a:6443", "kubernetes", ca}},
+		"another address":             {admin: admin("https://127.0.0.1:1", rest.TLSClientConfig{CAData: ca}), server: "https://b:6443", want: Way{"https://b:6443", "", ca}},
+		"another server name":         {admin: admin("https://a", rest.TLSClientConfig{CAData: ca, ServerName: "x"}), serverName: "y", want: Way{"https://a", "y", ca}},
+		"an address with a path":      {admin: admin("https://a/k8s/clusters/c", rest.TLSClientConfig{}), want: Way{Server: "https://a/k8s/clusters/c"}},
+		"unverified":                  {admin: admin("https://a", rest.TLSClientConfig{Insecure: true}), says: "insecure-skip-tls-verify"},
+		"unencrypted":                 {admin: admin("http://a", rest.TLSClientConfig{}), says: "not a plain https address"},
+		"an address without a scheme": {admin: admin("https://a", rest.TLSClientConfig{}), server: "b:6443", says: "not a plain https address"},
+		"an address with a password":  {admin: admin("https://a", rest.TLSClientConfig{}), server: "https://u:p@b", says: "not a plain https address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := WayFrom(tc.admin, tc.server, tc.serverName)
@@ -39,13 +39,14 @@ func TestWayFrom(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(Way{})); err != nil || diff != "" {
-				t.Errorf("error %v, -want +got:\n%s", err, diff)
+				t.Errorf("got error %v, -want +got:\n%s", err, diff)
 			}
 		})
 	}
 }
 
-// The manager accepts the kubeconfig, and of the admin's kubeconfig it contains only the way.
+// TestKubeconfig checks that the manager accepts the kubeconfig, and that it contains only the
+// server's address, name and CA from the admin's kubeconfig.
 func TestKubeconfig(t *testing.T) {
 	raw, err := Way{Server: "https://a:6443", serverName: "kubernetes"}.Kubeconfig("token")
 	if err != nil {
@@ -56,7 +57,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Host != "https://a:6443" || got.BearerToken != "token" || got.ServerName != "kubernetes" {
-		t.Errorf("it reads as %s", got)
+		t.Errorf("the parsed kubeconfig is %s", got)
 	}
 }
 

@@ -37,19 +37,19 @@ const (
 // Part is the member's part of a registration.
 type Part struct {
 	Env *command.Env
-	// Member is the client of the member's admin. Way is how the manager connects.
+	// Member is the client of the member's admin. Way describes how the manager connects.
 	Member *command.Cluster
 	Way    Way
 	// MemberID is the member's cluster ID.
 	MemberID string
-	// Account is the manager's ServiceAccount in the member. Lifetime is that of its tokens.
+	// Account is the manager's ServiceAccount in the member. Lifetime is the lifetime of its tokens.
 	Account  string
 	Lifetime time.Duration
 	// Prepared reports whether the member already has the objects. Otherwise, the command applies
 	// Objects.
 	Prepared bool
 	Objects  []*unstructured.Unstructured
-	// Journal records what is created, including in the host.
+	// Journal records all created objects, including those in the host.
 	Journal journal
 }
 
@@ -64,7 +64,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 			return err
 		}
 		if there != nil && there.GetDeletionTimestamp() != nil {
-			return fmt.Errorf("namespace %q in the member is being deleted. Wait until it is gone, and run this command again", there.GetName())
+			return fmt.Errorf("namespace %q in the member is being deleted. Wait until it is deleted, then run this command again", there.GetName())
 		}
 		for _, obj := range r.Objects {
 			if there != nil && obj.GetKind() == kindNamespace {
@@ -92,7 +92,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 			return err
 		}
 		if there == nil {
-			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared needs. Install the chart xylem-member there, or omit the flag", r.Env.Namespace, r.Account)
+			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared requires. Install the chart xylem-member there, or omit the flag", r.Env.Namespace, r.Account)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 	if subresource != "" {
 		what = "the " + subresource + " of " + what
 	}
-	return fmt.Errorf("the user of --member-kubeconfig may not %s %s. Specify a kubeconfig of a cluster admin", verb, what)
+	return fmt.Errorf("the user of --member-kubeconfig is not allowed to %s %s. Specify a kubeconfig of a cluster admin", verb, what)
 }
 
 func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
@@ -145,7 +145,7 @@ func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts .
 	case there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm":
 		return fmt.Errorf("%s in the member is managed by Helm. Specify --member-prepared, and upgrade the chart xylem-member there if needed", Named(obj))
 	case !command.Xylems(there):
-		return fmt.Errorf("%s in the member does not belong to Xylem: it lacks the label %s=%s. Delete or rename it there; or add the label, if it does belong to Xylem",
+		return fmt.Errorf("%s in the member does not belong to Xylem: it lacks the label %s=%s. Delete or rename it, or add the label if it does belong to Xylem",
 			Named(obj), command.LabelName, command.LabelNameValue)
 	}
 	err = r.Member.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), append(opts, FieldOwner, client.ForceOwnership)...)
@@ -155,8 +155,8 @@ func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts .
 	return nil
 }
 
-// Prepare applies the member's part. It does not change an existing namespace: this command
-// must not label, or later delete, what somebody else created.
+// Prepare applies the member's part. It does not change an existing namespace: the command must not
+// label, or later delete, a namespace that somebody else created.
 func (r *Part) Prepare(ctx context.Context) error {
 	for _, obj := range r.Objects {
 		there, err := r.found(ctx, obj)
@@ -198,8 +198,8 @@ func same(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(bare(a), bare(b))
 }
 
-// takeBack deletes what this run has created, unless the manager or somebody else already
-// depends on it. A fence must not be deleted.
+// takeBack deletes the objects that this run has created, unless the manager or somebody else
+// already depends on them. It never deletes a fence.
 func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	if obj.GetKind() == kindNamespace {
 		var leases coordinationv1.LeaseList
@@ -220,11 +220,12 @@ func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bo
 	return r.Unmake(ctx, r.Member, obj)
 }
 
-// RefuseHosts rejects a member that runs Xylem's own manager. The member's policies would
-// reject that manager's writes, and deregistering would remove it. If the user may not read it
-// in a prepared member, the check is skipped, because the command changes nothing there.
+// RefuseHosts rejects a member that runs a Xylem manager of its own. The member's policies would
+// reject that manager's writes, and deregistering would remove it. In a prepared member,
+// RefuseHosts skips the check if the user cannot read the manager, because the command changes
+// nothing there.
 func (r *Part) RefuseHosts(ctx context.Context) error {
-	const advice = "a host cannot be a member as well, since a member's policies would block its manager. Register another cluster"
+	const advice = "a host cannot also be a member, because a member's policies would block its manager. Register another cluster"
 	var registrations v1alpha1.ClusterRegistrationList
 	var managers appsv1.DeploymentList
 	for list, opts := range map[client.ObjectList][]client.ListOption{
@@ -235,7 +236,7 @@ func (r *Part) RefuseHosts(ctx context.Context) error {
 		switch {
 		case err == nil, meta.IsNoMatchError(err), apierrors.IsNotFound(err), r.Prepared && apierrors.IsForbidden(err):
 		default:
-			return command.Explain("the member", r.Member.Config, fmt.Errorf("check whether the member is a host of Xylem itself: %w", err))
+			return command.Explain("the member", r.Member.Config, fmt.Errorf("check whether the member is a Xylem host itself: %w", err))
 		}
 	}
 	switch {
@@ -247,19 +248,19 @@ func (r *Part) RefuseHosts(ctx context.Context) error {
 	return nil
 }
 
-// Request requests a token of the manager's account from the member.
+// Request requests a token for the manager's account from the member.
 func (r *Part) Request(ctx context.Context) (string, error) {
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = r.Env.Namespace, r.Account
 	review := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))}}
 	if err := r.Member.SubResource("token").Create(ctx, account, review); err != nil {
-		return "", command.Explain("the member", r.Member.Config, fmt.Errorf("request a token of ServiceAccount \"%s/%s\": %w", r.Env.Namespace, r.Account, err))
+		return "", command.Explain("the member", r.Member.Config, fmt.Errorf("request a token for ServiceAccount \"%s/%s\": %w", r.Env.Namespace, r.Account, err))
 	}
 	return review.Status.Token, nil
 }
 
-// Verify checks that the token authenticates with the member and may read there. It connects in
-// the same way as the manager. The member may take a while to enforce a new role.
+// Verify checks that the member accepts the token and that the token grants read access. It
+// connects in the same way as the manager. The member may take some time to enforce a new role.
 func (r *Part) Verify(ctx context.Context, token string) error {
 	config := r.Way.config(token)
 	config.Timeout = r.Member.Config.Timeout
@@ -306,9 +307,9 @@ func inNamespace(obj client.Object) string {
 	return " -n " + obj.GetNamespace()
 }
 
-// Unmake deletes an object that this run has created. If the response to the write was lost,
-// the UID is unknown. Then it deletes the object of that name if this plugin wrote it, because
-// there was none when the run began.
+// Unmake deletes an object that this run has created. If the response to the write was lost, the
+// UID is unknown. Then Unmake deletes the object with that name if the plugin wrote it, because
+// none existed when the run began.
 func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
 	found := false
 	err := Patiently(ctx, func(ctx context.Context) (bool, error) {
@@ -329,7 +330,7 @@ func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Objec
 		}
 		found = true
 		err := in.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict means that it is another object now
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict means that another object has the name now
 			return false, err
 		}
 		return true, nil
@@ -337,8 +338,8 @@ func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Objec
 	return found, err
 }
 
-// Patiently calls do until it succeeds, is rejected, or ctx ends. It retries other errors, so
-// that they leave nothing half undone.
+// Patiently calls do until it succeeds, is rejected, or ctx ends. It retries other errors, so that
+// temporary errors do not leave an undo incomplete.
 func Patiently(ctx context.Context, do func(context.Context) (bool, error)) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, Poll, true, func(ctx context.Context) (bool, error) {

@@ -6,11 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podCIDRsLimit is the CRD's limit.
+// podCIDRsLimit is the CRD's limit for the number of podCIDRs.
 const podCIDRsLimit = 16
 
 // PodCIDRsOf returns the ranges of the nodes' Pod addresses. If an address family has too many
-// ranges, it returns one that contains them all.
+// ranges, it returns a single range that contains them all.
 func PodCIDRsOf(nodes []corev1.Node) []string {
 	var four, six []netip.Prefix
 	seen := map[netip.Prefix]bool{}

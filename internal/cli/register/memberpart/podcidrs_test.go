@@ -14,13 +14,13 @@ func TestPodCIDRsOf(t *testing.T) {
 		many = append(many, fmt.Sprintf("10.8.%d.0/24", i))
 	}
 	for name, tc := range map[string]struct{ nodes, want []string }{
-		"no nodes":           {},
-		"a separate network": {nodes: []string{""}},
-		"few nodes":          {nodes: []string{"10.8.0.0/24", "10.8.1.0/24", "10.8.0.0/24"}, want: []string{"10.8.0.0/24", "10.8.1.0/24"}},
-		"two families":       {nodes: []string{"fd00:8::/64", "10.8.0.0/24"}, want: []string{"10.8.0.0/24", "fd00:8::/64"}},
-		"many nodes":         {nodes: many, want: []string{"10.8.0.0/18"}},
-		"many and another":   {nodes: append([]string{"fd00:8::/64"}, many...), want: []string{"10.8.0.0/18", "fd00:8::/64"}},
-		"no CIDR":            {nodes: []string{"somewhere"}},
+		"no nodes":                         {},
+		"nodes without podCIDRs":           {nodes: []string{""}},
+		"few nodes":                        {nodes: []string{"10.8.0.0/24", "10.8.1.0/24", "10.8.0.0/24"}, want: []string{"10.8.0.0/24", "10.8.1.0/24"}},
+		"two address families":             {nodes: []string{"fd00:8::/64", "10.8.0.0/24"}, want: []string{"10.8.0.0/24", "fd00:8::/64"}},
+		"many nodes":                       {nodes: many, want: []string{"10.8.0.0/18"}},
+		"many nodes, two address families": {nodes: append([]string{"fd00:8::/64"}, many...), want: []string{"10.8.0.0/18", "fd00:8::/64"}},
+		"invalid CIDR":                     {nodes: []string{"somewhere"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []corev1.Node

@@ -11,23 +11,23 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
-// undoTimeout bounds the undoing after a failure, or after Ctrl-C.
+// undoTimeout limits how long undoing may take after a failure or Ctrl-C.
 const undoTimeout = time.Minute
 
-// journal has the writes of a run in order.
+// journal contains the writes of a run, in order.
 type journal struct {
 	steps []Step
-	// updated are the objects that existed before and that the run has changed.
+	// updated are the existing objects that the run has changed.
 	updated []string
 }
 
 // Step is one write of a run.
 type Step struct {
 	What string
-	// Undo undoes the write, and reports whether there was anything to undo. A write whose
-	// response was lost may have succeeded or not.
+	// Undo undoes the write, and reports whether there was anything to undo: if the response was lost,
+	// the write may or may not have succeeded.
 	Undo func(context.Context) (bool, error)
-	// By is the command with which the user can undo the write.
+	// By is the command that the user can run to undo the write.
 	By string
 }
 
@@ -71,7 +71,7 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 		lines = append(append(lines, "Not undone. Undo these manually, in this order:"), left...)
 	}
 	if len(j.updated) > 0 {
-		lines = append(lines, "Updated, and not undone: "+strings.Join(j.updated, ", "))
+		lines = append(lines, "Updated, but not undone: "+strings.Join(j.updated, ", "))
 	}
 	if len(lines) == 0 {
 		lines = []string{"Nothing was changed"}
@@ -83,4 +83,4 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 var errLed = errors.New("it now contains the Lease of the manager's fence")
 
 // ErrMeanwhile is the reason not to undo a change of a run.
-var ErrMeanwhile = errors.New("somebody else has changed it since")
+var ErrMeanwhile = errors.New("somebody else has changed it in the meantime")

@@ -16,7 +16,7 @@ func TestRollback(t *testing.T) {
 	type write struct {
 		what string
 		err  error // of the write
-		// there: Undo finds the object. stuck: Undo fails.
+		// there makes Undo find the object. stuck makes Undo fail.
 		there bool
 		stuck error
 	}
@@ -31,13 +31,13 @@ func TestRollback(t *testing.T) {
 			writes: []write{{what: "a", there: true}, {what: "b", err: lost, there: true}}, want: "Undone: b, a",
 		},
 		"the response was lost, and the object was not created": {writes: []write{{what: "b", err: lost}}, want: "Nothing was changed"},
-		"stops at the first failure": {
+		"rollback stops at the first failure": {
 			writes: []write{{what: "a", there: true}, {what: "b", there: true, stuck: lost}, {what: "c", there: true}},
 			want:   "Undone: c\nNot undone. Undo these manually, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
 		},
-		"names changed objects": {
+		"changed objects are listed": {
 			writes: []write{{what: "a", there: true}}, updated: []string{"role"},
-			want: "Undone: a\nUpdated, and not undone: role",
+			want: "Undone: a\nUpdated, but not undone: role",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestRollback(t *testing.T) {
 			cause := errors.New("broken")
 			err := j.Rollback(t.Context(), cause)
 			if !errors.Is(err, cause) {
-				t.Errorf("the cause is lost: %v", err)
+				t.Errorf("the error does not wrap its cause: %v", err)
 			}
 			if diff := cmp.Diff("broken\n"+c.want, err.Error()); diff != "" {
 				t.Error(diff)

@@ -1,2 +1,3 @@
-// Package specflags has the flags of `kubectl xylem register` for a registration's spec.
+// Package specflags defines the flags of `kubectl xylem register` that set fields of a
+// registration's spec.
 package specflags

@@ -23,11 +23,11 @@ const (
 	flagReflect  = "reflect-classes"
 	flagSelector = "reflect-selector"
 	FlagPodCIDRs = "pod-cidrs"
-	// FlagNamespaces sets the labels that a namespace needs.
+	// FlagNamespaces sets the labels that a namespace must have.
 	FlagNamespaces = "namespaces"
 )
 
-// Spec has the values of the flags. Fields without a flag stay unchanged.
+// Spec contains the values of the flags. Fields whose flags are not set stay unchanged.
 type Spec struct {
 	policy, node, prefix, selector, namespaces string
 	classes, podCIDRs                          []string
@@ -44,14 +44,14 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 	flags := c.Flags()
 	s.given = flags.Changed
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
-	flags.StringVar(&s.policy, flagPolicy, policies[0], "What deregistering does with claims and volumes in the member: "+strings.Join(policies, " leaves them, ")+" waits until the last claim is gone.")
-	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node; "+v1alpha1.DefaultNodeNamePrefix+"NAME if not set. It cannot be changed later.")
-	flags.StringArrayVar(&s.classes, flagClasses, nil, "HOST=MEMBER: host class HOST is class MEMBER there. May be given more than once.")
-	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd is the member's class ssd. Empty: no such rule.")
-	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host, under their own names.")
-	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all if not set.")
-	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none if not set. Specify those that the host's network reaches.")
-	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a namespace of the host needs, so that its Pods and claims may go to the member. Empty: no label is needed. If not set, an earlier rule is kept.")
+	flags.StringVar(&s.policy, flagPolicy, policies[0], "What happens to claims and volumes in the member on deregistration: "+strings.Join(policies, " keeps them, ")+" waits until the last claim is deleted.")
+	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node. Default: "+v1alpha1.DefaultNodeNamePrefix+"NAME. It cannot be changed later.")
+	flags.StringArrayVar(&s.classes, flagClasses, nil, "HOST=MEMBER: map host class HOST to the member's class MEMBER. Can be repeated.")
+	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd maps to the member's class ssd. If empty, the prefix rule is disabled.")
+	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host under the same names.")
+	flags.StringVar(&s.selector, flagSelector, "", "Label selector for the member's classes to publish. Default: all.")
+	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+". Specify ranges that the host's network can reach. Default: none.")
+	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have, so that the member accepts its Pods and claims. If empty, no label is required. If not set, an existing rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag was just added
@@ -68,7 +68,7 @@ func (s *Spec) Validate() error {
 	for _, pair := range s.classes {
 		host, member, ok := strings.Cut(pair, "=")
 		if !ok || host == "" || member == "" {
-			return fmt.Errorf("--%s=%s is malformed: use HOST=MEMBER, two class names", flagClasses, pair)
+			return fmt.Errorf("--%s=%s is malformed: use HOST=MEMBER, with a class name on each side", flagClasses, pair)
 		}
 		s.mapping = append(s.mapping, v1alpha1.ClassMapping{Host: host, Member: member})
 	}
@@ -82,7 +82,7 @@ func (s *Spec) Validate() error {
 	}
 	if s.selector != "" {
 		if !s.reflect {
-			return fmt.Errorf("--%s has no effect alone: give --%s as well", flagSelector, flagReflect)
+			return fmt.Errorf("--%s has no effect alone: also specify --%s", flagSelector, flagReflect)
 		}
 		chosen, err := metav1.ParseToLabelSelector(s.selector)
 		if err != nil {
@@ -93,10 +93,10 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
-// labelsLimit is the CRD's limit of required labels.
+// labelsLimit is the CRD's limit for the number of required labels.
 const labelsLimit = 16
 
-// validateNamespaces parses the labels that a namespace needs.
+// validateNamespaces parses the labels that a namespace must have.
 func (s *Spec) validateNamespaces() error {
 	s.required = nil
 	if s.namespaces == "" {
@@ -120,13 +120,13 @@ func (s *Spec) validateNamespaces() error {
 		required[key] = value
 	}
 	if len(required) > labelsLimit {
-		return fmt.Errorf("--%s has %d labels: a registration takes at most %d. Use fewer", FlagNamespaces, len(required), labelsLimit)
+		return fmt.Errorf("--%s has %d labels, but a registration allows at most %d. Use fewer", FlagNamespaces, len(required), labelsLimit)
 	}
 	s.required = required
 	return nil
 }
 
-// RequiresLabels reports whether the flags set labels that a namespace needs.
+// RequiresLabels reports whether the flags set labels that a namespace must have.
 func (s *Spec) RequiresLabels() bool { return len(s.required) > 0 }
 
 // ApplyTo sets the fields whose flags are set.

@@ -27,7 +27,7 @@ func TestNamespaces(t *testing.T) {
 		"one":                             {args: []string{"--namespaces", "example.com/team=payments"}, want: map[string]string{"example.com/team": "payments"}},
 		"two":                             {args: []string{"--namespaces=team=payments,tier=gold"}, want: map[string]string{"team": "payments", "tier": "gold"}},
 		"an empty value":                  {args: []string{"--namespaces=batch="}, want: map[string]string{"batch": ""}},
-		"no value":                        {args: []string{"--namespaces=team"}, says: `"team" is not a label: it has no "="`},
+		"no equals sign":                  {args: []string{"--namespaces=team"}, says: `"team" is not a label: it has no "="`},
 		"no key":                          {args: []string{"--namespaces==payments"}, says: `"=payments" is not a label: `},
 		"a trailing comma":                {args: []string{"--namespaces=team=payments,"}, says: `"" is not a label`},
 		"a space":                         {args: []string{"--namespaces=team=payments, tier=gold"}, says: `" tier=gold" is not a label`},
@@ -35,7 +35,7 @@ func TestNamespaces(t *testing.T) {
 		"a duplicate key":                 {args: []string{"--namespaces=team=a,team=b"}, says: `"team=b" is not a label: an earlier label has the same key`},
 		"a key that is too long":          {args: []string{"--namespaces=" + key + "=a"}, says: "63"},
 		"a value with invalid characters": {args: []string{"--namespaces=team=a/b"}, says: "Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments"},
-		"too many":                        {args: []string{"--namespaces=" + strings.Join(many, ",")}, says: "17 labels: a registration takes at most 16"},
+		"too many labels":                 {args: []string{"--namespaces=" + strings.Join(many, ",")}, says: "17 labels, but a registration allows at most 16"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s Spec

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// eventsShown is the maximum number of events of each object.
+	// eventsShown is the maximum number of events to show for each object.
 	eventsShown = 4
-	// manager is the reporter of Xylem's own events.
+	// manager is the reporting controller of Xylem's own events.
 	manager = "xylem"
 )
 
@@ -34,9 +34,9 @@ func claimConditions(claim *corev1.PersistentVolumeClaim) []model.Condition {
 	return shown
 }
 
-// podConditions returns the conditions that explain why a Pod does not run as expected. If
-// Xylem reports why it has no node, the scheduler's message is omitted, because it does not
-// name the cause.
+// podConditions returns the conditions that explain why a Pod does not run as expected. If Xylem
+// reports why the Pod has no node, podConditions omits the scheduler's message, because it does not
+// contain the cause.
 func podConditions(pod *corev1.Pod) []model.Condition {
 	explained := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == v1alpha1.PodPlaceable && c.Status == corev1.ConditionFalse
@@ -53,7 +53,7 @@ func podConditions(pod *corev1.Pod) []model.Condition {
 			concerns = c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.ReasonMemberAway
 		case corev1.DisruptionTarget:
 			concerns = c.Status == corev1.ConditionTrue
-		default: // not about where the Pod runs
+		default: // unrelated to the Pod's placement
 		}
 		if concerns {
 			shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
@@ -69,8 +69,8 @@ func unexplained(events []model.Event, conditions []model.Condition) []model.Eve
 	})
 }
 
-// registrationConditions returns the conditions of a member that affect its claims and Pods. Ready
-// summarizes the others, and reports what a deregistration waits for.
+// registrationConditions returns a member's conditions that affect its claims and Pods. It includes
+// Ready only during deregistration, because Ready otherwise summarizes the others.
 func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 	var shown []model.Condition
 	for _, c := range r.Status.Conditions {
@@ -78,7 +78,7 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 		switch c.Type {
 		case v1alpha1.ConditionConnected: // True, with a reason, while destruction is suspended
 			concerns = concerns || c.Reason != v1alpha1.ReasonConnected
-		case v1alpha1.ConditionNodeReady: // if a member is away: until when nothing happens, and what happens then
+		case v1alpha1.ConditionNodeReady: // if the member is away, shows when and how Xylem reacts
 			concerns = concerns && (gather.Connected(r) || c.Reason == v1alpha1.ReasonMemberAway)
 		case v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
 			concerns = concerns && gather.Connected(r)
@@ -92,15 +92,15 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 		}
 	}
 	if slices.ContainsFunc(shown, func(c model.Condition) bool { return c.Reason == v1alpha1.ReasonMemberAway }) {
-		// Ready's message has the cause, which Connected repeats.
+		// NodeReady's message already contains the cause, which Connected repeats.
 		shown = slices.DeleteFunc(shown, func(c model.Condition) bool { return c.Type == v1alpha1.ConditionConnected })
 	}
 	return shown
 }
 
-// matter returns the latest of an object's Warnings and of Xylem's own events, or of all events
-// if all is set. Each occurs once, and the last is the latest. It drops Warnings from before
-// the object became healthy, if that time is known.
+// matter returns the latest of an object's Warnings and of Xylem's own events, or of all events if
+// all is set. It merges repeated events, and returns the latest one last. It drops Warnings from
+// before the object became healthy, if that time is known.
 func matter(events []corev1.Event, all bool, well metav1.Time) []model.Event {
 	var shown []model.Event
 	for i := range events {
@@ -128,8 +128,8 @@ func matter(events []corev1.Event, all bool, well metav1.Time) []model.Event {
 	return shown[max(0, len(shown)-eventsShown):]
 }
 
-// claimWell returns when a healthy claim became so: its volume was bound, and Xylem's
-// conditions became True. It returns zero if that is unknown.
+// claimWell returns when a healthy claim became healthy: its volume was bound, and Xylem's
+// conditions became True. It returns zero if the time is unknown.
 func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) metav1.Time {
 	well := volumeWell(volume)
 	if claim.Status.Phase != corev1.ClaimBound || well.IsZero() {
@@ -143,7 +143,7 @@ func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVol
 	return well
 }
 
-// volumeWell returns when a volume became bound, or zero if it is not or the time is unknown.
+// volumeWell returns when a volume became bound, or zero if it is not bound or the time is unknown.
 func volumeWell(pv *corev1.PersistentVolume) metav1.Time {
 	if pv == nil || pv.Status.Phase != corev1.VolumeBound || pv.Status.LastPhaseTransitionTime == nil {
 		return metav1.Time{}
@@ -161,7 +161,7 @@ func podWell(pod *corev1.Pod) metav1.Time {
 	return metav1.Time{}
 }
 
-// count returns how often an event occurred, for either version of the Event API.
+// count returns how often an event occurred, for both versions of the Event API.
 func count(e *corev1.Event) int {
 	if e.Series != nil {
 		return max(1, int(e.Series.Count))

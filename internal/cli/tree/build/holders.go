@@ -12,10 +12,10 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// protection is Kubernetes' finalizer on claims that Pods use.
+// protection is Kubernetes' finalizer on claims that are in use.
 const protection = "kubernetes.io/pvc-protection"
 
-// holders names the Pods that block the deletion of a claim, instead of the finalizer.
+// holders adds the Pods that block the deletion of a claim, instead of its finalizers.
 func (f builder) holders(n *model.Node, c *gather.ClaimFacts) {
 	if c.Claim.DeletionTimestamp == nil || !slices.Contains(c.Claim.Finalizers, protection) {
 		return
@@ -35,7 +35,7 @@ func (f builder) holders(n *model.Node, c *gather.ClaimFacts) {
 				held += fmt.Sprintf(", which waits for member %q, away since %s", r.Name, away.LastTransitionTime.UTC().Format("15:04"))
 			}
 		}
-		n.Details = slices.DeleteFunc(n.Details, func(d string) bool { return strings.HasPrefix(d, "held by ") })
+		n.Details = slices.DeleteFunc(n.Details, func(d string) bool { return strings.HasPrefix(d, "has finalizers ") })
 		n.Details = append(n.Details, held)
 	}
 }

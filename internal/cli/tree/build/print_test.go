@@ -35,7 +35,7 @@ func TestTreeOfAHostileMember(t *testing.T) {
 	env := command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock.RealClock{})
 	render.Page{Width: env.Width(env.Out), Paint: env.PaintOf(env.Out), Now: now}.Print(env.Out, &model.Tree{Root: root})
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e") {
-		t.Errorf("it has what a terminal obeys: %q", out)
+		t.Errorf("the tree contains characters that a terminal interprets: %q", out)
 	}
 	for _, want := range []string{"Running", "fast", "data", "web"} {
 		if !strings.Contains(out.String(), want) {

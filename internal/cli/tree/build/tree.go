@@ -52,7 +52,7 @@ func (f builder) volumeIn(clusterID string) *corev1.PersistentVolume {
 	return nil
 }
 
-// Object returns the node of an object that was read.
+// Object returns the node for an object that was read.
 func Object(kind, cluster string, obj client.Object, state string, health model.Health) model.Node {
 	n := model.Node{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Cluster: cluster, State: state, Health: health}
 	if created := obj.GetCreationTimestamp(); !created.IsZero() {
@@ -61,13 +61,13 @@ func Object(kind, cluster string, obj client.Object, state string, health model.
 	if obj.GetDeletionTimestamp() != nil {
 		n.State, n.Health = model.StateTerminating, model.Waiting
 		if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
-			n.Details = append(n.Details, "held by "+strings.Join(finalizers, ", "))
+			n.Details = append(n.Details, "has finalizers "+strings.Join(finalizers, ", "))
 		}
 	}
 	return n
 }
 
-// since returns well if the object is healthy, and zero otherwise.
+// since returns well, the time since which the object is healthy, or zero if it is not healthy.
 func since(n *model.Node, well metav1.Time) metav1.Time {
 	if n.Health != model.Good {
 		return metav1.Time{}
@@ -75,7 +75,7 @@ func since(n *model.Node, well metav1.Time) metav1.Time {
 	return well
 }
 
-// claimNode returns the node of a host claim with all objects that it leads to.
+// claimNode returns the node for a host claim, with all objects that it leads to.
 func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	if c.Claim == nil {
 		return f.claimGone(c)
@@ -107,8 +107,7 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	return f.withPods(n, c)
 }
 
-// claimGone returns the node of a claim that does not exist, with the objects that are left of
-// it.
+// claimGone returns the node for a claim that does not exist, with its remaining objects.
 func (f builder) claimGone(c *gather.ClaimFacts) model.Node {
 	n := model.Node{Kind: gather.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, State: model.StateNotFound, Health: model.Bad}
 	if f.missed(gather.Named(gather.KindClaim, c.Key)) {
@@ -121,15 +120,15 @@ func (f builder) claimGone(c *gather.ClaimFacts) model.Node {
 	return f.withPods(n, c)
 }
 
-// withPods adds the volumes without a root that were created for a claim of that name, and the
-// Pods that use it.
+// withPods adds the Pods that use a claim, and the orphaned volumes that were created for a claim
+// of that name.
 func (f builder) withPods(n model.Node, c *gather.ClaimFacts) model.Node {
 	for _, o := range f.OrphansOf(c.Key) {
 		since := o.Since
 		n.Children = append(n.Children, model.Node{
 			Kind: gather.KindVolume, Name: o.Volume, Cluster: o.Registration, State: model.StateOrphaned, Health: model.Bad,
 			Conditions: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: string(metav1.ConditionFalse), Reason: o.Reason, Since: since,
-				Message: "nothing destroys it. To use it again, re-create the claim with spec.volumeName " + o.Volume + "; otherwise delete it in the member"}},
+				Message: "the volume has no root, and Xylem does not destroy it. To use it again, re-create the claim with spec.volumeName " + o.Volume + ". Otherwise, delete it in the member"}},
 		})
 	}
 	for i := range c.Pods {
@@ -146,16 +145,16 @@ func (f builder) missed(what string) bool {
 func notOurs(c *gather.ClaimFacts) string {
 	if c.Volume != nil {
 		driver, _ := hostpv.SourceOf(c.Volume)
-		return fmt.Sprintf("not Xylem's: its volume is of driver %s", driver)
+		return fmt.Sprintf("not managed by Xylem: its volume has driver %s", driver)
 	}
-	return fmt.Sprintf("not Xylem's: its class has provisioner %s", c.Class.Provisioner)
+	return fmt.Sprintf("not managed by Xylem: its class has provisioner %s", c.Class.Provisioner)
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && !hostpv.Promises(class)
 }
 
-// volumeNode returns the node of a host PV and of the volume that it represents.
+// volumeNode returns the node for a host PV, with the volume that it represents.
 func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	pv := c.Volume
 	n := Object(gather.KindVolume, "", pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
@@ -165,7 +164,7 @@ func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	if hostpv.IsPromise(pv) {
 		kind := "promise"
 		if hostpv.WhenUnused(pv) {
-			kind = "promise for as long as Pods use it"
+			kind = "promise, released when unused"
 		}
 		switch {
 		case !hasLeaf:
@@ -178,7 +177,7 @@ func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	for _, note := range []struct{ key, text string }{
 		{v1alpha1.AnnotationConsumer, "for Pod %q"},
 		{v1alpha1.AnnotationUnusedSince, "unused since %s"},
-		{v1alpha1.AnnotationReleasing, "its disk %s is being destroyed, since no Pod uses it"},
+		{v1alpha1.AnnotationReleasing, "its disk %s is being destroyed, because no Pod uses it"},
 		{v1alpha1.AnnotationAbandon, "abandoned (%s)"},
 		{v1alpha1.AnnotationClusterGone, "its member, %s, was deregistered"},
 	} {
@@ -214,12 +213,12 @@ func volumeDetails(pv *corev1.PersistentVolume) []string {
 	return append(details, "policy "+string(pv.Spec.PersistentVolumeReclaimPolicy))
 }
 
-// memberNode returns the node of a member with the claim's objects in it.
+// memberNode returns the node for a member, with the claim's objects in it.
 func (f builder) memberNode(id string, c *gather.ClaimFacts) model.Node {
 	registration := f.Registration(id)
 	var n model.Node
 	if registration == nil {
-		n = model.Node{Kind: gather.KindRegistration, Name: f.NameOf(id, c.Volume), State: model.StateNotFound, Health: model.Bad, Details: []string{"no registration has cluster " + id}}
+		n = model.Node{Kind: gather.KindRegistration, Name: f.NameOf(id, c.Volume), State: model.StateNotFound, Health: model.Bad, Details: []string{"no registration for cluster " + id}}
 		if f.missed("ClusterRegistrations") {
 			n.State, n.Health, n.Details = model.StateNotRead, model.Unknown, []string{"cluster " + id}
 		}
@@ -247,7 +246,7 @@ func registrationNode(r *v1alpha1.ClusterRegistration) model.Node {
 	return n
 }
 
-// leafClaimNode returns the node of the leaf claim with its volume, as read from the member or
+// leafClaimNode returns the node for the leaf claim with its volume, as read from the member or
 // recorded in the host.
 func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model.Node {
 	var leafName, leafUID string
@@ -270,14 +269,14 @@ func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model
 	default:
 		n.State, n.Health = model.StateNotRead, model.Unknown
 		if c.Claim.Annotations[v1alpha1.AnnotationPlacedIn] != id {
-			n.Details = append(n.Details, "the claim is not placed there yet")
+			n.Details = append(n.Details, "the claim is not placed in this member yet")
 		}
 	}
 	n.Children = f.leafVolumeNode(cluster, leafName, leafUID, c)
 	return []model.Node{n}
 }
 
-// leafClaim returns the node of a leaf claim that was read.
+// leafClaim returns the node for a leaf claim that was read.
 func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
 	n := claimOf(cluster, c.Leaf)
 	n.Events = matter(c.LeafEvents, false, since(&n, claimWell(c.Leaf, c.LeafVolume)))
@@ -293,11 +292,11 @@ func foreign(leaf, root client.Object) string {
 	origin, ours := mirror.OriginOf(leaf)
 	switch {
 	case !ours:
-		return "the member's own: Xylem leaves it alone"
+		return "not created by Xylem, which does not change it"
 	case isNil(root):
 		return ""
 	case origin.UID != root.GetUID():
-		return "created for an earlier object of this name, UID " + string(origin.UID)
+		return "created for an earlier object with this name, UID " + string(origin.UID)
 	}
 	return ""
 }
@@ -312,7 +311,7 @@ func isNil(obj client.Object) bool {
 	return obj == nil
 }
 
-// leafVolumeNode returns the node of the real volume.
+// leafVolumeNode returns the node for the real volume.
 func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts) []model.Node {
 	if pv := c.LeafVolume; pv != nil {
 		n := Object(gather.KindVolume, cluster, pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
@@ -322,7 +321,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 		n.Events = matter(c.LeafVolumeEvents, false, since(&n, volumeWell(pv)))
 		if uid != "" && string(pv.UID) != uid {
 			n.Health = model.Bad
-			n.Details = append(n.Details, "another volume of that name: the host represents the one with UID "+uid)
+			n.Details = append(n.Details, "another volume with this name: the host's PersistentVolume represents UID "+uid)
 		}
 		return []model.Node{n}
 	}
@@ -341,7 +340,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 	return []model.Node{n}
 }
 
-// podNode returns the node of a host Pod with its leaf.
+// podNode returns the node for a host Pod, with its leaf.
 func (f builder) podNode(p *gather.PodFacts) model.Node {
 	n := podOf("", p.Pod)
 	n.Conditions = podConditions(p.Pod)
@@ -367,7 +366,7 @@ func (f builder) podNode(p *gather.PodFacts) model.Node {
 	case p.LeafKnown:
 		leaf.State, leaf.Health = model.StateNotFound, model.Waiting
 		if podstatus.Finished(p.Pod) {
-			leaf.Health = model.Good // deleted after its root ended
+			leaf.Health = model.Good // deleted after its root terminated
 		}
 	case podstatus.Pushed(p.Pod) == corev1.ConditionTrue:
 		leaf.State = model.StateRecorded
@@ -418,7 +417,7 @@ func podReason(pod *corev1.Pod) string {
 	return ""
 }
 
-// claimOf returns the node of a root or leaf claim.
+// claimOf returns the node for a root or leaf claim.
 func claimOf(cluster string, claim *corev1.PersistentVolumeClaim) model.Node {
 	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[claim.Status.Phase]
 	n := Object(gather.KindClaim, cluster, claim, Phase(string(claim.Status.Phase)), health)

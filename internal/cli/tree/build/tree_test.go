@@ -26,7 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-var update = flag.Bool("update", false, "write testdata again")
+var update = flag.Bool("update", false, "rewrite the files in testdata")
 
 const (
 	hostID    = "host-id"
@@ -135,7 +135,7 @@ func connectedMember() []v1alpha1.ClusterRegistration {
 	return []v1alpha1.ClusterRegistration{registration(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}
 }
 
-// cases returns trees that users see.
+// cases returns the facts for the golden files.
 func cases() map[string]gather.Facts {
 	key := types.NamespacedName{Namespace: "shop", Name: "data"}
 	xylem := hostClass(v1alpha1.ProvisionerName, nil)
@@ -150,15 +150,15 @@ func cases() map[string]gather.Facts {
 	}
 	all := map[string]gather.Facts{
 		"bound": tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Class: xylem, Volume: mirrored(corev1.VolumeBound), Pods: []gather.PodFacts{running},
-			Events: []corev1.Event{event("Normal", "VolumeMirrored", "member cluster38 has made volume pvc-0d1c", "xylem", time.Minute, 1), event("Normal", "WaitForFirstConsumer", "waiting", "persistentvolume-controller", time.Minute, 3)}}),
+			Events: []corev1.Event{event("Normal", "VolumeMirrored", `member "cluster38" has provisioned volume "pvc-0d1c"`, "xylem", time.Minute, 1), event("Normal", "WaitForFirstConsumer", "waiting", "persistentvolume-controller", time.Minute, 3)}}),
 		"pending-no-pod": tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimPending, ""), Class: xylem,
 			Events: []corev1.Event{event("Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding", "persistentvolume-controller", time.Second, 7)}}),
 		"promise-unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: promised(nil),
-			Claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no volume yet: it is made in the member in which the first Pod of this claim lands")))}),
+			Claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "the disk does not exist yet: the member to which the first Pod of the claim is bound provisions it")))}),
 		"promise-broken": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: hostpv.WithMember(promised(nil), here, pod("", "")), Pods: []gather.PodFacts{
-			{Pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionFalse, "VolumeAwaited", "claim data: member cluster38 has no class gone"))}},
-			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "MemberClassNotFound", "member cluster38 has no class gone"),
-				says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonBroken, "MemberClassNotFound: member cluster38 has no class gone"))}),
+			{Pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionFalse, "VolumeAwaited", `claim "data": member "cluster38" has no StorageClass "gone"`))}},
+			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "MemberClassNotFound", `member "cluster38" has no StorageClass "gone"`),
+				says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonBroken, `MemberClassNotFound: member "cluster38" has no StorageClass "gone"`))}),
 		"promise-when-unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: fulfilled(map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}),
 			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionTrue, v1alpha1.ReasonFulfilled, "volume pvc-0d1c in member cluster38: driver ebs.csi.aws.com, handle vol-0af31"),
 				says(corev1.PersistentVolumeClaimUnused, corev1.ConditionFalse, "PodUsingPVC", "A pod is currently referencing this PVC"))}),
@@ -178,7 +178,7 @@ func cases() map[string]gather.Facts {
 		"not-ours":    tree(connectedMember(), gather.ClaimFacts{Claim: withoutPlace(claim(corev1.ClaimBound, "pvc-9")), Class: hostClass("rancher.io/local-path", nil)}),
 	}
 	pending := tree(connectedMember(), gather.ClaimFacts{Claim: withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "OutOfSpace",
-		"member cluster38: claim data: failed to provision volume with StorageClass \"gp3\": rpc error: code = ResourceExhausted desc = no space left in zone a. Another member is tried after 1m0s"))), Class: xylem,
+		"member cluster38: claim data: failed to provision volume with StorageClass \"gp3\": rpc error: code = ResourceExhausted desc = no space left in zone a. Xylem tries another member after 1m0s"))), Class: xylem,
 		Leaf: leafClaim38(corev1.ClaimPending, ""), LeafKnown: true, LeafVolumeKnown: true,
 		LeafEvents: []corev1.Event{event("Warning", "ProvisioningFailed", "rpc error: code = ResourceExhausted desc = no space left in zone a", "ebs.csi.aws.com", 2*time.Second, 4)},
 		Pods:       []gather.PodFacts{{Pod: pod(corev1.PodPending, "", corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"})}}})
@@ -202,7 +202,7 @@ func cases() map[string]gather.Facts {
 	taken := live
 	taken.Claims = []gather.ClaimFacts{live.Claims[0]}
 	taken.Claims[0].Leaf, taken.Claims[0].LeafVolume, taken.Claims[0].Volume = foreignClaim(), nil, nil
-	taken.Claims[0].Claim = withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a claim shop/data of its own: it is left alone")))
+	taken.Claims[0].Claim = withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, `member "cluster38" has a claim "shop/data" that Xylem did not create`)))
 	taken.Claims[0].Pods = nil
 	all["taken-live"] = taken
 
@@ -212,17 +212,17 @@ func cases() map[string]gather.Facts {
 	r.Volume = r.Volume.DeepCopy()
 	r.Volume.Status.LastPhaseTransitionTime = ptr.To(ago(time.Minute))
 	r.Events = append([]corev1.Event{
-		event("Warning", "ProvisioningFailed", "past: the claim is bound since", "ebs.csi.aws.com", 90*time.Second, 4),
+		event("Warning", "ProvisioningFailed", "past: the claim was bound later", "ebs.csi.aws.com", 90*time.Second, 4),
 		event("Warning", "ProvisioningFailed", "past, in the same second", "ebs.csi.aws.com", time.Minute, 1),
-		event("Warning", "VolumeResizeFailed", "of now: not before it was bound", "ebs.csi.aws.com", 10*time.Second, 2),
+		event("Warning", "VolumeResizeFailed", "current: the claim was already bound", "ebs.csi.aws.com", 10*time.Second, 2),
 	}, r.Events...)
 	web := running
 	web.Pod = pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
 		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(30 * time.Second)})
-	web.Events = []corev1.Event{event("Warning", "FailedMount", "past: the Pod is ready since", "kubelet", 40*time.Second, 1)}
+	web.Events = []corev1.Event{event("Warning", "FailedMount", "past: the Pod became ready later", "kubelet", 40*time.Second, 1)}
 	unready := gather.PodFacts{Pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
 		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: ago(30 * time.Second)})}
-	unready.Events = []corev1.Event{event("Warning", "Unhealthy", "of now: the Pod is not ready", "kubelet", 40*time.Second, 9)}
+	unready.Events = []corev1.Event{event("Warning", "Unhealthy", "current: the Pod is not ready", "kubelet", 40*time.Second, 9)}
 	r.Pods = []gather.PodFacts{web, unready}
 	all["recovered"] = recovered
 
@@ -273,7 +273,7 @@ func TestTrees(t *testing.T) {
 				var out bytes.Buffer
 				render.Page{Width: width, Now: now}.Print(&out, Tree(&f))
 				if strings.Contains(out.String(), "\x1b") {
-					t.Error("colour without a request")
+					t.Error("the output is colored, although colors are not enabled")
 				}
 				golden(t, name+suffix+".txt", out.String())
 			})
@@ -297,11 +297,11 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got; -update writes it again):\n%s", file, diff)
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", file, diff)
 	}
 }
 
-// The JSON output is a contract.
+// TestPrintedAsJSON checks the JSON output, which is a contract.
 func TestPrintedAsJSON(t *testing.T) {
 	f := cases()["pending-live"]
 	var out bytes.Buffer

@@ -15,32 +15,34 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Facts has the objects of a tree. nil means that an object is absent or could not be read;
-// missing records the latter.
+// Facts contains the objects of a tree. nil means that an object is absent or could not be read. In
+// the latter case, Missing lists it.
 type Facts struct {
 	Now time.Time
 	// Pod is the requested Pod, or nil if a claim was requested.
 	Pod    *PodFacts
 	Claims []ClaimFacts
-	// Registrations of all members. Members has the cluster IDs of the members that were read.
+	// Registrations are the registrations of all members. Members contains the cluster IDs of the
+	// members that were read.
 	Registrations []v1alpha1.ClusterRegistration
 	Members       map[string]bool
 	Missing       []model.Missing
 }
 
-// ClaimFacts has the objects around one claim of the host.
+// ClaimFacts contains a claim of the host and related objects.
 type ClaimFacts struct {
 	Key   types.NamespacedName
 	Claim *corev1.PersistentVolumeClaim
 	Class *storagev1.StorageClass
-	// ClassAbsent: the host does not have the class that the claim names.
+	// ClassAbsent is true if the claim's class does not exist in the host.
 	ClassAbsent bool
 	Volume      *corev1.PersistentVolume
-	// Earlier are volumes that a claim of this name had, if it no longer exists.
+	// Earlier are the volumes of an earlier claim with this name, if the claim no longer exists.
 	Earlier []corev1.PersistentVolume
 	Pods    []PodFacts
 
-	// Leaf and LeafVolume in the member. Known means that they, or their absence, were read.
+	// Leaf and LeafVolume are the objects in the member. Known means that the object, or its absence,
+	// was read.
 	Leaf                       *corev1.PersistentVolumeClaim
 	LeafVolume                 *corev1.PersistentVolume
 	LeafKnown, LeafVolumeKnown bool
@@ -48,7 +50,7 @@ type ClaimFacts struct {
 	Events, VolumeEvents, LeafEvents, LeafVolumeEvents []corev1.Event
 }
 
-// PodFacts has the objects around one Pod of the host.
+// PodFacts contains a Pod of the host and related objects.
 type PodFacts struct {
 	Pod, Leaf          *corev1.Pod
 	LeafKnown          bool
@@ -94,8 +96,8 @@ func (f *Facts) memberOfNode(node string) string {
 	return ""
 }
 
-// Registration returns the registration of a cluster, or nil. Of two, it returns the connected
-// one.
+// Registration returns the registration of a cluster, or nil. If there are two, it returns the
+// connected one.
 func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
 	var found *v1alpha1.ClusterRegistration
 	for i := range f.Registrations {
@@ -107,8 +109,8 @@ func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
 	return found
 }
 
-// NameOf returns a member's name for people: its registration's, or the one recorded on the
-// volume, or else its cluster ID.
+// NameOf returns the member's name to print: its registration's, or the one recorded on the volume,
+// or else its cluster ID.
 func (f *Facts) NameOf(clusterID string, volume *corev1.PersistentVolume) string {
 	if r := f.Registration(clusterID); r != nil {
 		return r.Name
@@ -142,7 +144,7 @@ func (f *Facts) ClusterIDs() []string {
 	return ids
 }
 
-// Ours reports whether Xylem has written to a claim.
+// Ours reports whether a claim belongs to Xylem, by its volume or class.
 func (c *ClaimFacts) Ours() bool {
 	switch {
 	case c.Volume != nil:
@@ -151,7 +153,7 @@ func (c *ClaimFacts) Ours() bool {
 	case c.Class != nil:
 		return hostclass.Own(c.Class)
 	}
-	return true // assume so if it cannot be read
+	return true // assume so if neither could be read
 }
 
 // Connected reports whether a registration's member is connected.

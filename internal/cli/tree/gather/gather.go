@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// pageSize is the limit of live lists.
+	// pageSize is the maximum number of objects in a page of a list.
 	pageSize = 500
-	// patience bounds one request to a member.
+	// patience limits one request to a member.
 	patience = 10 * time.Second
-	// patienceAway bounds one request to a member that the host cannot reach.
+	// patienceAway limits the first request to a member that the host cannot reach.
 	patienceAway = 2 * time.Second
 )
 
-// Kinds as trees and messages name them.
+// Kinds in trees and messages.
 const (
 	KindClaim        = "PersistentVolumeClaim"
 	KindVolume       = "PersistentVolume"
@@ -44,7 +44,7 @@ const (
 // reader reads one cluster, and records what it cannot read.
 type reader struct {
 	client.Reader
-	cluster string // empty for the host
+	cluster string // "" for the host
 	missing *[]model.Missing
 }
 
@@ -56,8 +56,8 @@ func (r reader) miss(what string, err error) {
 	}
 }
 
-// find reads an object. found is false if the object is absent or could not be read; known
-// tells these cases apart.
+// find reads an object. found is false if the object is absent or could not be read. known
+// distinguishes these cases.
 func (r reader) find(ctx context.Context, kind string, key types.NamespacedName, into client.Object) (found, known bool) {
 	if key.Name == "" {
 		return false, true
@@ -95,7 +95,7 @@ func Named(kind string, key types.NamespacedName) string {
 	return kind + " " + key.String()
 }
 
-// Gathering reads the host's objects.
+// Gathering reads the objects of a tree.
 type Gathering struct {
 	Facts
 	host reader
@@ -108,7 +108,7 @@ func New(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	var list v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &list); {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		g.host.miss("ClusterRegistrations", fmt.Errorf("this cluster has no such kind. Xylem is not installed here, or the current context is not the host"))
+		g.host.miss("ClusterRegistrations", fmt.Errorf("this cluster does not serve this kind. Xylem is not installed here, or the current context is not the host"))
 	case err != nil:
 		g.host.miss("ClusterRegistrations", err)
 	}
@@ -168,9 +168,9 @@ func (g *Gathering) subject(ctx context.Context, kind string, key types.Namespac
 	}
 	var namespace corev1.Namespace
 	if apierrors.IsNotFound(g.host.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace)) {
-		return fmt.Errorf("there is no namespace %q in the host (-n chooses another, --context another cluster): %w", key.Namespace, err)
+		return fmt.Errorf("the host has no namespace %q (use -n for another namespace, or --context for another cluster): %w", key.Namespace, err)
 	}
-	return fmt.Errorf("there is no %s in the host: %w", Named(kind, key), err)
+	return fmt.Errorf("the host has no %s: %w", Named(kind, key), err)
 }
 
 // claim reads one claim and its volume, without its Pods.
@@ -197,14 +197,14 @@ func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFa
 	return c
 }
 
-// earlier returns the volumes of members whose claimRef names a claim.
+// earlier returns the members' volumes whose claimRef refers to a claim.
 func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
 	var found []corev1.PersistentVolume
 	var list corev1.PersistentVolumeList
 	for {
 		err := g.host.List(ctx, &list, client.Limit(pageSize), client.Continue(list.Continue))
 		if err != nil {
-			g.host.miss("PersistentVolumes that claim "+key.String()+" had", err)
+			g.host.miss("PersistentVolumes that claim "+key.String()+" used", err)
 			return found
 		}
 		for i := range list.Items {
@@ -220,14 +220,14 @@ func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []cor
 	}
 }
 
-// Orphan is a volume of a member that has no root.
+// Orphan is a volume in a member that has no root.
 type Orphan struct {
 	v1alpha1.OrphanedVolume
 	Registration string
 }
 
-// OrphansOf returns the volumes without a root that, according to registrations, were created
-// for a claim of that name.
+// OrphansOf returns the orphaned volumes in registrations' statuses that were created for a claim
+// of this name.
 func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
 	var found []Orphan
 	for i := range f.Registrations {
@@ -240,10 +240,10 @@ func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
 	return found
 }
 
-// textLimit is the maximum length, in bytes, of texts that others wrote.
+// textLimit is the maximum length, in bytes, of text from other writers.
 const textLimit = 1024
 
-// Plain returns a text of another writer, sanitized and on one line.
+// Plain returns text from another writer, sanitized and on one line.
 func Plain(text string) string {
 	return strings.Join(strings.Fields(sanitize.Plain(text, textLimit)), " ")
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Way is how members are read.
+// Way defines how to connect to members.
 type Way struct {
-	// Kubeconfig and Context of the one member that the user has access to, or empty.
+	// Kubeconfig and Context select the user's own credentials for one member. They can be empty.
 	Kubeconfig, Context string
 	// Live uses the registrations' own kubeconfigs.
 	Live bool
 }
 
-// given reports whether the user has their own access.
+// given reports whether the user specified their own credentials.
 func (w Way) given() bool { return w.Kubeconfig != "" || w.Context != "" }
 
-// ReadMembers reads the members' objects where the way allows it.
+// ReadMembers reads the objects of the members to which the way gives access.
 func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
 	own := ""
 	if w.given() {
@@ -57,7 +57,7 @@ func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 	return nil
 }
 
-// readOwn reads the member of the user's own kubeconfig, and returns its cluster ID.
+// readOwn reads the member that the user's own kubeconfig points to, and returns its cluster ID.
 func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
@@ -75,24 +75,24 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 			return id, nil
 		}
 	}
-	what := "the member that you may read"
-	g.host.miss(what, fmt.Errorf("it is cluster %s (%s), which has no objects of this", id, g.NameOf(id, nil)))
+	what := "the member of your kubeconfig"
+	g.host.miss(what, fmt.Errorf("it is cluster %s (%s), which contains none of these objects", id, g.NameOf(id, nil)))
 	return id, nil
 }
 
-// configOf reads a registration's kubeconfig with the user's own permissions. Another user may
-// have written it, so it must not make this program run another one or read a file.
+// configOf reads a registration's kubeconfig with the user's own permissions. Another user may have
+// written it, so it must not make the plugin run a program or read a file.
 func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
 	if err := g.host.Get(ctx, key, &secret); err != nil {
-		return nil, fmt.Errorf("read its kubeconfig, Secret %q (--xylem-namespace): %w", key, err)
+		return nil, fmt.Errorf("read its kubeconfig from Secret %q (--xylem-namespace): %w", key, err)
 	}
 	return access.ParseKubeconfig(secret.Data[v1alpha1.KubeconfigKey], false)
 }
 
-// patienceWith returns how long to wait for a member's first response: less if the host does
-// not reach it either.
+// patienceWith returns how long to wait for a member's first response. It is shorter if the host
+// cannot reach the member either.
 func (g *Gathering) patienceWith(id string) time.Duration {
 	if r := g.Registration(id); r != nil && !Connected(r) {
 		return patienceAway
@@ -100,7 +100,7 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 	return patience
 }
 
-// connect creates a client of a member, and reads its cluster ID.
+// connect creates a client for a member, and reads its cluster ID.
 func connect(ctx context.Context, env *command.Env, config *rest.Config, timeout time.Duration) (string, client.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = patience
@@ -112,12 +112,12 @@ func connect(ctx context.Context, env *command.Env, config *rest.Config, timeout
 	defer cancel()
 	var system corev1.Namespace
 	if err := cluster.Get(first, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", nil, fmt.Errorf("read the kube-system namespace, its identity: %w", err)
+		return "", nil, fmt.Errorf("read the cluster's identity, the kube-system namespace: %w", err)
 	}
 	return string(system.UID), cluster, nil
 }
 
-// readMember reads one member's objects for everything gathered.
+// readMember reads one member's counterparts of all gathered objects.
 func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
 	name := g.NameOf(id, nil)
 	is, there, err := connect(ctx, env, config, g.patienceWith(id))
@@ -168,7 +168,7 @@ func (r reader) leafClaim(ctx context.Context, c *ClaimFacts) {
 	}
 	if c.Volume != nil {
 		if _, name, _, ours := hostpv.LeafOf(c.Volume); ours {
-			volume = name // the leaf claim may have lost it
+			volume = name // the leaf claim may no longer refer to it
 		}
 	}
 	var pv corev1.PersistentVolume

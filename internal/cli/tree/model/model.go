@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// APIVersion and Kind of the object that -o json and yaml print. Within a version, fields are
+// APIVersion and Kind identify the object that -o json and yaml print. Within a version, fields are
 // added but never renamed or removed.
 const (
 	APIVersion = "cli.xylem.io/v1alpha1"
@@ -19,8 +19,7 @@ type Tree struct {
 	Root Node `json:"root"`
 	// Missing lists what could not be read.
 	Missing []Missing `json:"missing,omitempty"`
-	// Recorded are the members whose objects are shown as the host recorded them, because they
-	// were not read.
+	// Recorded are the members that were not read. The tree shows the host's records of their objects.
 	Recorded []string `json:"recorded,omitempty"`
 }
 
@@ -38,25 +37,25 @@ type Node struct {
 	Name      string `json:"name"`
 	// Cluster is the registration of the member. It is empty for the host.
 	Cluster string `json:"cluster,omitempty"`
-	// State in a word or two: a phase, or one of the State constants.
+	// State is a phase, or one of the State constants.
 	State string `json:"state"`
-	// Health sums up the state.
+	// Health summarizes the state.
 	Health Health `json:"health"`
 	// Created is when the object was created. It is absent if unknown.
 	Created *metav1.Time `json:"created,omitempty"`
-	// Details are facts, the most important first.
+	// Details are facts about the object, the most important first.
 	Details []string `json:"details,omitempty"`
-	// Driver and Handle of the real volume.
+	// Driver and Handle identify the real volume.
 	Driver string `json:"driver,omitempty"`
 	Handle string `json:"handle,omitempty"`
-	// Conditions that are relevant.
+	// Conditions are the relevant conditions.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Events that are relevant, the latest last.
+	// Events are the relevant events, the latest last.
 	Events   []Event `json:"events,omitempty"`
 	Children []Node  `json:"children,omitempty"`
 }
 
-// Health of an object.
+// Health is the health of an object.
 type Health string
 
 // Values of Health.
@@ -67,23 +66,23 @@ const (
 	Unknown Health = "Unknown"
 )
 
-// States that are not phases of Kubernetes.
+// States that are not Kubernetes phases.
 const (
-	// StateRecorded: the object was not read; the host has recorded it.
+	// StateRecorded means that the object was not read, but the host has recorded it.
 	StateRecorded = "Recorded"
-	// StateNotRead: it is unknown whether the object exists.
+	// StateNotRead means that it is unknown whether the object exists.
 	StateNotRead = "NotRead"
-	// StateNotFound: the object does not exist.
+	// StateNotFound means that the object does not exist.
 	StateNotFound = "NotFound"
-	// StateForeign: an object of that name exists, but Xylem did not create it.
+	// StateForeign means that an object with this name exists, but Xylem did not create it.
 	StateForeign = "Foreign"
-	// StateTerminating: the object is being deleted.
+	// StateTerminating means that the object is being deleted.
 	StateTerminating = "Terminating"
-	// StateOrphaned: a volume without a root.
+	// StateOrphaned means that the volume has no root.
 	StateOrphaned = "Orphaned"
 )
 
-// Condition of an object.
+// Condition is a condition of an object.
 type Condition struct {
 	Type    string      `json:"type"`
 	Status  string      `json:"status"`
@@ -92,7 +91,7 @@ type Condition struct {
 	Since   metav1.Time `json:"since,omitempty"`
 }
 
-// Event about an object.
+// Event is an event about an object.
 type Event struct {
 	Type    string      `json:"type"`
 	Reason  string      `json:"reason"`
@@ -103,10 +102,10 @@ type Event struct {
 
 // Missing is something that could not be read.
 type Missing struct {
-	// What could not be read, such as "PersistentVolume pvc-1".
+	// What is the object or kind that could not be read, such as "PersistentVolume pvc-1".
 	What string `json:"what"`
 	// Cluster is the registration of the member. It is empty for the host.
 	Cluster string `json:"cluster,omitempty"`
-	// Why is the API server's message.
+	// Why is the error, usually the API server's message.
 	Why string `json:"why"`
 }

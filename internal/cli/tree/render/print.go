@@ -19,15 +19,15 @@ import (
 // least is the minimum width, in characters, of a column into which text is wrapped.
 const least = 24
 
-// Page is the layout of a printed tree.
+// Page defines the layout of a printed tree.
 type Page struct {
-	// Width of the terminal in characters; 0 means unlimited.
+	// Width is the width of the terminal in characters; 0 means unlimited.
 	Width int
 	Paint command.Paint
 	Now   time.Time
 }
 
-// row is one object as a line. branch precedes it, and stem precedes the lines below it.
+// row is the line of one object. branch is its prefix, and stem the prefix of the lines below it.
 type row struct {
 	node         *model.Node
 	branch, stem string
@@ -129,7 +129,7 @@ func (p Page) row(w io.Writer, r row, widths [4]int, start int, beside bool) {
 	}
 }
 
-// note prints a text below an object, with a mark of one character before it.
+// note prints a text below an object, prefixed with a mark of one character.
 func (p Page) note(w io.Writer, stem, mark, text string) {
 	indent := utf8.RuneCountInString(stem)
 	if mark != "" {
@@ -143,7 +143,7 @@ func (p Page) note(w io.Writer, stem, mark, text string) {
 	}
 }
 
-// footer describes which objects the tree does not show, and how to see them.
+// footer prints which objects could not be read, and how to read the members.
 func (p Page) footer(w io.Writer, t *model.Tree) {
 	for i, m := range t.Missing {
 		if i == 0 {
@@ -165,13 +165,13 @@ func (p Page) footer(w io.Writer, t *model.Tree) {
 		return
 	}
 	fmt.Fprintln(w)
-	text := fmt.Sprintf("Of %s, what the host has recorded is shown. --live reads members with their registrations' kubeconfigs, --member-kubeconfig one with yours.", strings.Join(t.Recorded, ", "))
+	text := fmt.Sprintf("For %s, only the host's records are shown. Use --live to read members with their registrations' kubeconfigs, or --member-kubeconfig to read one with your own.", strings.Join(t.Recorded, ", "))
 	for _, part := range Wrap(text, p.left(0)) {
 		fmt.Fprintln(w, p.Paint.Faint(part))
 	}
 }
 
-// lay computes the branches.
+// lay returns the rows of a tree, with their branches.
 func lay(n *model.Node, branch, stem string) []row {
 	rows := []row{{n, branch, stem}}
 	for i := range n.Children {
@@ -230,8 +230,8 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 }
 
-// Wrap breaks a text into lines of the given width, at spaces or, if a word does not fit,
-// within it. 0 means unlimited.
+// Wrap breaks a text into lines of the given width, at spaces or, if a word is longer than a line,
+// within the word. 0 means unlimited.
 func Wrap(text string, width int) []string {
 	if text == "" {
 		return nil

@@ -21,17 +21,17 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// stage is the order of a cause: causes of an earlier stage must be solved first.
+// stage orders causes: those of an earlier stage must be solved first.
 type stage int
 
 const (
-	stageMissing      stage = iota // an object of the host that the Pod or claim names
+	stageMissing      stage = iota // an object in the host that the Pod or claim refers to
 	stageMember                    // the member's connection
-	stageClaim                     // Xylem's conditions of a claim
+	stageClaim                     // Xylem's conditions on a claim
 	stageVolume                    // the volume of a claim, in the host or in the member
 	stagePlace                     // why no node fits the Pod
 	stagePush                      // why the Pod cannot be pushed
-	stageRelay                     // what the claim repeats of that, shortened or for one member
+	stageRelay                     // a condition that repeats such a problem, truncated or for one member only
 	stageScheduler                 // the host scheduler's own message
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
@@ -181,13 +181,13 @@ func (w *walk) visit(n *model.Node) {
 	}
 }
 
-// condition adds a condition's message if it is a problem.
+// condition adds a condition if it reports a problem.
 func (w *walk) condition(n *model.Node, c *model.Condition) {
 	isFalse := c.Status == string(metav1.ConditionFalse)
 	switch {
 	case n.Kind == gather.KindRegistration:
 		w.add(n, w.memberStage(c), c.Reason, c.Message, c.Since)
-	case n.Kind == gather.KindVolume: // an orphan
+	case n.Kind == gather.KindVolume: // an orphaned volume
 		w.add(n, stageVolume, c.Reason, c.Message, c.Since)
 	case n.Kind == gather.KindClaim && render.Problem(*c):
 		at := stageClaim
@@ -212,21 +212,21 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	}
 }
 
-// unplaceable adds why no node was found for a Pod.
+// unplaceable adds the reason why no node was found for a Pod.
 func (w *walk) unplaceable(n *model.Node, c *model.Condition) {
 	at := stagePlace
 	if c.Reason == v1alpha1.ReasonPodRefused {
-		at = stageRelay // the claim repeats the Pod's condition Pushed, and this one repeats the claim's
+		at = stageRelay // the claim's condition repeats the Pod's condition Pushed, and this condition repeats the claim's
 	}
 	w.add(n, at, c.Reason, c.Message, c.Since)
 }
 
-// solved reports whether a reason of the condition Pushed only replaces a problem that is solved.
+// solved reports whether a reason of the condition Pushed means that an earlier problem is solved.
 func solved(reason string) bool {
 	return reason == v1alpha1.ReasonVolumeAwaited || reason == v1alpha1.ReasonWithdrawn
 }
 
-// unscheduled adds why a scheduler has not bound a Pod.
+// unscheduled adds the reason why a scheduler has not bound a Pod.
 func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 	at, reason := stageScheduler, c.Reason
 	switch {
@@ -254,7 +254,7 @@ func (w *walk) object(n *model.Node) {
 	case n.State == model.StateNotFound && n.Health == model.Bad && n.Cluster == "":
 		at := stageMissing
 		if n.Kind == gather.KindVolume {
-			at = stageVolume // a claim may ask for a member's volume, whose PersistentVolume Xylem creates
+			at = stageVolume // a claim can request a member's volume, for which Xylem creates the PersistentVolume
 		}
 		w.add(n, at, model.StateNotFound, absence(n), metav1.Time{})
 	case n.State == model.StateNotFound && n.Health == model.Bad, n.State == model.StateForeign:
@@ -283,15 +283,15 @@ func described(n *model.Node) string {
 	return fmt.Sprintf("%s %q", n.Kind, n.Name)
 }
 
-// absence describes a missing object of the host, with a remedy.
+// absence returns a message about a missing object in the host, with a remedy.
 func absence(n *model.Node) string {
 	switch n.Kind {
 	case gather.KindClaim:
 		return fmt.Sprintf("claim %q does not exist in the host. Create it", n.Namespace+"/"+n.Name)
 	case gather.KindVolume:
-		return fmt.Sprintf("PersistentVolume %q, which the claim names, does not exist in the host. Restore it, or delete the claim", n.Name)
+		return fmt.Sprintf("PersistentVolume %q, which the claim refers to, does not exist in the host. Restore it, or delete the claim", n.Name)
 	case gather.KindRegistration:
-		return fmt.Sprintf("no ClusterRegistration has the member %q. Register the cluster again with `kubectl xylem register`", n.Name)
+		return fmt.Sprintf("member %q has no ClusterRegistration. Register the cluster again with `kubectl xylem register`", n.Name)
 	}
 	return fmt.Sprintf("the host has no %s %q. Create it, or use another one", n.Kind, n.Name)
 }
@@ -307,7 +307,7 @@ func (w *walk) claim(n *model.Node) {
 		name := hostclass.NameOf(c.Claim)
 		switch {
 		case name == "":
-			w.add(n, stageMissing, model.StateNotFound, "the claim names no StorageClass, and the host has no default one. Set spec.storageClassName to a class of provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
+			w.add(n, stageMissing, model.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class of provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
 		case c.Class != nil && !c.Ours():
 			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Check that provisioner, or use a class of provisioner %s",
 				name, c.Class.Provisioner, v1alpha1.ProvisionerName), metav1.Time{})
@@ -328,7 +328,7 @@ func (w *walk) pods() []*gather.PodFacts {
 	return pods
 }
 
-// containers adds why containers do not run.
+// containers adds the reasons why containers do not run.
 func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodFailed {
 		w.add(n, stageContainer, cmp.Or(gather.Plain(pod.Status.Reason), "Error"), cmp.Or(gather.Plain(pod.Status.Message), "the Pod has failed"), metav1.Time{})
@@ -358,8 +358,8 @@ func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 	}
 }
 
-// nodeNotReady describes why a Pod that runs has a Ready condition without a reason: only the node
-// lifecycle controller writes that, because the Pod's node is not Ready.
+// nodeNotReady returns a message for a running Pod whose Ready condition has no reason. Only the
+// node lifecycle controller writes such a condition, because the Pod's node is not Ready.
 func (w *walk) nodeNotReady(pod *corev1.Pod) string {
 	for _, p := range w.pods() {
 		id := w.facts.MemberOfPod(p)
@@ -381,7 +381,7 @@ func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1
 }
 
 // Explain splits a condition's message into what happened, without a full stop, and what to do,
-// which is the advice for its reason if the message has none.
+// which is the next step for the reason if the message contains none.
 func Explain(reason, message string) (what, toDo string) {
 	what, toDo = split(message)
 	if toDo == "" {
@@ -394,14 +394,14 @@ func Explain(reason, message string) (what, toDo string) {
 }
 
 const (
-	// nothing is the text in REASONS.md for reasons that need no action.
+	// nothing is the text in REASONS.md for reasons that require no action.
 	nothing = "Nothing."
 	// asFor introduces a reference to another reason, or to the one at the start of the message.
 	asFor      = "As for "
 	asForFirst = asFor + "the reason at the beginning of the message."
 )
 
-// toDoFor returns the next step for a reason whose message has none.
+// toDoFor returns the next step for a reason whose message contains none.
 func toDoFor(reason, message string) string {
 	toDo := cmp.Or(toDoOfKubernetes[reason], toDoOfXylem[reason])
 	switch other, refers := strings.CutPrefix(toDo, asFor); {
@@ -417,7 +417,7 @@ func toDoFor(reason, message string) string {
 
 func refOf(n *model.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
 
-// boundary matches the end of a message's sentence and the first word of the next one. Messages
+// boundary matches the end of a sentence in a message and the first word of the next one. Messages
 // are `what happened: why. What to do.`
 var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
 
@@ -447,9 +447,9 @@ func Ended(text string) string {
 	return text + "."
 }
 
-// ordered sorts the causes by stage, and removes duplicates: a Pod repeats its claim's problem,
-// and an event that of a condition. The latest event comes first, since an earlier one may report
-// what has been solved.
+// ordered sorts the causes by stage, and removes duplicates, because Pods repeat their claims'
+// problems, and events repeat conditions. The latest event comes first, because problems in earlier
+// ones may be solved.
 func ordered(causes []Cause) []Cause {
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		if a.stage == stageEvent && b.stage == stageEvent {
@@ -466,7 +466,7 @@ func ordered(causes []Cause) []Cause {
 	return kept
 }
 
-// evidence returns every object below a node that was read, or that should exist.
+// evidence appends the node and every object below it, except those that were not read.
 func evidence(n *model.Node, to []Evidence) []Evidence {
 	if n.State != model.StateNotRead {
 		to = append(to, Evidence{refOf(n), n.State, n.Created, n.Conditions, n.Events})

@@ -40,7 +40,7 @@ func podCondition(kind corev1.PodConditionType, reason, message string) corev1.P
 	return corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
 
-// pendingClaim returns a claim that a Pod waits for.
+// pendingClaim returns a pending claim that a Pod waits for.
 func pendingClaim(conditions ...corev1.PersistentVolumeClaimCondition) gather.ClaimFacts {
 	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
 	c.Spec.StorageClassName = new("fast")
@@ -79,7 +79,7 @@ func waitingContainer(p *gather.PodFacts, reason, message string) *gather.PodFac
 	return p
 }
 
-// onNode adds a leaf Pod that is bound to a node of the member.
+// onNode adds a leaf Pod that is bound to a node in the member.
 func onNode(p *gather.PodFacts, node string) *gather.PodFacts {
 	p.Leaf, p.LeafKnown = p.Pod.DeepCopy(), true
 	p.Leaf.Spec.NodeName = node
@@ -99,44 +99,44 @@ func TestOf(t *testing.T) {
 	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
 	pushed := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonPushed}
 	for name, tc := range map[string]struct {
-		member *v1alpha1.ClusterRegistration // nil: connected
-		pod    *gather.PodFacts              // nil: the subject is the claim
+		member *v1alpha1.ClusterRegistration // nil means that the member is connected
+		pod    *gather.PodFacts              // nil means that the subject is the claim
 		claim  gather.ClaimFacts
-		// want is the verdict, reason that of the first cause. says are parts of the summary and the
-		// next step.
+		// want is the verdict, and reason the reason of the first cause. says are parts of the summary
+		// and the next step.
 		want   Verdict
 		reason string
 		says   []string
 	}{
-		"a Pod that runs": {
+		"a running Pod": {
 			pod: pod(corev1.PodRunning, memberNode, pushed, ready), claim: boundClaim(), want: Well, says: []string{`Pod "shop/app" runs in member "cluster38"`},
 		},
-		"a Pod that has succeeded": {pod: pod(corev1.PodSucceeded, memberNode, pushed), claim: boundClaim(), want: Well, says: []string{"has succeeded"}},
-		"a claim that is bound":    {claim: boundClaim(), want: Well, says: []string{`Claim "shop/data" is bound to volume "pvc-1" in member "cluster38"`}},
+		"a succeeded Pod": {pod: pod(corev1.PodSucceeded, memberNode, pushed), claim: boundClaim(), want: Well, says: []string{"has succeeded"}},
+		"a bound claim":   {claim: boundClaim(), want: Well, says: []string{`Claim "shop/data" is bound to volume "pvc-1" in member "cluster38"`}},
 
 		"no Pod uses the claim": {claim: pendingClaim(), want: Waiting, says: []string{"no Pod uses it yet", "Create a Pod"}},
 		"the scheduler has not processed the Pod": {
 			pod: pod(corev1.PodPending, ""), claim: pendingClaim(), want: Waiting, says: []string{"the scheduler has not chosen a node yet"},
 		},
-		"being provisioned": {
+		"the volume is being provisioned": {
 			pod: pod(corev1.PodPending, ""), want: Waiting, says: []string{`the volume of claim "data" has not been provisioned in member "cluster38" yet`},
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) {
 				c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
 			}),
 		},
-		"its earlier problem is solved": {
+		"the Pod's earlier problem is solved": {
 			pod:  pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waits for the volume of claim "data" in member "cluster38"`)),
 			want: Waiting, claim: boundClaim(), says: []string{`Xylem has not created the Pod in member "cluster38" yet`},
 		},
-		"its earlier problem is solved, and the member rejects its namespace": {
+		"the Pod's earlier problem is solved, but the member rejects its namespace": {
 			pod: warned(warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waits for the volume of claim "data" in member "cluster38"`)),
 				2*time.Second, v1alpha1.ReasonClaimNotBound, `no claim "data". Create it`),
 				time.Second, v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no. Its admin can allow it`),
 			want: Problem, reason: v1alpha1.ReasonNamespaceRefused, claim: boundClaim(), says: []string{"rejects the creation", "Its admin can allow it"},
 		},
-		"about to start": {pod: pod(corev1.PodPending, memberNode, pushed), claim: boundClaim(), want: Waiting, says: []string{`the containers have not started in member "cluster38" yet`}},
+		"the containers are about to start": {pod: pod(corev1.PodPending, memberNode, pushed), claim: boundClaim(), want: Waiting, says: []string{`the containers have not started in member "cluster38" yet`}},
 
-		"the claim of the Pod does not exist": {
+		"the Pod's claim does not exist": {
 			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, `persistentvolumeclaim "data" not found`)),
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim, c.Class = nil, nil }),
 			want:  Problem, reason: "NotFound", says: []string{`claim "shop/data" does not exist in the host`, "Create it"},
@@ -169,43 +169,43 @@ func TestOf(t *testing.T) {
 			member: &away, pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, v1alpha1.ReasonMemberAway, "the member is away")), claim: boundClaim(),
 			want: Problem, reason: v1alpha1.ReasonMemberAway, says: []string{"runs, but is not ready"},
 		},
-		"the claim of a member that is away": {
+		"a bound claim whose member is away": {
 			member: &away, claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonUnreachable, says: []string{"is bound, but not usable", "i/o timeout", "Check the network."},
 		},
 		"a provisioner's error, without a remedy in the message": {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonOutOfSpace, "no space left")),
 			want:  Problem, reason: v1alpha1.ReasonOutOfSpace, says: []string{"no space left", "free or add capacity"},
 		},
-		"the Pod's problem precedes the claim's repetition of it": {
+		"the Pod's problem precedes the claim's condition that repeats it": {
 			pod:   pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the Pod. Change the Pod")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xyl…`)),
 			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not let Xylem create the Pod. Change the Pod."},
 		},
-		"the Pod's problem precedes its own repetition of the claim's repetition of it": {
+		"the Pod's condition Pushed precedes its condition Placeable, which repeats it": {
 			pod: pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonPodRefused, `claim "data": Pod "app": the member does not let Xylem create the Pod. Change the Pod`),
 				podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the Pod. Change the Pod")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xylem create the Pod. Change the Pod`)),
 			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{`does not run: the member does not let Xylem create the Pod. Change the Pod.`},
 		},
-		"the Pod's answer for all members precedes the claim's for one": {
+		"the Pod's condition for all members precedes the claim's for one member": {
 			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNamespaceNotAdmitted, `no member can run the Pod: member "a" does not admit it; member "b" does not admit it. Use another namespace`)),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonNamespaceNotAdmitted, `member "a" does not admit it. Use another namespace`)),
 			want:  Problem, reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "b" does not admit it`, "Use another namespace."},
 		},
-		"a claim names a volume that does not exist": {
+		"a claim requests a volume that does not exist": {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
 			want:  Problem, reason: "NotFound", says: []string{`PersistentVolume "pvc-9"`, "does not exist in the host", "Restore it"},
 		},
-		"a claim names a member's volume, and may not use it": {
+		"a claim requests a member's volume that does not match": {
 			claim: with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeMismatch, `volume "pvc-9" in member "cluster38" does not fit this claim: it has 1Gi`)),
 				func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
 			want: Problem, reason: v1alpha1.ReasonVolumeMismatch, says: []string{"it has 1Gi", "change the claim so that it matches"},
 		},
-		"a reason that refers to another": {
+		"the next step refers to another reason": {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": exceeded quota`)),
 			want:  Problem, reason: v1alpha1.ReasonPodRefused, says: []string{toDoOfXylem[v1alpha1.ReasonRefusedByMember]},
 		},
-		"a reason that refers to the one in its message": {
+		"the next step refers to the reason in the message": {
 			claim: boundClaim(claimCondition(v1alpha1.ClaimPromise, v1alpha1.ReasonBroken, v1alpha1.ReasonOutOfSpace+": no space left")),
 			want:  Problem, reason: v1alpha1.ReasonBroken, says: []string{toDoOfXylem[v1alpha1.ReasonOutOfSpace]},
 		},
@@ -213,7 +213,7 @@ func TestOf(t *testing.T) {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ImagePullBackOff", `Back-off pulling image "mian"`), claim: boundClaim(),
 			want: Problem, reason: "ImagePullBackOff", says: []string{`container "main" waits with ImagePullBackOff: Back-off pulling image "mian"`, "imagePullSecrets"},
 		},
-		"containers that are being created are no problem": {
+		"containers that are being created are not a problem": {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ContainerCreating", ""), claim: boundClaim(), want: Waiting,
 		},
 		"a volume that cannot be attached": {
@@ -229,41 +229,41 @@ func TestOf(t *testing.T) {
 		"an unused volume is not a problem": {
 			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetached, "attached to no node")), want: Well,
 		},
-		"a volume that cannot be detached does not concern a Pod that runs": {
+		"a volume that cannot be detached is not a problem of a running Pod": {
 			pod: pod(corev1.PodRunning, memberNode, pushed, ready), want: Well,
 			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetachFailed, "busy")),
 		},
-		"scheduling gates": {
+		"a Pod with scheduling gates": {
 			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")),
 			claim: pendingClaim(), want: Problem, reason: corev1.PodReasonSchedulingGated, says: []string{"schedulingGates"},
 		},
-		"a readiness probe": {
+		"a failing readiness probe": {
 			pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "ContainersNotReady", "containers with unready status: [main]")), claim: boundClaim(),
 			want: Problem, reason: "ContainersNotReady", says: []string{"runs, but is not ready: containers with unready status: [main]", "readiness probes"},
 		},
-		"its node in the member is not Ready": {
+		"the Pod's node in the member is not Ready": {
 			pod: warned(pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", "")), time.Second, "NodeNotReady", "Node is not ready"), claim: boundClaim(),
 			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`Pod "shop/app" runs, but is not ready: its node in member "cluster38" is not Ready`, "Ask the member's admin"},
 		},
-		"its node in the member, which was read, is not Ready": {
+		"the Pod's node in the member is not Ready, and the leaf Pod was read": {
 			pod: onNode(pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", "")), "worker-7"), claim: boundClaim(),
 			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: its node "worker-7" in member "cluster38" is not Ready`, "Ask the member's admin"},
 		},
-		"its node in the member is not Ready, and its claim is bound": {
+		"a bound claim whose Pod's node in the member is not Ready": {
 			claim: with(boundClaim(), func(c *gather.ClaimFacts) {
 				c.Pods = []gather.PodFacts{*pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", ""))}
 			}),
 			want: Well,
 		},
-		"its node in the host is not Ready": {
+		"the Pod's node in the host is not Ready": {
 			pod: pod(corev1.PodRunning, "plain", podCondition(corev1.PodReady, "", "")), claim: pendingClaim(),
 			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: its node "plain" is not Ready`, "kubelet"},
 		},
-		"a volume that is lost": {
+		"a lost volume": {
 			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")), func(c *gather.ClaimFacts) { c.Claim.Status.Phase = corev1.ClaimLost }),
 			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"has lost its volume", "Restore it."},
 		},
-		"being deleted, and still in use by a Pod": {
+		"a claim is being deleted while a Pod uses it": {
 			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is being deleted, and waits"},
 		},
 	} {
@@ -274,10 +274,10 @@ func TestOf(t *testing.T) {
 			}
 			d := Of(facts)
 			if d.Verdict != tc.want {
-				t.Errorf("verdict is %s, want %s: %s", d.Verdict, tc.want, d.Summary)
+				t.Errorf("got verdict %s, want %s: %s", d.Verdict, tc.want, d.Summary)
 			}
 			if tc.reason != "" && (len(d.Causes) == 0 || d.Causes[0].Reason != tc.reason) {
-				t.Errorf("causes are %+v, the first one should be %s", d.Causes, tc.reason)
+				t.Errorf("got causes %+v, want %s first", d.Causes, tc.reason)
 			}
 			for _, part := range tc.says {
 				if text := d.Summary + ". " + d.ToDo; !strings.Contains(text, part) {
@@ -285,14 +285,14 @@ func TestOf(t *testing.T) {
 				}
 			}
 			if d.Verdict == Problem && d.ToDo == "" {
-				t.Error("a problem without anything to do")
+				t.Error("a problem without a next step")
 			}
 		})
 	}
 }
 
-// TestTimes checks that the steps of a claim are printed with every diagnosis, and those of a Pod's
-// claims are not.
+// TestTimes checks that the diagnosis of a claim includes its steps, and the diagnosis of a Pod
+// does not include those of its claims.
 func TestTimes(t *testing.T) {
 	after := func(seconds int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)) }
 	mirrored := with(boundClaim(), func(c *gather.ClaimFacts) {
@@ -323,7 +323,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestSplit: a message is `what happened: why. What to do.`, and may quote others.
+// TestSplit checks messages of the form `what happened: why. What to do.`, including those that
+// quote others.
 func TestSplit(t *testing.T) {
 	for message, want := range map[string][2]string{
 		"":                                 {"", ""},
@@ -338,13 +339,13 @@ func TestSplit(t *testing.T) {
 		"it failed. `kubectl get x` shows":                     {"it failed", "`kubectl get x` shows."},
 	} {
 		if what, toDo := split(message); what != want[0] || toDo != want[1] {
-			t.Errorf("split(%q) is %q, %q; want %q", message, what, toDo, want)
+			t.Errorf("split(%q) returned %q, %q, want %q", message, what, toDo, want)
 		}
 	}
 }
 
-// TestReasons: why names every reason that Xylem reports on a waiting claim, and what to do,
-// unless no action is needed.
+// TestReasons checks that why reports every reason on a waiting claim, and what to do unless no
+// action is required.
 func TestReasons(t *testing.T) {
 	for reason, toDo := range toDoOfXylem {
 		d := Of(&gather.Facts{
@@ -358,10 +359,10 @@ func TestReasons(t *testing.T) {
 			t.Errorf("%s: %s: %+v", reason, d.Summary, d.Causes)
 		}
 		if strings.HasPrefix(d.ToDo, asFor) {
-			t.Errorf("%s: refers the user to another reason", reason)
+			t.Errorf("%s: the next step refers to another reason", reason)
 		}
 		if d.ToDo == "" && toDo != nothing && toDo != asForFirst {
-			t.Errorf("%s: says nothing to do, though REASONS.md has %q", reason, toDo)
+			t.Errorf("%s: has no next step, but REASONS.md has %q", reason, toDo)
 		}
 	}
 }

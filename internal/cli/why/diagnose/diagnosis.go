@@ -8,20 +8,20 @@ import (
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// Kind of the object that -o json and yaml print, in model.APIVersion. Within a version, fields
-// are added but never renamed or removed.
+// Kind is the kind of the object that -o json and yaml print, in model.APIVersion. Within a
+// version, fields are added but never renamed or removed.
 const Kind = "Diagnosis"
 
-// Verdict sums up a diagnosis.
+// Verdict summarizes a diagnosis.
 type Verdict string
 
 // Verdicts.
 const (
-	// Well: the Pod runs, or has succeeded; the claim is bound.
+	// Well means that the Pod runs or has succeeded, or that the claim is bound.
 	Well Verdict = "Well"
-	// Waiting: nothing reports a problem, but the Pod or claim is not ready yet.
+	// Waiting means that nothing reports a problem, but the Pod or claim is not ready yet.
 	Waiting Verdict = "Waiting"
-	// Problem: something must be solved.
+	// Problem means that a problem must be solved.
 	Problem Verdict = "Problem"
 )
 
@@ -31,20 +31,21 @@ type Diagnosis struct {
 	// Subject is the Pod or claim, such as `Pod "shop/app"`.
 	Subject string  `json:"subject"`
 	Verdict Verdict `json:"verdict"`
-	// Summary is one sentence: the state of the subject, and its cause.
+	// Summary is one sentence with the subject's state and its cause.
 	Summary string `json:"summary"`
 	// ToDo is the next step, or empty.
 	ToDo string `json:"toDo,omitempty"`
-	// Causes in the order in which they must be solved. Summary and ToDo are those of the first.
+	// Causes lists the problems in the order in which they must be solved. Summary and ToDo describe
+	// the first.
 	Causes []Cause `json:"causes,omitempty"`
-	// Evidence is every object on which the diagnosis is based.
+	// Evidence lists the objects on which the diagnosis is based.
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// Times are the steps of a claim so far, in order. A step is omitted if its start or end is not
 	// known.
 	Times []timeline.Step `json:"times,omitempty"`
 	// Missing lists what could not be read.
 	Missing []model.Missing `json:"missing,omitempty"`
-	// Recorded are the members whose objects are only known from the host's records.
+	// Recorded are the members whose objects are known only from the host's records.
 	Recorded []string `json:"recorded,omitempty"`
 }
 
@@ -58,19 +59,19 @@ func (d *Diagnosis) DeepCopyObject() runtime.Object {
 // Cause is one problem that an object reports.
 type Cause struct {
 	Ref `json:",inline"`
-	// Reason is a reason of Xylem (REASONS.md) or Kubernetes.
+	// Reason is one of Xylem's reasons (REASONS.md) or of Kubernetes'.
 	Reason string `json:"reason"`
-	// What happened, and why: one sentence without a full stop.
+	// What describes what happened and why, in one sentence without a full stop.
 	What string `json:"what"`
 	// ToDo is the next step, or empty if unknown.
 	ToDo string `json:"toDo,omitempty"`
-	// Since is when it was first reported, if known.
+	// Since is when the problem was first reported, if known.
 	Since metav1.Time `json:"since,omitempty"`
 
 	stage stage
 }
 
-// Ref names an object.
+// Ref identifies an object.
 type Ref struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -79,7 +80,7 @@ type Ref struct {
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// Evidence is an object with its state and its reports.
+// Evidence is an object with its state, conditions and events.
 type Evidence struct {
 	Ref        `json:",inline"`
 	State      string            `json:"state"`

@@ -1,30 +1,30 @@
 package diagnose
 
-// toDoOfKubernetes has the next step for reasons of Kubernetes' own components. Those of Xylem
-// are in the generated table.
+// toDoOfKubernetes contains the next steps for reasons of Kubernetes' own components. The generated
+// table contains those for Xylem's reasons.
 var toDoOfKubernetes = map[string]string{
 	// Container states (k8s.io/kubernetes/pkg/kubelet).
 	"ErrImagePull":               "Check the image's name and the Pod's imagePullSecrets; the member's nodes pull it.",
 	"ImagePullBackOff":           "Check the image's name and the Pod's imagePullSecrets; the member's nodes pull it.",
 	"ErrImageNeverPull":          "Change imagePullPolicy, or load the image on the member's nodes.",
 	"InvalidImageName":           "Correct the image's name.",
-	"CreateContainerConfigError": "Correct what the message names: usually a key of a ConfigMap or Secret that does not exist.",
+	"CreateContainerConfigError": "Correct what the message names, which is usually a missing key of a ConfigMap or Secret.",
 	"CreateContainerError":       "Correct the container's command, mounts or security context, as the message describes.",
 	"RunContainerError":          "Correct the container's command, mounts or security context, as the message describes.",
-	"CrashLoopBackOff":           "Read the log of the last run with `kubectl logs --previous`.",
+	"CrashLoopBackOff":           "Read the log of the previous run with `kubectl logs --previous`.",
 	"ContainersNotReady":         "Read the containers' logs with `kubectl logs`, and check their readiness probes.",
 	// The scheduler, in the host or in the member.
-	"SchedulingGated": "Remove the Pod's spec.schedulingGates, or wait for the controller that does.",
-	"Unschedulable":   "Add what the nodes lack, or request less.",
+	"SchedulingGated": "Remove the Pod's spec.schedulingGates, or wait for the controller that removes them.",
+	"Unschedulable":   "Add what the nodes lack, or reduce the Pod's requests.",
 	// Volumes (the attach-detach controller, kubelets, provisioners and resizers).
 	"FailedAttachVolume":       "Ask the member's admin to check the driver and the node; the Pod starts once the volume is attached.",
 	"FailedMount":              "Ask the member's admin to check the driver and the node; the Pod starts once the volume is mounted.",
 	"ProvisioningFailed":       "Change the claim or its class as the driver requires, or ask the member's admin to check the driver.",
 	"VolumeResizeFailed":       "Request a size that the driver supports, or ask the member's admin to check the driver.",
-	"VolumeModifyFailed":       "Set spec.volumeAttributesClassName back, or ask the member's admin to check the driver.",
+	"VolumeModifyFailed":       "Restore the previous spec.volumeAttributesClassName, or ask the member's admin to check the driver.",
 	"ControllerResizeError":    "Request a size that the driver supports, or ask the member's admin to check the driver.",
 	"NodeResizeError":          "Ask the member's admin to check the driver on the Pod's node.",
-	"ModifyVolumeError":        "Set spec.volumeAttributesClassName back, or ask the member's admin to check the driver.",
+	"ModifyVolumeError":        "Restore the previous spec.volumeAttributesClassName, or ask the member's admin to check the driver.",
 	"FailedBinding":            "Change the claim or its class as the message describes.",
 	"ClaimLost":                "Restore the volume, or delete the claim.",
 	"ClaimMisbound":            "Remove the other claim's reference to the volume.",

@@ -10,11 +10,10 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// waits returns what the subject waits for, and what the user can do, if nothing reports a
-// problem.
+// waits returns what the subject waits for and what the user can do, if nothing reports a problem.
 func (w *walk) waits() (waits, toDo string) {
 	if w.terminating() {
-		return "its deletion has not finished, and nothing reports why", "`kubectl xylem tree` shows its finalizers. Xylem reports a deletion that takes longer than expected."
+		return "its deletion is not complete, and no object reports why", "`kubectl xylem tree` shows its finalizers. Xylem reports a deletion that takes longer than expected."
 	}
 	for i := range w.facts.Claims {
 		c := &w.facts.Claims[i]
@@ -30,8 +29,8 @@ func (w *walk) waits() (waits, toDo string) {
 	return "Kubernetes has not updated its status yet", ""
 }
 
-// claimWaits is waits for a claim. It returns "" if the claim only waits for the subject, its
-// Pod.
+// claimWaits returns what a claim waits for and what the user can do. It returns "" if the claim
+// only waits for its Pod, which is the subject.
 func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	pods := c.Pods
 	if w.facts.Pod != nil {
@@ -46,7 +45,7 @@ func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	case c.Leaf == nil && c.LeafKnown:
 		return fmt.Sprintf("Xylem has not created claim %q%s yet", c.Key.Name, w.inMember(id)), ""
 	case c.Leaf != nil && c.Leaf.Status.Phase == corev1.ClaimBound:
-		return fmt.Sprintf("the volume of claim %q exists%s, and the host has not bound it yet", c.Key.Name, w.inMember(id)), ""
+		return fmt.Sprintf("the volume of claim %q exists%s, but the host has not bound it yet", c.Key.Name, w.inMember(id)), ""
 	}
 	return fmt.Sprintf("the volume of claim %q has not been provisioned%s yet", c.Key.Name, w.inMember(id)), ""
 }

@@ -11,20 +11,21 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Override replaces the Ready condition. The zero value does not.
+// Override replaces the reason and message of the Ready condition, and makes it False. The zero
+// value changes nothing.
 type Override struct{ Reason, Message string }
 
 // messageLimit is the maximum size of a condition's message in bytes. The API server rejects
 // a status with a message over 32 KiB, and some messages contain text from a member.
 const messageLimit = 4 << 10
 
-// Set sets conditions with messages that the API server accepts and terminals can
-// show safely.
+// Set sets the registration's conditions. It sanitizes and shortens their messages, so that the API
+// server accepts them and terminals can show them safely.
 func Set(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
 		condition.Message = sanitize.Plain(condition.Message, messageLimit)
-		// The errors of an unreachable member differ at each attempt, so keep the first one.
+		// The error of an unreachable member differs at each attempt, so keep the first one.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
 			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
 			condition.Message = was.Message
@@ -33,7 +34,8 @@ func Set(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	}
 }
 
-// TokenFresh returns the TokenFresh condition, and none if the manager does not renew the token.
+// TokenFresh returns the TokenFresh condition. It returns none if the manager does not renew the
+// token.
 func TokenFresh(state fleet.State, status *v1alpha1.ClusterRegistrationStatus) []metav1.Condition {
 	switch {
 	case state.Renewal == nil:
@@ -70,7 +72,7 @@ func Main(state fleet.State, nodeReady metav1.Condition, ready Override) []metav
 	}
 
 	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: "the member accepts Pods and claims of the host"}
+		Message: "the member accepts the host's Pods and claims"}
 	for _, part := range []metav1.Condition{connected, synced, nodeReady} {
 		if part.Status != metav1.ConditionTrue {
 			sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, part.Reason, part.Message

@@ -23,14 +23,14 @@ func TestConditions(t *testing.T) {
 	with := func(change func(*fleet.State)) fleet.State { s := up; change(&s); return s }
 	problem := func(reason string) *access.Problem { return &access.Problem{Reason: reason, Message: "because"} }
 
-	// The status and reason of Connected, NodeReady, Synced and Ready.
+	// row contains the status and reason of Connected, NodeReady, Synced and Ready.
 	type row [4][2]string
 	yes := func(reason string) [2]string { return [2]string{"True", reason} }
 	no := func(reason string) [2]string { return [2]string{"False", reason} }
 	connected, nodeReady, synced, ready := yes(v1alpha1.ReasonConnected), yes(v1alpha1.ReasonNodeReady), yes(v1alpha1.ReasonSynced), yes(v1alpha1.ReasonReady)
 
-	nodeUp := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodeReady, Message: "it answers"}
-	nodeDown := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady, Message: "it does not exist yet"}
+	nodeUp := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNodeReady, Message: "the member responds"}
+	nodeDown := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady, Message: "the node does not exist yet"}
 
 	for name, tc := range map[string]struct {
 		state fleet.State
@@ -38,32 +38,32 @@ func TestConditions(t *testing.T) {
 		ready Override
 		want  row
 	}{
-		"all is well": {up, nodeUp, Override{}, row{connected, nodeReady, synced, ready}},
+		"the member is connected and ready": {up, nodeUp, Override{}, row{connected, nodeReady, synced, ready}},
 		"the first connection is in progress": {fleet.State{}, nodeDown, Override{},
 			row{no(v1alpha1.ReasonConnecting), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonConnecting)}},
 		"the member does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, Override{},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonUnreachable)}},
-		"another cluster responds (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, Override{},
+		"another cluster responds at the member's address (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, Override{},
 			row{no(v1alpha1.ReasonIdentityChanged), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonIdentityChanged)}},
-		"an older registration has the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, Override{},
+		"another registration owns the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, Override{},
 			row{no(v1alpha1.ReasonDuplicateCluster), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonDuplicateCluster)}},
-		"connected, and deletions are suspended: it stays Ready and reports that (I2)": {
+		"deletions are suspended: the member stays Ready, and Connected reports the suspension (I2)": {
 			with(func(s *fleet.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, Override{},
 			row{yes(v1alpha1.ReasonHostRestored), nodeReady, synced, ready}},
 		"the caches are syncing": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, Override{},
 			row{connected, nodeReady, no(v1alpha1.ReasonSyncing), no(v1alpha1.ReasonSyncing)}},
-		"the node is not ready": {up, nodeDown, Override{},
+		"the virtual node is not ready": {up, nodeDown, Override{},
 			row{connected, no(v1alpha1.ReasonNodeNotReady), synced, no(v1alpha1.ReasonNodeNotReady)}},
-		"it is being deregistered": {up, nodeUp, Override{v1alpha1.ReasonDraining, "3 claims are left"},
+		"the member is being deregistered": {up, nodeUp, Override{v1alpha1.ReasonDraining, "3 claims are left"},
 			row{connected, nodeReady, synced, no(v1alpha1.ReasonDraining)}},
-		"it is being deregistered, and away": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, Override{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
+		"the member is being deregistered, and does not respond": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, Override{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonMemberUnreachable)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Main(tc.state, tc.node, tc.ready)
 			types := [4]string{v1alpha1.ConditionConnected, v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced, v1alpha1.ConditionReady}
 			if len(got) != len(types) {
-				t.Fatalf("%d conditions, want %d", len(got), len(types))
+				t.Fatalf("got %d conditions, want %d", len(got), len(types))
 			}
 			var has row
 			for i, c := range got {

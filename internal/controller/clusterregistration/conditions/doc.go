@@ -1,2 +1,3 @@
-// Package conditions has the conditions of a registration, and the lists in its status. It is pure.
+// Package conditions computes the conditions of a registration and the lists in its status. It does
+// no I/O.
 package conditions

@@ -12,21 +12,23 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Contents is how much of a namespace a member has.
+// Contents is the number of a namespace's claims and Pods in a member.
 type Contents struct{ Claims, Pods int }
 
 // Admittance is the input of the NamespacesAdmitted condition.
 type Admittance struct {
-	// All is the number of the host's namespaces, and Admitted of those that the rules admit.
+	// All is the number of the host's namespaces. Admitted is the number of those that the rules
+	// admit.
 	All, Admitted int
-	// Left is what the member has of namespaces that the rules do not admit.
+	// Left contains, by name, the namespaces that the rules do not admit but that still have objects
+	// in the member.
 	Left map[string]Contents
 }
 
 // Condition returns the NamespacesAdmitted condition.
 func (a Admittance) Condition() metav1.Condition {
 	c := metav1.Condition{Type: v1alpha1.ConditionNamespacesAdmitted, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNamespacesAdmitted,
-		Message: fmt.Sprintf("spec.namespaces admits %d of the host's %s, and the member has no claims or Pods of others", a.Admitted, text.Count(a.All, "namespace"))}
+		Message: fmt.Sprintf("spec.namespaces admits %d of the host's %s, and the member has no claims or Pods of other namespaces", a.Admitted, text.Count(a.All, "namespace"))}
 	switch {
 	case len(a.Left) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted
@@ -38,7 +40,7 @@ func (a Admittance) Condition() metav1.Condition {
 	return c
 }
 
-// some names the namespaces with the most objects in the member.
+// some lists the namespaces that have the most objects in the member.
 func some(left map[string]Contents) string {
 	names := slices.SortedFunc(maps.Keys(left), func(a, b string) int {
 		return cmp.Or(cmp.Compare(left[b].Claims, left[a].Claims), cmp.Compare(left[b].Pods, left[a].Pods), cmp.Compare(a, b))

@@ -15,8 +15,8 @@ import (
 // named is the maximum number of orphans, or namespaces, that a condition's message names.
 const named = 3
 
-// Listed returns the orphans for the status. Known orphans come first and keep their time.
-// New ones follow by name, up to the limit.
+// Listed returns the orphans for the status. Known orphans come first and keep their time. New ones
+// follow in the order of found, up to the limit.
 func Listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1.Time) []v1alpha1.OrphanedVolume {
 	byName := map[string]account.Orphan{}
 	for _, o := range found {
@@ -58,7 +58,7 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. It has failed since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("%s in the member without a claim or volume in the host, which Xylem never deletes: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host, which Xylem never deletes: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 		return condition
 	}
 	if status.Volumes.Orphaned > 0 {
@@ -67,7 +67,7 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 	return condition
 }
 
-// first describes the first items of a list, and the number of the others.
+// first describes the first items of a list, and appends others if there are more.
 func first[T any](list []T, others string, describe func(T) string) string {
 	texts := make([]string, 0, named+1)
 	for _, o := range list[:min(len(list), named)] {
@@ -93,7 +93,7 @@ func Progressing(stuck account.Stuck) metav1.Condition {
 	return condition
 }
 
-// rootOf returns the claim of an orphan, or nothing if its root was an admin's PV.
+// rootOf returns an orphan's claim, or "" if its root was an admin's PV.
 func rootOf(o account.Orphan) string {
 	if o.Root.Namespace == "" {
 		return ""

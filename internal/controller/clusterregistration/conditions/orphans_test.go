@@ -36,12 +36,12 @@ func TestListed(t *testing.T) {
 		found        []account.Orphan
 		before, want []v1alpha1.OrphanedVolume
 	}{
-		"none":                                 {},
-		"new ones, by name":                    {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, nil, []v1alpha1.OrphanedVolume{shown("pv-1", now), shown("pv-2", now)}},
-		"a known one keeps its time":           {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier), shown("pv-1", now)}},
-		"one that has a root again is removed": {[]account.Orphan{orphanNamed("pv-1")}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier), shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}},
-		"more than fit":                        {many, nil, first},
-		"more than fit, unchanged":             {many, first, first},
+		"none":                                       {},
+		"new orphans are listed by name":             {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, nil, []v1alpha1.OrphanedVolume{shown("pv-1", now), shown("pv-2", now)}},
+		"a known orphan keeps its time":              {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier), shown("pv-1", now)}},
+		"an orphan that has a root again is removed": {[]account.Orphan{orphanNamed("pv-1")}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier), shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}},
+		"more orphans than the limit":                {many, nil, first},
+		"more orphans than the limit, unchanged":     {many, first, first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Listed(tc.found, tc.before, now)); diff != "" {
@@ -59,17 +59,17 @@ func TestAccounted(t *testing.T) {
 		status  v1alpha1.ClusterRegistrationStatus
 		want    metav1.Condition
 	}{
-		"no comparison yet": {account.Orphans{}, v1alpha1.ClusterRegistrationStatus{},
+		"no comparison has been made yet": {account.Orphans{}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet"}},
-		"no comparison since the manager started": {account.Orphans{}, one,
+		"no comparison has been made since the manager started": {account.Orphans{}, one,
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet. At the last comparison, 1 had neither a claim nor a volume in the host: " + ofOne}},
 		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}},
 		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "1 volume in the member without a claim or volume in the host, which Xylem never deletes: " + ofOne}},
-		"a list failed before any orphan was found": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "the member has 1 volume without a claim or volume in the host, which Xylem never deletes: " + ofOne}},
+		"the comparison failed before any orphan was found": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. It has failed since 2026-11-20T12:00:00Z: list: timeout"}},
-		"a list failed after an orphan was found": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
+		"the comparison failed after an orphan was found": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. It has failed since 2026-11-20T12:00:00Z: list: timeout. At the last comparison, 1 had neither a claim nor a volume in the host: " + ofOne}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestProgressing(t *testing.T) {
 		status  metav1.ConditionStatus
 		message string
 	}{
-		"no check yet": {account.Stuck{}, metav1.ConditionUnknown, "Xylem has not checked for stuck deletions yet"},
-		"none":         {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than --stuck-after"},
+		"no check has been made yet": {account.Stuck{}, metav1.ConditionUnknown, "Xylem has not checked for stuck deletions yet"},
+		"none":                       {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than --stuck-after"},
 		"some": {account.Stuck{Known: true, Count: 2, Oldest: &account.Deletion{Kind: "PersistentVolume", Key: types.NamespacedName{Name: "pv-1"}, Since: earlier.Time, Cause: account.Cause{Text: "why"}}},
 			metav1.ConditionFalse, "2 deletions in progress for longer than --stuck-after; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
 	} {

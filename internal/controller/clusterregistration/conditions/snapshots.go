@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// ListedSnapshots returns the orphaned snapshots for the status, in the order of Listed.
+// ListedSnapshots returns the orphaned snapshots for the status, in the same order as Listed.
 func ListedSnapshots(found []account.Orphan, before []v1alpha1.OrphanedSnapshot, now metav1.Time) []v1alpha1.OrphanedSnapshot {
 	volumes := make([]v1alpha1.OrphanedVolume, 0, len(before))
 	for _, was := range before {
@@ -34,10 +34,10 @@ func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistr
 	switch {
 	case orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's. It has failed since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Snapshots.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots
-		condition.Message = fmt.Sprintf("%s in the member without a VolumeSnapshotContent in the host, which nothing destroys: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
+		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host, which Xylem never deletes: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
 		return condition
 	}
 	if status.Snapshots.Orphaned > 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// A long response from a member cannot make the API server reject the registration's status,
-// whose messages are limited to 32 KiB.
+// A long response from a member must not make the API server reject the registration's status, in
+// which messages are limited to 32 KiB.
 func TestConditionsAreBounded(t *testing.T) {
 	answer := "\x1b[2J" + strings.Repeat("no ", 20<<10)
 	for name, condition := range map[string]metav1.Condition{
-		"in the probe of its policy": PolicyEnforced(member.PolicyState{Detail: answer}),
-		"in a list of its volumes": Accounted(account.Orphans{Err: answer, Since: time.Unix(0, 0)},
+		"in the probe of the admission policies": PolicyEnforced(member.PolicyState{Detail: answer}),
+		"in the list of volumes": Accounted(account.Orphans{Err: answer, Since: time.Unix(0, 0)},
 			&v1alpha1.ClusterRegistrationStatus{}),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,18 +10,17 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Claim is a claim of the Pod, as observed in the host and the member.
+// Claim is one of the Pod's claims, as observed in the host and the member.
 type Claim struct {
 	Name string
 	// Root is the claim in the host. Volume is the host PV that it is bound to, if the UIDs
 	// match.
 	Root   *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Leaf is the leaf claim of this root. LeafWaits means that its class waits for a
-	// consumer.
+	// Leaf is the root's leaf claim. LeafWaits means that its class waits for a consumer.
 	Leaf      *corev1.PersistentVolumeClaim
 	LeafWaits bool
-	// Mirrored means that the claim has no leaf claim but a host PV of this member. It is
+	// Mirrored means that the claim has no leaf claim, but does have a host PV of this member. It is
 	// computed only while the Pod is not bound and its leaf is gone.
 	Mirrored bool
 	// Foreign means that the Pod needs a claim of this name for a generic ephemeral volume,
@@ -61,8 +60,8 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	return nil
 }
 
-// ending reports whether the claim is being deleted, and its disk exists. As with a kubelet, no Pod
-// can begin to use it. `kubectl xylem move` relies on this.
+// ending reports whether the claim is being deleted and its disk exists. As with a kubelet, no
+// further Pod can then use it. `kubectl xylem move` relies on this.
 func (c Claim) ending() bool {
 	return c.Root != nil && c.Root.DeletionTimestamp != nil && c.Volume != nil && !hostpv.IsUnfulfilled(c.Volume)
 }
@@ -72,10 +71,10 @@ func (c Claim) ending() bool {
 func (c Claim) promised(m mirror.Member) *mirror.Refusal {
 	switch placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != m.ClusterID:
-		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, to which another Pod of the claim was bound first: this Pod waits for the outcome. If that succeeds, Xylem fails this Pod, and its owner replaces it",
+		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, to which another Pod of the claim was bound first: this Pod waits for the outcome. If provisioning succeeds, Xylem fails this Pod, and its owner replaces it",
 			c.Name, memberOf(c.Volume, placed)).Problem
 	case c.Root.DeletionTimestamp != nil && c.Leaf == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, and gets no volume. Use another claim", c.Name).Problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, so no volume is provisioned for it. Use another claim", c.Name).Problem
 	}
 	return nil
 }
@@ -102,7 +101,7 @@ func (c Claim) occupied(cluster string) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s, and Xylem keeps it there when no Pod uses it, because volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
 			c.Name, memberOf(c.Volume, cluster), c.Volume.Name, v1alpha1.LabelClusterID, cluster).Problem
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods; give a Deployment the strategy Recreate, since it keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume, by annotation %s=true on volume %q, or delete its registration with %s=true",
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods; give a Deployment the strategy Recreate, since it keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume with annotation %s=true on volume %q, or delete the member's registration with annotation %s=true",
 		c.Name, memberOf(c.Volume, cluster), v1alpha1.AnnotationAbandon, c.Volume.Name, v1alpha1.AnnotationForceDeregister).Problem
 }
 
@@ -115,5 +114,5 @@ func memberOf(pv *corev1.PersistentVolume, cluster string) string {
 	return "the member with cluster ID " + cluster
 }
 
-// released reports whether the disk of a claim is marked for release.
+// released reports whether the claim's disk is marked for release.
 func (c Claim) released() bool { return c.Volume != nil && hostpv.Releasing(c.Volume) }

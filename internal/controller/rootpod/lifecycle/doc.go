@@ -1,25 +1,24 @@
-// Package lifecycle decides the lifecycle of a Pod in one member. The pure function Next maps
-// what root_pod has observed of the root, its leaf and its claims to the next step, and to
-// the message for the user. root_pod takes the step.
+// Package lifecycle decides the lifecycle of a Pod in one member. The pure function Next maps what
+// root_pod has observed of the root, its leaf and its claims to the next step, and to the message
+// for the user. root_pod takes the step.
 //
 // # Early push
 //
-// A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the
-// leaf Pod before the host has bound the root (mayGoEarly). Its containers may start shortly
-// before the host reports the Pod as scheduled. The Pod's nominated node shows that the
-// scheduler chose the member. A scheduler that timed out while waiting for a volume can lose
-// its next nomination (podstatus.NominationLost). In that case, and for schedulers that do
-// not nominate, Next checks the Pod itself.
+// A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the leaf Pod
+// before the host has bound the root (mayGoEarly). Its containers may start shortly before the host
+// reports the Pod as scheduled. The Pod's nominated node shows that the scheduler chose the member.
+// A scheduler that timed out while waiting for a volume can lose its next nomination
+// (podstatus.NominationLost). In that case, and for schedulers that do not nominate, Next checks
+// the Pod itself.
 //
 // # Ran once
 //
-// The condition xylem.io/Pushed records the UID of the leaf that runs for a root. Such a root
-// never gets another leaf. leaf_pod fails it when the leaf is gone. If a restored member runs
-// the leaf of a root that has finished or is gone, root_pod deletes that leaf.
+// The condition xylem.io/Pushed records the UID of the leaf that runs for a root. Xylem never
+// creates another leaf for such a root: leaf_pod fails the root when the leaf is gone. If a
+// restored member runs the leaf of a root that has finished or is gone, root_pod deletes that leaf.
 //
-// An early leaf that is gone is withdrawn only if it cannot have started. That is the case if
-// the member has not bound one of its claims: the leaf claim is not bound, or it is gone and
-// no host PV mirrors its volume. There is one write between the creation of the leaf and the
-// record of its UID. If the manager is killed and the leaf vanishes between the two, the leaf
-// is created again.
+// If an early leaf is gone, the root counts as withdrawn only if the leaf cannot have started. That
+// is the case if the member has not bound one of its claims: the leaf claim is not bound, or it is
+// gone and no host PV mirrors its volume. Creating the leaf and recording its UID are two writes.
+// If the manager is killed and the leaf vanishes between them, the leaf is created again.
 package lifecycle

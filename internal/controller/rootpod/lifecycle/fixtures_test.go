@@ -2,7 +2,7 @@ package lifecycle_test
 
 import "github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
 
-// Fixtures of package lifecycletest.
+// Short names for the fixtures of package lifecycletest.
 var (
 	here        = lifecycletest.Here
 	there       = lifecycletest.There

@@ -23,28 +23,28 @@ import (
 type Observed struct {
 	Member mirror.Member
 	Rules  placement.Rules
-	// Nominated means that the host's scheduler sets the root's nominated node before it
-	// binds it.
+	// Nominated means that the host's scheduler sets the root's nominated node before it binds the
+	// root.
 	Nominated bool
 	Root      *corev1.Pod
-	// Leaf is the leaf Pod of that name. Origin is its stamp, which may name another root.
+	// Leaf is the leaf Pod with the root's name. Origin is its stamp, which may name another root.
 	Leaf   *corev1.Pod
 	Origin mirror.Origin
 	// Node is the member's virtual node.
 	Node *corev1.Node
-	// Others contains the other nodes that the root and its unbound claims name.
+	// Others contains the nodes, other than Node, that the root and its unbound claims name.
 	Others map[string]*corev1.Node
-	// From is the host's namespace.
+	// From is the root's namespace in the host.
 	From placement.Namespace
-	// Namespace is the member's namespace.
+	// Namespace is the namespace of that name in the member.
 	Namespace *corev1.Namespace
 	// Claims are the claims of the root's volumes.
 	Claims []Claim
 	// Copies names the copies of the root's ConfigMaps and Secrets. Its namespace UID is
 	// empty if the namespace is not in the cache yet.
 	Copies mirror.Copies
-	// Missing lists what root_config has not copied yet. Lacking reports an object that the
-	// Pod needs and that cannot be copied. Both are computed only while there is no leaf.
+	// Missing lists the objects that root_config has not copied yet. Lacking reports an object that
+	// the Pod needs but that cannot be copied. Both are computed only while the Pod has no leaf.
 	Missing []string
 	Lacking *mirror.Refusal
 }
@@ -66,10 +66,10 @@ type (
 	MarkPushed struct{}
 	// MarkWithdrawn records that the root no longer has a leaf and may get another one.
 	MarkWithdrawn struct{}
-	// MarkAwaiting replaces an earlier problem on the root: it waits for the volume of a
-	// claim that is being provisioned.
+	// MarkAwaiting replaces an earlier problem on the root: the root now waits for a claim's volume,
+	// which is being provisioned.
 	MarkAwaiting struct{ Claim string }
-	// Repeat copies to the Pod a problem that root_pvc reported on a claim.
+	// Repeat repeats on the Pod a problem that root_pvc reported on a claim.
 	Repeat struct {
 		Claim   string
 		Problem *mirror.Refusal
@@ -132,7 +132,7 @@ func Next(o Observed) Decision {
 		if o.Ran() && !o.mayHaveStarted() {
 			return MarkWithdrawn{}
 		}
-		return Nothing{} // leaf_pod fails it once it is bound
+		return Nothing{} // leaf_pod fails the root once it is bound
 	}
 	return o.mayGoEarly()
 }
@@ -148,16 +148,16 @@ func (o Observed) Ran() bool {
 }
 
 // mayHaveStarted reports whether the containers of a vanished early leaf may have started. A
-// kubelet starts them once the last volume is bound. A leaf claim that is gone was bound if
-// its volume was mirrored. Such a Pod must not run again.
+// kubelet starts them once the last volume is bound. A missing leaf claim was bound if its volume
+// was mirrored. A Pod that may have started must not run again.
 func (o Observed) mayHaveStarted() bool {
 	return len(o.Claims) > 0 && !slices.ContainsFunc(o.Claims, func(c Claim) bool {
 		return !c.Mirrored && (c.Leaf == nil || c.Leaf.Spec.VolumeName == "")
 	})
 }
 
-// AwaitsNode reports whether a leaf runs for the root according to its condition, and the
-// root is not bound yet.
+// AwaitsNode reports whether the root's condition shows that a leaf runs, and the root is not bound
+// yet.
 func (o Observed) AwaitsNode() bool {
 	return o.Root.Spec.NodeName == "" && podstatus.Pushed(o.Root) == corev1.ConditionTrue
 }
@@ -168,25 +168,25 @@ func (o Observed) Concerns() bool {
 		(len(podspec.ClaimNames(o.Root)) > 0 || podstatus.Pushed(o.Root) == corev1.ConditionTrue)
 }
 
-// deleting returns the decision for a root that is being deleted. Xylem acts as its kubelet.
+// deleting returns the decision for a root that is being deleted. Xylem acts as the root's kubelet.
 func (o Observed) deleting() Decision {
 	switch {
 	case o.Leaf != nil:
 		if o.Leaf.DeletionTimestamp != nil && !shorter(o.Root.DeletionGracePeriodSeconds, o.Leaf.DeletionGracePeriodSeconds) {
-			return Nothing{} // its deletion event enqueues the Pod
+			return Nothing{} // the leaf's deletion event enqueues the Pod
 		}
 		return Remove{Grace: o.Root.DeletionGracePeriodSeconds, Why: "the Pod is being deleted"}
 	case o.Root.Spec.NodeName != o.Member.NodeName:
 		return Nothing{} // the API server has already deleted an unbound Pod
 	case !podstatus.Finished(o.Root):
-		return Nothing{} // leaf_pod first writes the final status, even if the Pod never ran: Jobs count it
+		return Nothing{} // leaf_pod first writes the final status, even if the Pod never ran, because Jobs count it
 	}
 	return Finish{}
 }
 
 func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
 
-// bound returns the decision for a root that the scheduler, or its creator, has bound to this
+// bound returns the decision for a root that the scheduler, or the Pod's creator, has bound to this
 // member's node.
 func (o Observed) bound() Decision {
 	switch {
@@ -195,15 +195,15 @@ func (o Observed) bound() Decision {
 	case o.Leaf != nil:
 		return o.current()
 	case podstatus.Finished(o.Root), podstatus.Pushed(o.Root) == corev1.ConditionTrue:
-		return Nothing{} // it ran and must not run again; leaf_pod writes the final status
+		return Nothing{} // the root ran and must not run again; leaf_pod writes the final status
 	case podspec.IsDaemonSetPod(o.Root):
 		return refuseDaemonSet()
 	case placement.Admit(o.Root, o.Node) != nil:
-		return Nothing{} // leaf_pod fails it, as a kubelet does
+		return Nothing{} // leaf_pod fails the root, as a kubelet does
 	}
 	for _, c := range o.Claims {
 		if c.stranded(o.Member) {
-			return Nothing{} // leaf_pod fails it
+			return Nothing{} // leaf_pod fails the root
 		}
 		if problem := c.here(o.Member); problem != nil {
 			return Nothing{problem}
@@ -220,9 +220,9 @@ func (o Observed) bound() Decision {
 	return o.create()
 }
 
-// awaits returns the decision while root_pvc has not created a leaf claim. If root_pvc
-// reports on the claim why it cannot, the Pod reports that too. An earlier problem that is
-// resolved is removed.
+// awaits returns the decision while root_pvc has not created a leaf claim. If root_pvc reports on
+// the claim why it cannot create one, the decision is to repeat that on the Pod. If the Pod shows
+// an earlier problem that is resolved, the decision is to replace it.
 func (o Observed) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
 		return Repeat{c.Name, mirror.Refuse(problem.Reason, "claim %q: %s", c.Name, problem.Message)}
@@ -252,9 +252,9 @@ func (o Observed) current() Decision {
 	return Nothing{}
 }
 
-// ended removes the unfinished leaf of a finished root, or returns nil. The root has been
-// counted and may have been replaced, so a leaf that a restored member starts again could run
-// beside the replacement.
+// ended removes the unfinished leaf of a finished root, or returns nil. The root's owner may have
+// counted and replaced it, so a leaf that a restored member starts again could run beside the
+// replacement.
 func (o Observed) ended() Decision {
 	switch {
 	case !podstatus.Finished(o.Root) || podstatus.Finished(o.Leaf) || o.Leaf.DeletionTimestamp != nil:
@@ -262,12 +262,12 @@ func (o Observed) ended() Decision {
 	case o.Root.Status.Reason == v1alpha1.ReasonPlacementFailed:
 		return Remove{Why: "the member could not provision its disk"}
 	}
-	return Remove{Why: "the Pod has ended as " + string(o.Root.Status.Phase)}
+	return Remove{Why: "the Pod has ended with phase " + string(o.Root.Status.Phase)}
 }
 
-// early returns the decision for a leaf that was created before the host bound the root. It
-// stays as long as each claim is bound or requested in this member. If all claims are bound,
-// the scheduler is about to bind the Pod, so the leaf must stay.
+// early returns the decision for a leaf that was created before the host bound the root. The leaf
+// stays as long as each claim is bound or requested in this member. If all claims are bound, the
+// scheduler is about to bind the Pod, so the leaf must stay.
 func (o Observed) early() Decision {
 	if o.Leaf.DeletionTimestamp != nil {
 		return Nothing{}
@@ -288,7 +288,7 @@ func (o Observed) early() Decision {
 		if selected := c.Root.Annotations[route.AnnSelectedNode]; c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && !o.sameCluster(selected) {
 			return Remove{Why: o.elsewhere(c)}
 		}
-		// A volume that is not in the cache yet does not prove that it is elsewhere.
+		// A volume that is missing in the cache may still be in this member.
 		if c.Root.Spec.VolumeName != "" && c.Volume != nil && c.here(o.Member) != nil {
 			return Remove{Why: fmt.Sprintf("claim %q is bound to volume %q, which is not in member %q", c.Name, c.Volume.Name, o.Member.Registration)}
 		}
@@ -299,9 +299,9 @@ func (o Observed) early() Decision {
 	return Nothing{}
 }
 
-// sameCluster reports whether another node belongs to this member's cluster. Two
-// registrations of one cluster share its leaves but have separate nodes. Only the
-// registration to which a root belongs withdraws its leaf.
+// sameCluster reports whether another node belongs to this member's cluster. Two registrations of
+// one cluster share its leaves but have separate nodes. Only the registration that a root belongs
+// to withdraws its leaf.
 func (o Observed) sameCluster(name string) bool {
 	node := o.Others[name]
 	return node != nil && node.Labels[v1alpha1.LabelVirtualNode] == "true" && node.Labels[v1alpha1.LabelClusterID] == o.Member.ClusterID
@@ -354,7 +354,7 @@ func (o Observed) mayGoEarly() Decision {
 	return o.create()
 }
 
-// create returns Create, or why the leaf Pod cannot be created.
+// create returns Create, or a decision that reports why the leaf Pod cannot be created.
 func (o Observed) create() Decision {
 	leaf, err := podspec.Translate(o.Root, o.Member)
 	if err != nil {
@@ -368,7 +368,7 @@ func (o Observed) create() Decision {
 	case answer.Refusal != nil:
 		return Nothing{answer.Refusal}
 	case answer.Waits:
-		return Nothing{} // leaf_namespace creates it, and its watch enqueues the Pod
+		return Nothing{} // leaf_namespace creates the namespace, and the watch enqueues the Pod
 	case o.Copies.Namespace == "":
 		return Nothing{} // the event of the host's namespace enqueues the Pod
 	case o.Lacking != nil || len(o.Missing) > 0:

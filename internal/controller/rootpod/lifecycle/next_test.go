@@ -22,7 +22,7 @@ func leafBound(c lifecycle.Claim) lifecycle.Claim {
 	return c
 }
 
-// mirrored returns a claim whose leaf claim is gone and whose volume has a host PV.
+// mirrored returns a claim whose leaf claim is gone but whose volume was mirrored.
 func mirrored(c lifecycle.Claim) lifecycle.Claim {
 	c.Leaf, c.Mirrored = nil, true
 	return c
@@ -35,7 +35,7 @@ func debugged(o *lifecycle.Observed) {
 	o.Root.Spec.EphemeralContainers = append(o.Root.Spec.EphemeralContainers, c)
 }
 
-// noUID removes the UID, which an earlier version did not record.
+// noUID removes the leaf's UID from the root, as if an earlier version had pushed the Pod.
 func noUID(o *lifecycle.Observed) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
 
 func deleted(grace *int64) func(*lifecycle.Observed) {
@@ -54,7 +54,7 @@ func nominated(node string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Status.NominatedNodeName = node }
 }
 
-// fallback is a scheduler that does not set the nominated node.
+// fallback represents a scheduler that does not set the nominated node.
 func fallback(o *lifecycle.Observed) { o.Nominated, o.Root.Status.NominatedNodeName = false, "" }
 
 func daemonSet(o *lifecycle.Observed) {
@@ -67,20 +67,20 @@ func says(reason string) lifecycle.Decision {
 	return lifecycle.Nothing{&mirror.Refusal{Reason: reason}}
 }
 
-// gaveUp is a root that leaf_pod has failed because the disk of a promise could not be
+// gaveUp makes the root one that leaf_pod has failed because a promise's disk could not be
 // provisioned.
 func gaveUp(o *lifecycle.Observed) {
 	o.Root.Status.Phase, o.Root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
 
-// lacks sets an object that the Pod needs and the host lacks.
+// lacks reports an object that the Pod needs but the host lacks.
 func lacks(o *lifecycle.Observed) {
 	o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
 }
 
 func leafEnded(o *lifecycle.Observed) { o.Leaf.Status.Phase = corev1.PodSucceeded }
 
-// knows adds another node of the given cluster. The ID is empty for a node of the host.
+// knows adds another node to the cache. clusterID is empty for a plain node of the host.
 func knows(name, clusterID string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		node := virtualNode()
@@ -90,14 +90,14 @@ func knows(name, clusterID string) func(*lifecycle.Observed) {
 	}
 }
 
-// askedOn returns a claim whose volume was requested on a node.
+// askedOn returns a claim whose volume was requested on the given node.
 func askedOn(node string) lifecycle.Claim {
 	c := asked("data", here)
 	c.Root.Annotations[route.AnnSelectedNode] = node
 	return c
 }
 
-// wantsTeam: the registration admits only namespaces with a label.
+// wantsTeam makes the registration admit only namespaces with label team=a.
 func wantsTeam(o *lifecycle.Observed) {
 	o.Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "a"}}}})
@@ -117,7 +117,7 @@ func TestDecide(t *testing.T) {
 	}{
 		// Before the host has bound the Pod.
 		"the scheduler chose this node: the Pod is pushed early as its claim's consumer": {seen(), leaf},
-		"the claim is annotated with the node, but no scheduler nominated the Pod: a tenant can write that (I8)": {
+		"the claim has the selected-node annotation, which a tenant can write, but the Pod is not nominated (I8)": {
 			seen(nominated("")), lifecycle.Nothing{}},
 		"the scheduler nominated another node (I8)":                           {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
 		"the claim's volume was requested on another node":                    {seen(claims(asked("data", there))), lifecycle.Nothing{}},
@@ -131,94 +131,94 @@ func TestDecide(t *testing.T) {
 		"one claim is bound here, the other waits here":                       {seen(claims(bound("data", here), asked("more", here))), leaf},
 		"one claim is bound here, and its leaf claim is gone":                 {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
 		"one claim is bound in another member (I3)":                           {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
-		"one claim names a volume that is not bound to it":                    {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
-		"all claims are bound here and the Pod is not bound yet: no push":     {seen(claims(bound("data", here))), lifecycle.Nothing{}},
+		"one claim names a volume that is not bound to it, the other waits":   {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
+		"all claims are bound here, but the Pod is not: no early push":        {seen(claims(bound("data", here))), lifecycle.Nothing{}},
 		"the Pod has a scheduling gate":                                       {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
 		"the Pod has finished":                                                {seen(phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"no virtual node":                                                     {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
-		"the Pod has no claims: the host binds it first":                      {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
+		"the member has no virtual node":                                      {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
+		"a Pod without claims is pushed only after the host has bound it":     {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
 		"a DaemonSet's Pod with an ephemeral claim is not pushed early":       {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
 
-		"no nomination: a Pod that fits is pushed early":                            {seen(fallback), leaf},
-		"no nomination, and a taint that the Pod does not tolerate (I8)":            {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
-		"no nomination, and a selector that the node does not match (I8)":           {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"no nomination, and the node is cordoned (I8)":                              {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
-		"no nomination, and a scheduling gate (I8)":                                 {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
-		"no nomination, and another Pod uses the claim: either may be the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes: a Pod that fits is pushed early":                            {seen(fallback), leaf},
+		"the scheduler does not nominate nodes, and the Pod does not tolerate a taint (I8)":                 {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and the node does not match the Pod's selector (I8)":        {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and the node is cordoned (I8)":                              {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and the Pod has a scheduling gate (I8)":                     {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and another Pod uses the claim: either may be the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
 
-		"the Pod cannot be translated: it is reported": {seen(func(o *lifecycle.Observed) {
+		"the Pod cannot be translated: the problem is reported": {seen(func(o *lifecycle.Observed) {
 			o.Root.Spec.HostNetwork = true
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
-		"the member's namespace is foreign (I4)":                            {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"its namespace lacks a label that the member requires":              {seen(wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
-		"its namespace has it":                                              {seen(wantsTeam, ofTeam), leaf},
-		"its namespace lost it after it was pushed":                         {seen(running, pushed(here, corev1.ConditionTrue), wantsTeam), lifecycle.Nothing{}},
-		"its namespace is not in the cache yet":                             {seen(wantsTeam, func(o *lifecycle.Observed) { o.From.Known = false }), lifecycle.Nothing{}},
-		"the member's namespace does not exist yet":                         {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
-		"a ConfigMap is not copied yet":                                     {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
-		"the host lacks a Secret that the Pod needs":                        {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the host lacks a Secret that the Pod needs, and has bound the Pod": {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the host's namespace is not in the cache yet":                      {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
+		"the member's namespace is foreign (I4)":                           {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"the Pod's namespace lacks a label that the registration requires": {seen(wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"the Pod's namespace has the label that the registration requires": {seen(wantsTeam, ofTeam), leaf},
+		"the Pod's namespace lost the required label after the push":       {seen(running, pushed(here, corev1.ConditionTrue), wantsTeam), lifecycle.Nothing{}},
+		"the labels of the Pod's namespace are not known yet":              {seen(wantsTeam, func(o *lifecycle.Observed) { o.From.Known = false }), lifecycle.Nothing{}},
+		"the member's namespace does not exist yet":                        {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
+		"a ConfigMap is not copied yet":                                    {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
+		"the host lacks a Secret that the Pod needs":                       {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the host lacks a Secret that a bound Pod needs":                   {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the host's namespace is not in the cache yet":                     {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
 
 		// Early leaves.
-		"the early leaf is recorded on the root (I6)":                       {seen(running), lifecycle.MarkPushed{}},
-		"the early leaf runs and is recorded: no write (I5)":                {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
-		"all claims are bound and the Pod is not bound yet: the leaf stays": {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
-		"the claim names its volume, the PV is not in the cache yet":        {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
-		"the scheduler removed its selection":                               {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
-		"the scheduler chose another node":                                  {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
-		"the claim was bound in another member (I3)":                        {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
-		"the claim was deleted":                                             {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
-		"the Pod was bound to another node":                                 {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: `the Pod was bound to node "worker-1"`}},
-		"the Pod was bound to another member's node":                        {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: `the Pod was bound to node "kosmos-cluster39"`}},
-		"the Pod was bound to an unknown node":                              {seen(running, on("worker-1")), lifecycle.Nothing{}},
-		"another registration of this cluster runs it (I4)":                 {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
-		"the scheduler chose the cluster's other registration":              {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
+		"the early leaf is recorded on the root (I6)":                            {seen(running), lifecycle.MarkPushed{}},
+		"the early leaf runs and is recorded: no write (I5)":                     {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"all claims are bound and the Pod is not bound yet: the leaf stays":      {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
+		"the claim is bound, but its PV is not in the cache yet":                 {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
+		"the scheduler removed its selection":                                    {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the scheduler chose another node":                                       {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the claim was bound in another member (I3)":                             {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
+		"the claim was deleted":                                                  {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
+		"the Pod was bound to another node":                                      {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: `the Pod was bound to node "worker-1"`}},
+		"the Pod was bound to another member's node":                             {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: `the Pod was bound to node "kosmos-cluster39"`}},
+		"the Pod was bound to an unknown node":                                   {seen(running, on("worker-1")), lifecycle.Nothing{}},
+		"the Pod was bound to the node of the cluster's other registration (I4)": {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
+		"the scheduler chose the node of the cluster's other registration":       {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
 		"the root finished before it was bound: its leaf is removed": {
-			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended as Failed"}},
-		"the early leaf is already being deleted":                                                 {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
-		"the leaf was withdrawn: another may be pushed (I6)":                                      {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"withdrawn, and requested again: it is pushed again":                                      {seen(pushed(here, corev1.ConditionFalse)), leaf},
-		"it runs early in another member, which decides alone":                                    {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), lifecycle.Nothing{}},
-		"the leaf is gone, and may have run: its volume was bound":                                {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
-		"the leaf is gone, and may have run: the host has bound the claim":                        {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), lifecycle.Nothing{}},
-		"it cannot have run: one volume was never bound":                                          {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
-		"the leaf claim is gone as well, its volume was mirrored":                                 {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)))), lifecycle.Nothing{}},
-		"the leaf claim is gone as well, and the host has bound the claim to the mirrored volume": {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), lifecycle.Nothing{}},
-		"the leaf claim is gone as well, another was never bound":                                 {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
-		"the other member was abandoned, the claim is placed here":                                {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"an unbound Pod without claims is ignored":                                                {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
-		"a Pod on another node is ignored":                                                        {seen(on("worker-1")), lifecycle.Nothing{}},
-		"the leaf's root is gone: it is removed after proof":                                      {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf is of an earlier Pod of that name (I4)":                                         {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf of an earlier Pod is already being deleted":                                     {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
-		"neither root nor leaf":                                                                   {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
+			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
+		"the early leaf is already being deleted":                                               {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
+		"the early leaf was withdrawn: the Pod may be pushed again (I6)":                        {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
+		"the Pod was withdrawn, and the scheduler chose this node again: it is pushed again":    {seen(pushed(here, corev1.ConditionFalse)), leaf},
+		"an early leaf runs in another member, whose controller decides alone":                  {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), lifecycle.Nothing{}},
+		"the leaf is gone but may have run, because its volume was bound":                       {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
+		"the leaf is gone but may have run, because the host has bound the claim":               {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), lifecycle.Nothing{}},
+		"the leaf is gone and cannot have run, because one leaf claim was never bound":          {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
+		"leaf and leaf claim are gone, but the volume was mirrored":                             {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)))), lifecycle.Nothing{}},
+		"leaf and leaf claim are gone, and the host has bound the claim to the mirrored volume": {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), lifecycle.Nothing{}},
+		"leaf and leaf claim are gone, but another leaf claim was never bound":                  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
+		"the Pod was pushed to a member that was abandoned, and its claim is now placed here":   {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
+		"an unbound Pod without claims is ignored":                                              {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
+		"a Pod on another node is ignored":                                                      {seen(on("worker-1")), lifecycle.Nothing{}},
+		"the root is gone: its leaf is removed after proof":                                     {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf belongs to an earlier Pod of the same name (I4)":                              {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf of an earlier Pod is already being deleted":                                   {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
+		"neither root nor leaf": {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
 
 		// Bound Pods.
-		"the host bound the Pod here: its leaf is created":                                             {seen(onNode), leaf},
-		"an earlier version recorded the leaf without its UID":                                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), lifecycle.MarkPushed{}},
-		"the leaf of a bound Pod is recorded on the root (I6)":                                         {seen(onNode, running), lifecycle.MarkPushed{}},
-		"it failed because its disk cannot be provisioned here: its leaf is removed":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "the member could not provision its disk"}},
-		"it failed because its disk cannot be provisioned here, and its leaf is already being deleted": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
-		"a bound Pod runs: no write (I5)":                                                              {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
-		"the leaf vanished: it never runs twice":                                                       {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
-		"the Pod has finished and its leaf is gone: it does not run again":                             {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
-		"a DaemonSet's Pod is reported":                                                                {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
-		"a Pod that was bound manually does not fit: leaf_pod fails it":                                {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"a Pod that was bound manually has an unbound claim":                                           {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
-		"a Pod that was bound manually refers to a missing claim":                                      {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
-		"the claim names a volume that is not bound to it":                                             {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
-		"the claim is being deleted: no Pod can begin to use it":                                       {seen(onNode, claims(with(bound("data", here), ending))), says(v1alpha1.ReasonClaimNotBound)},
-		"the claim is being deleted while its Pod runs":                                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), ending))), lifecycle.Nothing{}},
-		"the claim of its ephemeral volume is foreign":                                                 {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
-		"the claim of its ephemeral volume is foreign, and the Pod is not bound yet":                   {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
-		"the claim's volume is in another member":                                                      {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
-		"the claim's volume is an admin's, and not recorded yet": {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) {
+		"the host bound the Pod here: its leaf is created":                                                  {seen(onNode), leaf},
+		"an earlier version recorded the leaf without its UID":                                              {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), lifecycle.MarkPushed{}},
+		"the leaf of a bound Pod is recorded on the root (I6)":                                              {seen(onNode, running), lifecycle.MarkPushed{}},
+		"the Pod failed because its disk cannot be provisioned here: its leaf is removed":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "the member could not provision its disk"}},
+		"the Pod failed because its disk cannot be provisioned here, and its leaf is already being deleted": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
+		"a bound Pod runs: no write (I5)":                                                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"the leaf of a bound Pod vanished: it is not created again":                                         {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"the Pod has finished and its leaf is gone: it does not run again":                                  {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
+		"a bound Pod of a DaemonSet: the problem is reported":                                               {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
+		"a manually bound Pod does not fit the node: leaf_pod fails it":                                     {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"a manually bound Pod has an unbound claim":                                                         {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
+		"a manually bound Pod refers to a missing claim":                                                    {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim names a volume that is not bound to it":                                                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim is being deleted: no further Pod can use it":                                             {seen(onNode, claims(with(bound("data", here), ending))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim is being deleted while its Pod runs":                                                     {seen(onNode, running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), ending))), lifecycle.Nothing{}},
+		"the claim of its ephemeral volume is foreign":                                                      {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
+		"the claim of its ephemeral volume is foreign, and the Pod is not bound yet":                        {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Foreign = true }))), lifecycle.Nothing{}},
+		"the claim's volume is in another member":                                                           {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"the claim is bound to an admin's PV that has not adopted its volume yet": {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) {
 			c.Volume.Labels, c.Volume.Finalizers, c.Volume.Spec.CSI.VolumeAttributes = nil, nil, nil
 		}))), says(v1alpha1.ReasonAdoptionRefused)},
-		"the claim's volume is a foreign one of the host":     {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"the claim is bound to a foreign PV":                  {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
 		"the leaf claim must be created first":                {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
 		"an image was changed":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
 		"an image was changed, and the leaf is being deleted": {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
@@ -226,26 +226,26 @@ func TestDecide(t *testing.T) {
 			o.Root.Spec.Containers[0].Image = "web:2"
 			o.Leaf.Status.Phase = corev1.PodFailed
 		}), lifecycle.Nothing{}},
-		"an image was changed, and the root has finished":         {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
-		"an ephemeral container was added":                        {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
-		"an ephemeral container and an image: the image first":    {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
-		"an ephemeral container that the leaf has: no write (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
-		"an ephemeral container that only the leaf has": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
+		"an image was changed, and the root has finished":                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an ephemeral container was added":                                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
+		"an ephemeral container was added and an image changed: the image is updated first": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"the leaf already has the ephemeral container: no write (I5)":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
+		"only the leaf has an ephemeral container": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
 			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
 		}), lifecycle.Nothing{}},
-		"an ephemeral container, and the leaf was replaced (I8)":                                                            {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.UID = "another" }), lifecycle.Nothing{}},
-		"an ephemeral container, and the leaf is being deleted":                                                             {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
-		"an ephemeral container, and the leaf has finished":                                                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
-		"an ephemeral container, before the host has bound the Pod":                                                         {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
-		"a restored member runs the leaf of a Pod that has failed":                                                          {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended as Failed"}},
-		"a restored member runs the leaf of a Pod that has succeeded":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended as Succeeded"}},
+		"an ephemeral container was added, but the leaf was replaced (I8)":                                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.UID = "another" }), lifecycle.Nothing{}},
+		"an ephemeral container was added, but the leaf is being deleted":                                                   {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
+		"an ephemeral container was added, but the leaf has finished":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
+		"an ephemeral container was added before the host bound the Pod":                                                    {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
+		"a restored member runs the leaf of a Pod that has failed":                                                          {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
+		"a restored member runs the leaf of a Pod that has succeeded":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended with phase Succeeded"}},
 		"a restored member runs the leaf of a Pod that has succeeded, and the leaf is already being deleted: no write (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},
-		"both have finished: no write (I5)":                                                                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
+		"root and leaf have finished: no write (I5)":                                                                        {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
 
 		// Deletion.
-		"the user deletes the Pod: its leaf gets the same grace period":               {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
-		"the leaf is being deleted":                                                   {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
-		"the user shortens the grace period":                                          {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
+		"the user deletes the Pod: its leaf is deleted with the same grace period":    {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
+		"root and leaf are being deleted":                                             {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
+		"the user shortens the grace period: the leaf is deleted again":               {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
 		"the leaf is gone, and leaf_pod has not written the final status yet":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
 		"the leaf is gone and the final status is written: the deletion is completed": {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
 		"a Pod that was never pushed is deleted: leaf_pod fails it first":             {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
@@ -253,7 +253,7 @@ func TestDecide(t *testing.T) {
 		"a DaemonSet's Pod is deleted: leaf_pod fails it first":                       {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
 		"a deleted Pod on another node is ignored":                                    {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
 		"a deleted Pod that is not bound is ignored":                                  {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"an early leaf whose root is deleted":                                         {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
+		"the root of an early leaf is deleted":                                        {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, lifecycle.Next(tc.observed), decisions); diff != "" {
@@ -283,15 +283,15 @@ func TestLeafHasTheOriginOfItsRoot(t *testing.T) {
 	}
 }
 
-// A message names the object to change.
+// Each message names the object that the user must change.
 func TestMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed lifecycle.Observed
 		want     []string
 	}{
-		"a claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
-		"unreachable volume":                       {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
-		"DaemonSet":                                {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
+		"claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
+		"unreachable volume":                     {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
+		"DaemonSet":                              {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, ok := lifecycle.Next(tc.observed).(lifecycle.Nothing)

@@ -30,30 +30,30 @@ func TestDecidePromised(t *testing.T) {
 		observed     lifecycle.Observed
 		want, reason string
 	}{
-		"the leaf claim exists":                                           {promised(), "Create", ""},
-		"the leaf claim does not exist yet":                               {promised(noLeafClaim), "Nothing", ""},
-		"not placed yet":                                                  {promised(noLeafClaim, placed("")), "Nothing", ""},
-		"placed elsewhere":                                                {promised(noLeafClaim, placed(there.ClusterID)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
-		"the promise is not in the cache yet":                             {promised(func(o *lifecycle.Observed) { o.Claims[0].Volume = nil }), "Nothing", ""},
-		"the claim is being deleted":                                      {promised(noLeafClaim, func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
-		"being deleted, the disk is being provisioned":                    {promised(func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
-		"fulfilled here":                                                  {promised(keptIn(here)), "Create", ""},
-		"fulfilled elsewhere, permanently":                                {promised(keptIn(there)), "Nothing", ""},
-		"fulfilled elsewhere, until it is unused":                         {promised(scratch, keptIn(there)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
-		"fulfilled here, until it is unused":                              {promised(scratch, keptIn(here)), "Create", ""},
-		"being released here":                                             {promised(scratch, keptIn(here), releasing), "Nothing", ""},
-		"it has finished, the disk stays":                                 {promised(scratch, keptIn(here), ended), "MarkPushed", ""},
-		"it has finished, the disk is released":                           {promised(scratch, keptIn(here), ended, releasing), "Remove", ""},
-		"it runs, and the disk is released: its leaf Pod stays":           {promised(scratch, keptIn(here), running, releasing), "MarkPushed", ""},
-		"early, with another claim that waits for it":                     {promised(early), "Create", ""},
-		"early, the promise's leaf claim does not exist yet":              {promised(early, noLeafClaim), "Nothing", ""},
-		"the claim reports why it has no leaf":                            {promised(noLeafClaim, claimSays), "Repeat", lacksClass},
-		"the claim reports why it has no leaf, before it was placed here": {promised(noLeafClaim, claimSays, placed("")), "Nothing", ""},
-		"the claim reports a problem, but the leaf claim exists":          {promised(claimSays), "Create", ""},
-		"the problem on the Pod is resolved":                              {promised(noLeafClaim, podSays(v1alpha1.ReasonPlacedElsewhere)), "MarkAwaiting", ""},
-		"the resolved problem was removed":                                {promised(noLeafClaim, podSays(v1alpha1.ReasonVolumeAwaited)), "Nothing", ""},
-		"early, and the claim reports why it has no leaf: the Pod stays":  {promised(early, running, noLeafClaim, claimSays), "MarkPushed", ""},
-		"fulfilled elsewhere, and retained there":                         {promised(scratch, keptIn(there), retained), "Nothing", v1alpha1.ReasonVolumeUnreachable},
+		"the leaf claim exists":                                                                            {promised(), "Create", ""},
+		"the leaf claim does not exist yet":                                                                {promised(noLeafClaim), "Nothing", ""},
+		"the claim is not placed yet":                                                                      {promised(noLeafClaim, placed("")), "Nothing", ""},
+		"the claim is placed in another member":                                                            {promised(noLeafClaim, placed(there.ClusterID)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
+		"the promise is not in the cache yet":                                                              {promised(func(o *lifecycle.Observed) { o.Claims[0].Volume = nil }), "Nothing", ""},
+		"the claim is being deleted":                                                                       {promised(noLeafClaim, func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
+		"the claim is being deleted while its disk is being provisioned":                                   {promised(func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
+		"the promise is fulfilled here":                                                                    {promised(keptIn(here)), "Create", ""},
+		"the promise is fulfilled permanently in another member":                                           {promised(keptIn(there)), "Nothing", ""},
+		"the promise is fulfilled in another member until no Pod uses it":                                  {promised(scratch, keptIn(there)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
+		"the promise is fulfilled here until no Pod uses it":                                               {promised(scratch, keptIn(here)), "Create", ""},
+		"the disk is being released here":                                                                  {promised(scratch, keptIn(here), releasing), "Nothing", ""},
+		"the Pod has finished, and the disk stays":                                                         {promised(scratch, keptIn(here), ended), "MarkPushed", ""},
+		"the Pod has finished, and the disk is being released: its leaf is removed":                        {promised(scratch, keptIn(here), ended, releasing), "Remove", ""},
+		"the Pod runs while the disk is being released: its leaf stays":                                    {promised(scratch, keptIn(here), running, releasing), "MarkPushed", ""},
+		"an unbound Pod is the consumer of another claim":                                                  {promised(early), "Create", ""},
+		"an unbound Pod is the consumer of another claim, and the promise's leaf claim does not exist yet": {promised(early, noLeafClaim), "Nothing", ""},
+		"the claim reports why it has no leaf claim":                                                       {promised(noLeafClaim, claimSays), "Repeat", lacksClass},
+		"the claim reports why it has no leaf claim, but is not placed here":                               {promised(noLeafClaim, claimSays, placed("")), "Nothing", ""},
+		"the claim reports a problem, but the leaf claim exists":                                           {promised(claimSays), "Create", ""},
+		"the problem that the Pod reports is resolved":                                                     {promised(noLeafClaim, podSays(v1alpha1.ReasonPlacedElsewhere)), "MarkAwaiting", ""},
+		"the Pod already reports that it waits for the volume (I5)":                                        {promised(noLeafClaim, podSays(v1alpha1.ReasonVolumeAwaited)), "Nothing", ""},
+		"the claim reports why it has no leaf claim, but an early leaf Pod exists: it stays":               {promised(early, running, noLeafClaim, claimSays), "MarkPushed", ""},
+		"the promise is fulfilled in another member, and its PV has policy Retain":                         {promised(scratch, keptIn(there), retained), "Nothing", v1alpha1.ReasonVolumeUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := lifecycle.Next(tc.observed)
@@ -75,8 +75,7 @@ func TestDecidePromised(t *testing.T) {
 
 const lacksClass = "MemberClassNotFound"
 
-// claimSays sets the condition with which root_pvc reports why it cannot create the leaf
-// claim.
+// claimSays sets the condition in which root_pvc reports why it cannot create the leaf claim.
 func claimSays(o *lifecycle.Observed) {
 	o.Claims[0].Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: lacksClass, Message: "member cluster38 has no StorageClass",
@@ -94,8 +93,8 @@ func retained(o *lifecycle.Observed) {
 	o.Claims[0].Volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// TestClaimsProblemOnPod checks that the Pod reports a problem that a member has with its
-// claim, as a problem of the claim and not of the Pod.
+// TestClaimsProblemOnPod checks that the Pod repeats the problem that a member has with its claim,
+// and names the claim.
 func TestClaimsProblemOnPod(t *testing.T) {
 	d, ok := lifecycle.Next(promised(noLeafClaim, claimSays)).(lifecycle.Repeat)
 	if !ok || d.Claim != "data" {
@@ -106,7 +105,7 @@ func TestClaimsProblemOnPod(t *testing.T) {
 	}
 }
 
-// early makes the Pod unbound but nominated, with another claim that waits for it.
+// early makes the Pod unbound but nominated, and adds a claim that waits for it as its consumer.
 func early(o *lifecycle.Observed) {
 	o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = "", here.NodeName
 	o.Claims = append(o.Claims, asked("other", here))

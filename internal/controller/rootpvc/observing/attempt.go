@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// observeAttempt reads the state of a claim without a volume for which this member is selected,
-// or of a promise that this member must fulfill.
+// observeAttempt reads how the member's attempt to provision a volume goes: for a claim without a
+// volume for which this member is selected, or for a promise that this member must fulfill.
 func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	ofPromise := s.Promise != nil
@@ -137,8 +137,8 @@ func ofThisClaim(problem *mirror.Refusal, others []leafClaim) *mirror.Refusal {
 	return problem
 }
 
-// provisioning reports whether a claim waits for the provisioner: it is not bound, and needs no
-// node first.
+// provisioning reports whether a claim waits for the provisioner: it is not bound, and does not
+// wait for a node.
 func (c leafClaim) provisioning() bool {
 	return c.claim != nil && c.claim.Spec.VolumeName == "" && !c.waitsForNode()
 }
@@ -148,8 +148,8 @@ func (c leafClaim) waitsForNode() bool {
 		ptr.Deref(c.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// here reports whether the host's scheduler is about to bind a Pod to this member's node or, if
-// it does not show that, whether it may be.
+// here reports whether the host's scheduler is about to bind a Pod to this member's node. If the
+// scheduler does not set the nominated node, here reports whether the Pod fits this node.
 func (o Observer) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if o.NominatedNode {
 		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == o.NodeName, nil

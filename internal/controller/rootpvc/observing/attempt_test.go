@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// A Pod's problem is a problem of its claim, unless another claim of the Pod explains it.
+// A Pod's problem is also its claim's problem, unless another claim of the Pod causes it.
 func TestOfThisClaim(t *testing.T) {
 	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) leafClaim {
 		claim := &corev1.PersistentVolumeClaim{}
@@ -33,15 +33,15 @@ func TestOfThisClaim(t *testing.T) {
 		others  []leafClaim
 		want    *mirror.Refusal
 	}{
-		"not rejected":                                     {nil, []leafClaim{leaf(late)}, nil},
-		"its only claim":                                   {unschedulable, nil, unschedulable},
+		"the Pod has no problem":                           {nil, []leafClaim{leaf(late)}, nil},
+		"the Pod has no other claim":                       {unschedulable, nil, unschedulable},
 		"the other claim is not in the member":             {unschedulable, []leafClaim{{}}, unschedulable},
 		"the other claim also waits for a node":            {unschedulable, []leafClaim{leaf(late)}, unschedulable},
 		"the other claim is being provisioned immediately": {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
 		"the other claim is being provisioned on its node": {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
 		"the other claim's class does not exist":           {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},
 		"the other claim is bound":                         {unschedulable, []leafClaim{leaf(immediate, isBound)}, unschedulable},
-		"the member refuses the Pod":                       {refused, []leafClaim{leaf(immediate)}, refused},
+		"the member rejects the Pod":                       {refused, []leafClaim{leaf(immediate)}, refused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, ofThisClaim(tc.problem, tc.others)); diff != "" {

@@ -26,24 +26,24 @@ import (
 // Observer reads observations that begin with a claim and include the state of the member.
 type Observer struct {
 	observe.Observer
-	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin has
-	// confirmed it yet.
+	// HostRestored is the time of the host's last restore. HostUnconfirmed means that no admin has
+	// confirmed this restore yet.
 	HostRestored    time.Time
 	HostUnconfirmed bool
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod.
 	NominatedNode bool
-	// Rivals returns the other members that have a volume of the name for an earlier claim.
+	// Rivals returns the other members that have an orphaned volume with this name for the same claim.
 	Rivals func(volume string, claim types.NamespacedName) []string
 }
 
-// Claim has the objects of both clusters under the name of a claim.
+// Claim contains the objects that both clusters have under a claim's name.
 type Claim struct {
-	// Root claim, and Xylem's leaf claim of that name, for any root. nil means that the object does
-	// not exist.
+	// Root is the host's claim. Leaf is Xylem's leaf claim of that name, which may belong to an
+	// earlier root. nil means that the object does not exist.
 	Root, Leaf *corev1.PersistentVolumeClaim
 	Origin     mirror.Origin
-	// Observed is the input of the decision, or nil without Root and Leaf.
+	// Observed is the input of the decision. It is nil if neither Root nor Leaf exists.
 	Observed *volume.Observed
 }
 
@@ -54,7 +54,7 @@ func (c *Claim) HandedOver() bool {
 	return c.Leaf != nil && (c.Root == nil || c.Root.UID != c.Origin.UID) && (s.Claim == nil || s.Claim.UID != c.Leaf.UID)
 }
 
-// ForRoot reports whether the observation is of the root's volume, and not of another claim's.
+// ForRoot reports whether the observed volume is the root's, not another claim's.
 func (c *Claim) ForRoot() bool {
 	return c.Root != nil && c.Observed.Root != nil && c.Observed.Root.UID == c.Root.UID
 }
@@ -77,7 +77,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 ||
 			c.Observed.Promise != nil && (hostpv.PromiseReleasedBy(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
-	return true // no member has it, so remove the report
+	return true // no member has the claim, so each removes its report
 }
 
 // copiesHere reports whether this member had the root's data source when the promise was created.
@@ -111,7 +111,7 @@ func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Clai
 	return c, o.observePlacement(ctx, &c)
 }
 
-// refresh takes root and leaf claim from the observation, which was read later.
+// refresh takes the root and the leaf claim from the observation, which was read later.
 func (c *Claim) refresh() {
 	if c.HandedOver() {
 		return

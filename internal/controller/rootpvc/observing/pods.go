@@ -52,8 +52,8 @@ func uses(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
 
-// nominated reports whether a Pod is about to be bound to the member's node, and waits or has
-// waited for the volume of another claim for which this member was selected.
+// nominated reports whether a Pod is about to be bound to the member's node, and has another claim
+// for which the scheduler has selected that node.
 func (o Observer) nominated(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != o.NodeName {
 		return false, nil

@@ -48,8 +48,8 @@ func (c cached) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return nil
 }
 
-// nominatedPod returns a Pod that the scheduler will bind here when the volume of its other
-// claim is bound.
+// nominatedPod returns a Pod that the scheduler will bind here once the volume of its other claim
+// is bound.
 func nominatedPod() corev1.Pod {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}}
 	for _, claim := range []string{"data", "other"} {
@@ -61,8 +61,8 @@ func nominatedPod() corev1.Pod {
 	return pod
 }
 
-// PodsHere returns Pods that are bound to the member's node, or about to be because another
-// claim of theirs was selected for it.
+// PodsHere returns Pods that are bound to the member's node, or are about to be because the node
+// was selected for another of their claims.
 func TestPodsHere(t *testing.T) {
 	other := func(node, volume string) *corev1.PersistentVolumeClaim {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", Annotations: map[string]string{}}}
@@ -81,11 +81,11 @@ func TestPodsHere(t *testing.T) {
 		"bound here":      {pod: boundTo(member.NodeName), want: true},
 		"bound elsewhere": {pod: boundTo(elsewhere), other: other(member.NodeName, "")},
 		"nominated":       {other: other("", "")},
-		"nominated, the other claim is selected for the node": {other: other(member.NodeName, ""), want: true},
+		"nominated, the node is selected for the other claim": {other: other(member.NodeName, ""), want: true},
 		"nominated, the other claim is bound":                 {other: other(member.NodeName, "pv-2"), want: true},
 		"nominated, the other claim is in another member":     {other: other(elsewhere, "pv-2")},
 		"nominated, the other claim is a promise":             {other: other(member.NodeName, hostpv.PromiseName("other-uid"))},
-		"nominated, the other claim does not exist (yet)":     {},
+		"nominated, the other claim does not exist":           {},
 		"nominated elsewhere":                                 {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(member.NodeName, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,15 +103,15 @@ func TestPodsHere(t *testing.T) {
 	}
 }
 
-// The Pods on the member's node for which a disk is provisioned.
+// Not every Pod on the member's node makes Xylem provision a disk.
 func TestUses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"a Pod":                {func(*corev1.Pod) {}, true},
-		"a Pod that has ended": {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
-		"being deleted":        {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_800_000_000, 0)} }, false},
+		"a Pod":                       {func(*corev1.Pod) {}, true},
+		"a Pod that has ended":        {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
+		"a Pod that is being deleted": {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_800_000_000, 0)} }, false},
 		"a Pod of a DaemonSet, which is never pushed": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 		}, false},
@@ -119,7 +119,7 @@ func TestUses(t *testing.T) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 			pod.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
 		}, true},
-		"a Deployment's": {func(pod *corev1.Pod) {
+		"a Pod of a Deployment": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
 		}, true},
 	} {

@@ -1,3 +1,3 @@
-// Package reporting is what root_pvc reports to users: the condition Placed of root claims, at a
-// limited rate, and events.
+// Package reporting contains root_pvc's reports to users: it sets the condition Placed of root
+// claims, at a limited rate, and emits events.
 package reporting

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// EventProblem reports a problem of a claim on an object.
+// EventProblem emits an event about a claim's problem on an object.
 func (r *Reporter) EventProblem(on client.Object, problem *mirror.Refusal) {
 	r.link.Recorder.Eventf(on, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
@@ -22,12 +22,13 @@ func (r *Reporter) EventWithdrawn(root *corev1.PersistentVolumeClaim) {
 		"withdrawn from member %q before a volume was bound there", r.link.Registration)
 }
 
-// EventGrown reports that Xylem requested the expansion of the volume in the member.
+// EventGrown reports that Xylem has requested the expansion of the volume in the member.
 func (r *Reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
-	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "requested member %q to expand the volume to %s", r.link.Registration, to.String())
+	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "asked member %q to expand the volume to %s", r.link.Registration, to.String())
 }
 
-// EventModified reports a change of the volume's attributes. class is the member's name of the class, empty where the change is canceled.
+// EventModified reports a change of the volume's attributes. class is the member's class, or empty
+// if the change is canceled.
 func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class string) {
 	if class == "" {
 		r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
@@ -38,15 +39,15 @@ func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class strin
 		"asked member %q to give the volume the attributes of its VolumeAttributesClass %q", r.link.Registration, class)
 }
 
-// EventAdopted reports that the claim has the volume of an earlier one.
+// EventAdopted reports that the claim has adopted an earlier claim's volume.
 func (r *Reporter) EventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"the claim now has volume %q in member %q, which an earlier claim of its name had", volume, r.link.Registration)
+		"the claim now has volume %q in member %q, which belonged to an earlier claim of the same name", volume, r.link.Registration)
 }
 
-// EventHeldBack reports that the host binds volumes more slowly than claims come.
+// EventHeldBack reports that the claim waits because the host has many volumes to bind.
 func (r *Reporter) EventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
-		"not placed in member %q yet: Xylem places claims as fast as the host's PV controller binds volumes. It has %s to bind; claims that wait for this member: %d",
+		"not placed in member %q yet: Xylem places claims only as fast as the host's PV controller binds volumes. That controller still has %s to bind. Claims waiting for this member: %d",
 		r.link.Registration, text.Count(turn.Volumes, "volume"), turn.Claims)
 }

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// paceBurst and paceRefill bound how often why a member rejects a claim is
-	// reported again: its words may differ each time, and each is two writes to the host,
-	// and what other controllers make of them. An honest member fails a claim in a few ways.
+	// paceBurst and paceRefill limit how often a member's changing messages about a rejected claim
+	// are reported. Each message costs two writes to the host, and other controllers react to
+	// them. An honest member rejects a claim for only a few reasons.
 	paceBurst  = 5
 	paceRefill = 10 * time.Second
-	// paced is for how many claims it is counted.
+	// paced is the number of claims whose rate is tracked.
 	paced = 4096
-	// Answer is the time that the host's PV controller has to request a volume after the scheduler
-	// has selected the node. It does so within milliseconds, or later after a conflict, which it
-	// would report to the user as a Warning.
+	// Answer is how long Xylem waits for the host's PV controller to request a volume after the
+	// scheduler has selected the node. The PV controller needs milliseconds, or longer after a
+	// conflict, which it would report to the user as a Warning.
 	Answer = time.Second
 )
 
@@ -28,7 +28,7 @@ const (
 type pace struct {
 	mu     sync.Mutex
 	roots  *lru.Cache // root UID -> *rate.Limiter
-	waited *lru.Cache // root UID -> its resourceVersion then
+	waited *lru.Cache // root UID -> resourceVersion for which Xylem waited
 	owed   map[types.UID]time.Duration
 }
 
@@ -66,7 +66,7 @@ func (p *pace) spend(root types.UID, now time.Time) bool {
 	return false
 }
 
-// Owes returns the time until the next report about a root, or 0. It returns each time only
+// Owes returns the time until the root must be reconciled again, or 0. It returns each time only
 // once.
 func (p *pace) Owes(root types.UID) time.Duration {
 	p.mu.Lock()

@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// host is one whose statuses can be written.
+// host is a client that accepts only writes of statuses.
 type host struct {
 	client.Client
 	statuses *statuses
@@ -40,8 +40,8 @@ func (s *statuses) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 
 var member38 = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
-// A member that keeps changing its message about a claim causes no more writes than its share, but
-// its last message is still reported.
+// A member that keeps changing its message about a claim causes only a limited number of writes,
+// but its last message is still reported.
 func TestMessagesArePaced(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	told := &statuses{}
@@ -50,7 +50,7 @@ func TestMessagesArePaced(t *testing.T) {
 	})
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "uid"}}
 	say := func(reason, words string) {
-		if err := r.SetPlaced(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot make the volume: " + words}); err != nil {
+		if err := r.SetPlaced(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot create the volume: " + words}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,6 +69,6 @@ func TestMessagesArePaced(t *testing.T) {
 		t.Error("the last message is not reported")
 	}
 	if say(v1alpha1.ReasonVolumeLost, "lost"); told.written != paceBurst+2 {
-		t.Error("a message that is not the member's own is delayed")
+		t.Error("a message that does not come from the member is delayed")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// Actor is the field owner of all that root_pvc writes.
+// Actor is the field owner of everything that root_pvc writes.
 const Actor = guarded.Actor("root-pvc")
 
 // Reporter reports on the claims of one member.
@@ -21,7 +21,7 @@ type Reporter struct {
 	*pace
 }
 
-// New creates the reporter of a member's link.
+// New returns the reporter of a member's link.
 func New(link *member.Link) *Reporter { return &Reporter{link, newPace()} }
 
 // Problem reports a problem to the user: in the claim's condition if this member owns it,
@@ -37,7 +37,7 @@ func (r *Reporter) Problem(ctx context.Context, o observing.Claim, problem *mirr
 }
 
 // emitProblem emits the event of a problem on the root or, if it is gone, on a host PV that
-// keeps its leaf claim. If neither exists, the registration's account has the volume.
+// keeps its leaf claim. If neither exists, the registration's inventory lists the volume.
 func (r *Reporter) emitProblem(o observing.Claim, problem *mirror.Refusal) {
 	switch {
 	case o.Root != nil:
@@ -61,7 +61,7 @@ func (r *Reporter) SetPlaced(ctx context.Context, root *corev1.PersistentVolumeC
 		return nil
 	}
 	if problem != nil && report.FailsClaim(problem.Reason) && !r.spend(root.UID, r.link.Clock.Now()) {
-		return nil // reported a little later
+		return nil // the problem is reported later
 	}
 	if problem != nil {
 		r.EventProblem(root, problem)

@@ -37,7 +37,7 @@ type claims struct {
 	observer func() observing.Observer
 }
 
-// Sources are the events that root_pvc reacts to in a member.
+// Sources returns the events to which root_pvc reacts for one member.
 func Sources(link *member.Link, observer func() observing.Observer, book *account.Book, gate *backlog.Gate) []source.Source {
 	r := &claims{link, observer}
 	return []source.Source{
@@ -64,8 +64,8 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 	}
 }
 
-// RootClaimChanged is Concerns for root claims: metadata, spec, conditions, and whether the PV
-// controller has requested the volume.
+// RootClaimChanged reports whether an update of a root claim changes its metadata, spec or
+// conditions, or shows that the PV controller has requested the volume.
 func RootClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
@@ -73,24 +73,24 @@ func RootClaimChanged(before, after client.Object) bool {
 		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
 }
 
-// placing is Urgent for the two steps that place a claim: the PV controller requests its
-// volume, and Xylem records the member.
+// placing makes the two steps that place a claim urgent: the PV controller requests its volume,
+// and Xylem records the member.
 var placing = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
 	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
 })
 
-// promising is Urgent for promises without a disk, because Pods wait for each step.
+// promising makes all events of a promise without a disk urgent, because Pods wait for each step.
 func promising(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
 	return ok && hostpv.IsUnfulfilled(pv)
 }
 
-// chosen reports whether a claim names the member, with its selected node or its placement.
+// chosen reports whether a claim's selected node or its placement names the member.
 func chosen(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
 }
 
-// ofHostVolume enqueues the claim that a host PV is for.
+// ofHostVolume enqueues the claim to which a PV's claimRef points.
 func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
@@ -109,8 +109,8 @@ func (r *claims) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// ofLeafVolume enqueues the root of the leaf claim that a leaf PV is for, and the roots of host
-// PVs that represent it.
+// ofLeafVolume enqueues the root of the leaf claim to which a leaf PV's claimRef points, and the
+// roots of the host PVs that represent the leaf PV.
 func (r *claims) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	return append(r.withClones(ctx, ofHostVolume(ctx, obj)), r.ofLeaf(ctx, obj.GetName())...)
 }
@@ -131,8 +131,8 @@ func (r *claims) ofLeaf(ctx context.Context, name string) []reconcile.Request {
 	return requests
 }
 
-// waiting enqueues the claims that wait for an object here, because a created or deleted class
-// may unblock them.
+// waiting enqueues the claims that wait for an object here, because a class that was created or
+// deleted may unblock them.
 func (r *claims) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.each(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
 		return r.asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || hostpv.NamesPromise(claim.Spec.VolumeName))
@@ -148,27 +148,27 @@ func (r *claims) rivals(ctx context.Context, registration string) []reconcile.Re
 	return r.each(ctx, metav1.NamespaceAll, r.asks)
 }
 
-// asks reports whether a claim requests an existing volume that it does not have yet and may
-// find here.
+// asks reports whether a claim requests, by name, an existing volume that it does not have yet and
+// that may be in this member.
 func (r *claims) asks(claim *corev1.PersistentVolumeClaim) bool {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && (placed == "" || placed == r.ClusterID)
 }
 
-// inNamespace enqueues the claims of a namespace of the member.
+// inNamespace enqueues this member's claims in the host namespace with the given name.
 func (r *claims) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.each(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
 }
 
-// inRootNamespace enqueues the claims of a host namespace that request a volume by name, since
-// the namespace's tenant determines whether they may have it, and those of this member, since the
-// namespace's labels may determine whether the member admits them.
+// inRootNamespace enqueues two kinds of claims in a host namespace: those that request a volume by
+// name, because the namespace's tenant determines whether they can have it, and this member's,
+// because the namespace's labels may determine whether the member admits them.
 func (r *claims) inRootNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.each(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return r.asks(claim) || chosen(claim, r.Member) })
 }
 
-// each returns requests for the claims of a namespace, or of all, that concern this member
-// and that wanted accepts.
+// each returns requests for the claims in a namespace, or in all namespaces, that concern this
+// member and that wanted accepts.
 func (r *claims) each(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
 	var requests []reconcile.Request
 	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
@@ -181,8 +181,8 @@ func (r *claims) each(ctx context.Context, namespace string, wanted func(*corev1
 	return requests
 }
 
-// ofWarning enqueues the claim that a provisioner in the member could not satisfy, while it is
-// not bound there.
+// ofWarning enqueues the claim for which a provisioner in the member reports a failure, unless the
+// leaf claim is bound.
 func (r *claims) ofWarning(ctx context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
 	if !ok || !report.SaysProvisioningFailed(event) {
@@ -204,11 +204,11 @@ func (r *claims) ofLeafPod(ctx context.Context, obj client.Object) []reconcile.R
 	return requests
 }
 
-// unboundLeaf returns a request for one of Xylem's claims in the member that is not bound.
+// unboundLeaf returns a request for the claim with this name if its leaf claim is not bound.
 func (r *claims) unboundLeaf(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claim that something in the member is about", "leaf", key)
+		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of an event or a Pod", "leaf", key)
 	}
 	if leaf == nil || leaf.Spec.VolumeName != "" {
 		return nil
@@ -236,8 +236,8 @@ func (r *claims) ofPod(ctx context.Context, obj client.Object) []reconcile.Reque
 	return requests
 }
 
-// ofRootClaim enqueues a claim, and the promises that a Pod uses in addition. The Pod is bound
-// here because this member was selected for the claim.
+// ofRootClaim enqueues a claim. If this member was selected for it, the claim's Pods will be bound
+// here, so ofRootClaim also enqueues the promises that these Pods use.
 func (r *claims) ofRootClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := append(member.SameKey(ctx, obj), r.ofSource(ctx, obj)...)
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
@@ -254,7 +254,7 @@ func (r *claims) ofRootClaim(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// ofEnd enqueues a deleted claim if this member has a leaf claim of its name.
+// ofEnd enqueues a deleted claim if this member has a leaf claim with its name.
 func (r *claims) ofEnd(ctx context.Context, root client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(root)
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
@@ -267,8 +267,8 @@ func (r *claims) ofEnd(ctx context.Context, root client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ofRootVolume enqueues the claim that a host PV is for: of promises that this member
-// does not have, only if a Pod of it is here.
+// ofRootVolume enqueues the claim to which a host PV's claimRef points. If the PV is not this
+// member's, it does so only if a Pod of the claim is here.
 func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.withClones(ctx, ofHostVolume(ctx, obj))
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
@@ -289,7 +289,7 @@ func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcil
 	return requests
 }
 
-// withClones enqueues claims, and the claims that have them as their data source.
+// withClones enqueues the given claims, and the claims that clone them.
 func (r *claims) withClones(ctx context.Context, requests []reconcile.Request) []reconcile.Request {
 	for _, request := range requests {
 		requests = append(requests, r.clones(ctx, request.NamespacedName)...)
@@ -310,15 +310,15 @@ func (r *claims) clones(ctx context.Context, claim types.NamespacedName) []recon
 	return requests
 }
 
-// ofSnapshot enqueues the claims whose data source is a VolumeSnapshot, or that of a content, by
-// its name in either cluster.
+// ofSnapshot enqueues the claims whose data source is the given VolumeSnapshot, or the
+// VolumeSnapshot of the given content, by its name in either cluster.
 func (r *claims) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	claims, err := index.RestoresOf(ctx, r.Host, index.SnapshotNamed(obj))
 	return route.RequestsFor[corev1.PersistentVolumeClaim](ctx, claims, err, nil)
 }
 
-// restores enqueues the claims whose data source is a snapshot, because the readability of the
-// member's snapshots has changed.
+// restores enqueues the claims whose data source is a snapshot, because the member's snapshots have
+// become readable or unreadable.
 func (r *claims) restores(ctx context.Context, _ string) []reconcile.Request {
 	return r.each(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
 		source, has := datasource.Of(claim)

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// The events of the steps that place a claim are not delayed. All others may be.
+// The events of the steps that place a claim are not delayed. All other events may be.
 func TestPlacing(t *testing.T) {
 	claim := func(annotations ...string) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{}
@@ -26,11 +26,11 @@ func TestPlacing(t *testing.T) {
 		before, after *corev1.PersistentVolumeClaim
 		want          bool
 	}{
-		"the scheduler chooses a node":   {claim(), claim(route.AnnSelectedNode), false},
-		"the PV controller requests it":  {claim(route.AnnSelectedNode), claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner), true},
-		"it is placed":                   {claim(volumehelpers.AnnStorageProvisioner), claim(volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), true},
-		"it is withdrawn":                {claim(v1alpha1.AnnotationPlacedIn), claim(), true},
-		"it is bound where it is placed": {claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), bound, false},
+		"the scheduler selects a node":                           {claim(), claim(route.AnnSelectedNode), false},
+		"the PV controller requests the volume":                  {claim(route.AnnSelectedNode), claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner), true},
+		"the claim is placed":                                    {claim(volumehelpers.AnnStorageProvisioner), claim(volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), true},
+		"the claim is withdrawn":                                 {claim(v1alpha1.AnnotationPlacedIn), claim(), true},
+		"the claim is bound in the member in which it is placed": {claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), bound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := placing(t.Context(), tc.before, tc.after); got != tc.want {

@@ -1,5 +1,5 @@
-// Package witness records live reads as proofs, which expire and can be used once. It is internal to
-// package proof, so nothing else can create a proof.
+// Package witness records live reads as proofs, which expire and can be used only once. It is
+// internal to package proof, so nothing else can create a proof.
 package witness
 
 import (
@@ -11,14 +11,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Lifetime is how long after a proof the next one may begin, or the write may be sent.
+// Lifetime is the maximum time between a proof and the start of the next one, or the write.
 const Lifetime = 10 * time.Second
 
 // ErrUnproven reports that a write lacks the evidence that it needs.
 var ErrUnproven = errors.New("not proven")
 
-// Key is a parameter of the check of an evidence. Only an evidence of package proof can have that
-// check, because nothing else can name the type.
+// Key is a parameter of Evidence.Covers. Only package proof and its subpackages can implement or
+// call that method, because no other package can name this type.
 type Key struct{}
 
 // Witness is the result of a live read: an object in a certain state, or the absence of a UID.
@@ -30,7 +30,7 @@ type Witness struct {
 	spent        bool
 }
 
-// New returns a witness of reads that began at the given time and end now.
+// New returns a Witness for reads that began at the given time and end now.
 func New(c clock.PassiveClock, began time.Time, uid types.UID, version string) *Witness {
 	return &Witness{UID: uid, version: version, began: began, ended: c.Now(), clock: c}
 }
@@ -39,8 +39,8 @@ func (w *Witness) String() string {
 	return fmt.Sprintf("UID %q at resourceVersion %q, read at %s", w.UID, w.version, w.ended.Format(time.RFC3339))
 }
 
-// Spend consumes the proofs. It fails unless they are in the order of their reads and none has
-// expired.
+// Spend consumes the proofs. It fails unless the proofs are in the order of their reads and none
+// has expired.
 func Spend(proofs ...*Witness) error {
 	for i, w := range proofs {
 		if w == nil {
@@ -65,7 +65,7 @@ func Spend(proofs ...*Witness) error {
 	return nil
 }
 
-// Unproven returns an ErrUnproven with its cause.
+// Unproven returns an error that wraps ErrUnproven and names the cause.
 func Unproven(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnproven, fmt.Sprintf(format, args...))
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Types of panels.
+// The supported types of panels.
 const (
 	Row           = "row"
 	Stat          = "stat"
@@ -16,7 +16,7 @@ const (
 	StateTimeline = "state-timeline"
 )
 
-// Dashboard is a dashboard.
+// Dashboard is a Grafana dashboard.
 type Dashboard struct {
 	Title      string  `json:"title"`
 	Panels     []Panel `json:"panels"`
@@ -68,19 +68,19 @@ type Custom struct {
 	} `json:"stacking"`
 }
 
-// Thresholds are the colors of values.
+// Thresholds assign colors to ranges of values.
 type Thresholds struct {
 	Mode  string `json:"mode"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is the color from a value upwards. The first has no value.
+// Step is the color for values from Value upwards. The first step lacks a Value.
 type Step struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`
 }
 
-// Mapping names values.
+// Mapping assigns names and colors to values.
 type Mapping struct {
 	Type    string           `json:"type"`
 	Options map[string]Named `json:"options"`
@@ -92,7 +92,7 @@ type Named struct {
 	Color string `json:"color"`
 }
 
-// Options of a panel's type.
+// Options are the options of a panel that depend on its type.
 type Options struct {
 	Legend struct {
 		DisplayMode string   `json:"displayMode"`
@@ -143,7 +143,7 @@ func (p Panel) check() error {
 	known("colorMode", p.Options.ColorMode, "", "none", "value")
 	known("graphMode", p.Options.GraphMode, "", "none", "area")
 	known("legend", p.Options.Legend.DisplayMode, "", "list", "table")
-	known("legend's place", p.Options.Legend.Placement, "", "bottom", "right")
+	known("legend placement", p.Options.Legend.Placement, "", "bottom", "right")
 	for _, calc := range slices.Concat(p.Options.Legend.Calcs, p.Options.ReduceOptions.Calcs) {
 		known("calculation", calc, calculations()...)
 	}
@@ -164,7 +164,7 @@ func (p Panel) check() error {
 	return errors.Join(wrong...)
 }
 
-// Colour returns the color of a value by its steps, or "" without steps.
+// Colour returns the color that the steps assign to a value, or "" if there are no steps.
 func (t Thresholds) Colour(value float64) string {
 	colour := ""
 	for i, step := range t.Steps {

@@ -45,7 +45,7 @@ func TestTheChartsDashboard(t *testing.T) {
 				t.Errorf("panel %q: %v", p.Title, err)
 			}
 			if strings.Contains(expr, "$") {
-				t.Errorf("panel %q: a variable is left in %s", p.Title, expr)
+				t.Errorf("panel %q: a variable was not replaced in %s", p.Title, expr)
 			}
 			if p.Type != Stat && target.LegendFormat == auto {
 				t.Errorf("panel %q: its legend would be %s", p.Title, expr)
@@ -84,14 +84,14 @@ func TestReadRejectsUnknownFields(t *testing.T) {
 }
 
 func TestPlace(t *testing.T) {
-	const width = 1192 // of 24 columns of 42, with 8 between them
+	const width = 1192 // 24 columns of 42 pixels, with gaps of 8
 	for name, c := range map[string]struct {
 		grid Grid
 		want Rectangle
 	}{
 		"all columns": {Grid{X: 0, Y: 0, W: 24, H: 1}, Rectangle{0, 0, 1192, 30}},
-		"the left":    {Grid{X: 0, Y: 1, W: 12, H: 8}, Rectangle{0, 38, 592, 296}},
-		"the right":   {Grid{X: 12, Y: 1, W: 12, H: 8}, Rectangle{600, 38, 592, 296}},
+		"left half":   {Grid{X: 0, Y: 1, W: 12, H: 8}, Rectangle{0, 38, 592, 296}},
+		"right half":  {Grid{X: 12, Y: 1, W: 12, H: 8}, Rectangle{600, 38, 592, 296}},
 	} {
 		if diff := cmp.Diff(c.want, c.grid.Place(width)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

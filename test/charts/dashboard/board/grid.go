@@ -8,7 +8,7 @@ import (
 const (
 	// Columns is the number of columns of Grafana's grid.
 	Columns = 24
-	// cell is the height of a row of the grid, and gap the distance between panels, in pixels.
+	// cell is the height of a grid row, and gap is the distance between panels, in pixels.
 	cell = 30
 	gap  = 8
 )
@@ -42,7 +42,7 @@ func (d *Dashboard) Height() float64 {
 	return float64(rows)*(cell+gap) - gap
 }
 
-// overlaps returns an error if panels overlap or are outside of the grid.
+// overlaps returns an error if panels overlap or are outside the grid.
 func (d *Dashboard) overlaps() error {
 	var wrong []error
 	for i, p := range d.Panels {

@@ -22,18 +22,18 @@ type Variable struct {
 	} `json:"current"`
 }
 
-// all is the value of a variable with all its values selected.
+// all is Grafana's value for a variable of which all values are selected.
 const all = "$__all"
 
-// variable matches $name, ${name} or ${name:format}.
+// variable matches a variable in a query: $name, ${name} or ${name:format}.
 var variable = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::\w+)?\}`)
 
-// Values are the values of variables.
+// Values maps the names of variables to their values.
 type Values map[string]string
 
-// Values returns the values of the dashboard's variables when it is opened, and of Grafana's
-// own variables for queries with the given step on metrics that are scraped at the given
-// interval.
+// Values returns the initial values of the dashboard's variables, and the values of Grafana's
+// own variables for queries with the given step over the given length. scrape is the interval
+// at which the metrics are scraped.
 func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 	values := Values{
 		"__interval":      prometheusDuration(step),
@@ -56,8 +56,8 @@ func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 // labelValues matches a variable's query for the values of a label.
 var labelValues = regexp.MustCompile(`^label_values\(\s*(\w+)\s*,\s*(\w+)\s*\)$`)
 
-// LabelValues returns the metric and the label whose values a variable offers, or false if it
-// is of another kind.
+// LabelValues returns the metric and the label whose values a variable offers, or false if the
+// variable does not offer label values.
 func (v Variable) LabelValues() (metric, label string, ok bool) {
 	var query struct {
 		Query string `json:"query"`
@@ -72,7 +72,7 @@ func (v Variable) LabelValues() (metric, label string, ok bool) {
 	return match[1], match[2], true
 }
 
-// Expand replaces the variables in a query by their values.
+// Expand replaces the variables in a query with their values.
 func (v Values) Expand(query string) (string, error) {
 	var unknown []string
 	expanded := variable.ReplaceAllStringFunc(query, func(found string) string {
@@ -90,8 +90,8 @@ func (v Values) Expand(query string) (string, error) {
 }
 
 // Interval returns the time between the points of a query: at least the scrape interval, and at
-// most one point per pixel. Grafana rounds up to the next of a list of round times; this
-// function rounds up to a second.
+// most one point per pixel. Grafana rounds up to the next value in a list of round durations.
+// This function rounds up to full seconds.
 func Interval(length, scrape time.Duration, pixels float64) time.Duration {
 	step := time.Duration(float64(length)/pixels) + time.Second - 1
 	return max(scrape, step.Truncate(time.Second))
@@ -110,10 +110,10 @@ func prometheusDuration(d time.Duration) string {
 // label matches {{name}} in a legend.
 var label = regexp.MustCompile(`\{\{\s*(.+?)\s*\}\}`)
 
-// auto is the legend of a query without its own.
+// auto is the legend format of a query without its own legend.
 const auto = "__auto"
 
-// Legend returns the name of one of a target's series by its labels. Missing labels are empty.
+// Legend returns the name of the target's series with the given labels. Missing labels are empty.
 func (t Target) Legend(labels map[string]string) string {
 	if t.LegendFormat != "" && t.LegendFormat != auto {
 		name := label.ReplaceAllStringFunc(t.LegendFormat, func(found string) string {

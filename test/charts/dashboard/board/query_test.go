@@ -20,7 +20,7 @@ func TestExpand(t *testing.T) {
 			t.Errorf("%s: %s, %v, want %s", query, got, err, want)
 		}
 	}
-	// A variable must not match as the prefix of a longer name.
+	// A variable must not match the prefix of a longer name.
 	for _, query := range []string{"rate(a[$__rate_interval_ms])", "a{b=\"$clusters\"}", "$other", "${other}"} {
 		if got, err := values.Expand(query); err == nil {
 			t.Errorf("%s: %s, want an error", query, got)
@@ -47,7 +47,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The examples are those of Grafana's documentation of $__rate_interval.
+// The examples come from Grafana's documentation of $__rate_interval.
 func TestIntervals(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct{ step, scrape, want time.Duration }{
@@ -83,9 +83,9 @@ func TestLegend(t *testing.T) {
 	}{
 		"labels":         {Target{LegendFormat: "{{cluster}} {{ side }} p99"}, labels, "cluster38 leaf p99"},
 		"missing label":  {Target{LegendFormat: "{{verb}} {{cluster}}"}, labels, "cluster38"},
-		"text alone":     {Target{LegendFormat: "all"}, labels, "all"},
-		"by itself":      {Target{LegendFormat: "__auto"}, labels, `up{cluster="cluster38", side="leaf"}`},
-		"none":           {Target{}, labels, `up{cluster="cluster38", side="leaf"}`},
+		"only text":      {Target{LegendFormat: "all"}, labels, "all"},
+		"automatic":      {Target{LegendFormat: "__auto"}, labels, `up{cluster="cluster38", side="leaf"}`},
+		"no format":      {Target{}, labels, `up{cluster="cluster38", side="leaf"}`},
 		"without labels": {Target{LegendFormat: "__auto", Expr: "sum(up)"}, nil, "sum(up)"},
 	} {
 		if got := c.target.Legend(c.labels); got != c.want {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Point is a point of a series. Values that are not numbers are omitted.
+// Point is a point of a series. NaN means that the value is missing.
 type Point struct {
 	At    time.Time
 	Value float64
@@ -19,7 +19,7 @@ type Series struct {
 	Points []Point
 }
 
-// There reports whether the series has points.
+// There reports whether the series has at least one value.
 func (s Series) There() bool {
 	_, ok := s.Calculate("lastNotNull")
 	return ok
@@ -39,7 +39,7 @@ var calculate = map[string]func(values []float64) float64{
 
 func calculations() []string { return slices.Sorted(maps.Keys(calculate)) }
 
-// Calculate reduces the values to one, or returns false if there is none.
+// Calculate reduces the values to one value, or returns false if the series has no values.
 func (s Series) Calculate(name string) (float64, bool) {
 	var values []float64
 	for _, p := range s.Points {
@@ -53,7 +53,8 @@ func (s Series) Calculate(name string) (float64, bool) {
 	return calculate[name](values), true
 }
 
-// Parts splits a series at gaps: where it lacks more than half of a step.
+// Parts splits a series at its gaps: at NaN values, and where points are more than one and a half
+// steps apart.
 func (s Series) Parts(step time.Duration) [][]Point {
 	var all [][]Point
 	var part []Point
@@ -77,8 +78,8 @@ type Run struct {
 	Value    float64
 }
 
-// Runs returns the runs of a series. Each lasts until the next one, or until the last point
-// before a gap.
+// Runs returns the runs of a series. Each run lasts until the next one starts, or until the last
+// point before a gap.
 func (s Series) Runs(step time.Duration) []Run {
 	var all []Run
 	for _, part := range s.Parts(step) {
@@ -94,7 +95,7 @@ func (s Series) Runs(step time.Duration) []Run {
 	return all
 }
 
-// Stack adds each series to the previous ones, and also returns the floor of each.
+// Stack adds each series to the sum of the previous ones. floors has the sum below each series.
 func Stack(series []Series) (stacked, floors []Series) {
 	sums := map[time.Time]float64{}
 	for _, s := range series {

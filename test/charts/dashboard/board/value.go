@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// scale is a unit for values from a minimum upwards.
+// scale is a unit for values of at least from.
 type scale struct {
 	from, per float64
 	name      string
 }
 
-// byUnit has the scales of Grafana's units, the smallest first.
+// byUnit has the scales of each Grafana unit, smallest first.
 var byUnit = map[string][]scale{
 	"":            {{0, 1, ""}},
 	"none":        {{0, 1, ""}},
@@ -34,8 +34,8 @@ func perSecond(what string) []scale {
 
 func units() []string { return slices.Sorted(maps.Keys(byUnit)) }
 
-// Text formats a value in a unit, with the given number of decimals or, if it is negative, with
-// three digits.
+// Text formats a value in a unit, with the given number of decimals. If decimals is negative, it
+// uses three digits.
 func Text(unit string, value float64, decimals int) string {
 	scales := byUnit[unit]
 	chosen := scales[0]
@@ -62,7 +62,7 @@ func Text(unit string, value float64, decimals int) string {
 	return strconv.FormatFloat(scaled, 'f', decimals, 64) + chosen.name
 }
 
-// trimmed removes insignificant zeros from the end.
+// trimmed removes trailing zeros after the decimal point.
 func trimmed(number string) string {
 	if !strings.Contains(number, ".") {
 		return number
@@ -70,8 +70,8 @@ func trimmed(number string) string {
 	return strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
 }
 
-// Ticks returns about as many round values from low to high as wanted, with their names. They
-// are integers if values have no decimals.
+// Ticks returns about the wanted number of round values from low to high, with their names. The
+// values are integers if the field has no decimals.
 func (f Field) Ticks(low, high float64, wanted int) (values []float64, names []string) {
 	step := roundStep(f.Unit, (high-low)/float64(max(1, wanted)))
 	if f.Decimals != nil && *f.Decimals == 0 {
@@ -84,8 +84,8 @@ func (f Field) Ticks(low, high float64, wanted int) (values []float64, names []s
 	return values, names
 }
 
-// roundStep returns the next round step: of 1, 2 and 5, of powers of two for bytes, of minutes
-// and hours for longer times.
+// roundStep returns the smallest round step that is not less than least. Round steps begin with
+// 1, 2 or 5. For bytes, they are powers of two. For longer times, they are minutes and hours.
 func roundStep(unit string, least float64) float64 {
 	if least <= 0 {
 		return 1
@@ -110,7 +110,7 @@ func roundStep(unit string, least float64) float64 {
 	return 10 * power
 }
 
-// TimeTicks returns at most as many round times as wanted, with their names.
+// TimeTicks returns at most the wanted number of round times, with their names.
 func TimeTicks(from, to time.Time, wanted int) (values []time.Time, names []string) {
 	least := to.Sub(from) / time.Duration(max(1, wanted))
 	step, layout := 24*time.Hour, "01-02"

@@ -55,7 +55,7 @@ func TestTimeTicks(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if len(at) == 0 || at[0].Second() != 0 {
-		t.Errorf("the first is at %v", at)
+		t.Errorf("the ticks are at %v, want full minutes", at)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestSeries(t *testing.T) {
 		}
 	}
 	if series(none, none).There() || (Series{}).There() || !series(none, 0).There() {
-		t.Error("a series exists if it has a value")
+		t.Error("There must be true only if the series has a value")
 	}
 	var lengths []int
 	for _, part := range series(1, 2, gone, 3, none, 4, 5).Parts(10 * time.Second) {

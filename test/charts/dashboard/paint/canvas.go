@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/charts/dashboard/board"
 )
 
-// Colours of the picture.
+// The colors of the picture.
 var (
 	ground   = colour("#f4f5f5")
 	paper    = colour("#ffffff")
@@ -31,7 +31,7 @@ var named = map[string]color.NRGBA{
 	"blue": colour("#1f60c4"), "purple": colour("#8f3bb8"), "text": ink,
 }
 
-// lines are the colors of series in order.
+// lines are the colors of a panel's series, in order.
 var lines = []color.NRGBA{
 	colour("#1f78c1"), colour("#e8871e"), colour("#3f9142"), colour("#c4372f"), colour("#8a4fbf"), colour("#17a2b0"),
 	colour("#b8860b"), colour("#d6569b"), colour("#5b6b7a"), colour("#7fae2e"), colour("#7a4b2b"), colour("#5469d4"),
@@ -76,12 +76,12 @@ func (c *canvas) box(r board.Rectangle, fill color.Color, border color.Color) {
 	}
 }
 
-// style returns a text style. align is 0 for text that begins, 0.5 for text that is centered,
-// and 1 for text that ends at its position.
+// style returns a text style. With align 0, the text begins at its position. With 0.5, it is
+// centered there, and with 1, it ends there.
 func (c *canvas) style(size float64, bold bool, ink color.Color, align float64) text.Style {
 	f := font.Font{Typeface: "Liberation", Variant: "Sans", Size: vg.Length(size)}
 	if bold {
-		f.Weight = 3 // the weight of bold fonts in the collection
+		f.Weight = 3 // the weight that the collection uses for bold fonts
 	}
 	return text.Style{Color: ink, Font: f, XAlign: text.XAlignment(-align), YAlign: draw.YCenter, Handler: text.Plain{Fonts: c.fonts}}
 }

@@ -1,3 +1,3 @@
-// Package paint draws the panels of a dashboard, with the results of their queries, into one
-// picture: in the dashboard's grid, and in the style of Grafana's light theme.
+// Package paint draws a dashboard's panels, with the results of their queries, into one picture.
+// It uses the dashboard's grid and the style of Grafana's light theme.
 package paint

@@ -8,9 +8,10 @@ import (
 
 const (
 	lineHeight = 17
-	// swatch is the width of a series' mark, and apart the distance between two entries.
+	// swatch is the width of a series' color mark, and apart is the distance between two entries.
 	swatch, apart = 18, 16
-	// Maximum share of a panel's height for a legend below, and of its width for one at the right.
+	// mostBelow is the maximum share of a panel's height for a legend below the graph. mostBeside is
+	// the maximum share of its width for a legend on the right.
 	mostBelow, mostBeside = 0.4, 0.5
 	column                = 78
 )
@@ -28,7 +29,7 @@ func (p *painter) legend(panel board.Panel, series []board.Series, in board.Rect
 	}
 }
 
-// list writes the names below the graph, as many in a line as fit.
+// list writes the names below the graph, with as many names on each line as fit.
 func (p *painter) list(panel board.Panel, series []board.Series, in board.Rectangle) board.Rectangle {
 	style := p.style(small, false, ink, 0)
 	type entry struct{ x, line float64 }
@@ -95,7 +96,7 @@ func (p *painter) table(panel board.Panel, series []board.Series, in board.Recta
 	return in
 }
 
-// calcNames are Grafana's names of calculations in a table.
+// calcNames are the names that Grafana shows for calculations in a table.
 var calcNames = map[string]string{"lastNotNull": "Last", "max": "Max", "mean": "Mean"}
 
 func (p *painter) entry(i int, name string, x, y float64) {

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	small = 11.5 // size of the text at axes and in legends
+	small = 11.5 // size of the text on axes and in legends
 	// timeRow is the height of the time labels below a graph.
 	timeRow = 20
-	// Minimum distance between two ticks, in pixels.
+	// acrossTicks and downTicks are the minimum distances between two ticks, in pixels.
 	acrossTicks, downTicks = 62, 34
 )
 
-// frame is the position of a graph, and the values at its edges.
+// frame is the position of a graph, with the values and times at its edges.
 type frame struct {
 	in        board.Rectangle
 	low, high float64
@@ -35,7 +35,7 @@ func (f frame) y(value float64) float64 {
 	return f.in.Y + f.in.H*(1-(value-f.low)/(f.high-f.low))
 }
 
-// frame returns the frame of series in a rectangle.
+// frame returns the frame for drawing the series in a rectangle.
 func (p *painter) frame(series []board.Series, field board.Field, in board.Rectangle) frame {
 	f := frame{in: in, low: math.Inf(1), high: math.Inf(-1), from: p.From, to: p.To}
 	for _, s := range series {
@@ -68,7 +68,7 @@ func (p *painter) lines(panel board.Panel, series []board.Series, in board.Recta
 		series, floors = board.Stack(series)
 	}
 	f := p.axes(p.frame(series, field, graph), field)
-	for i, s := range slices.Backward(series) { // the first is on top, as in its legend
+	for i, s := range slices.Backward(series) { // the first series is on top, as in the legend
 		hue := lines[i%len(lines)]
 		for _, part := range s.Parts(p.Step) {
 			if field.Custom.FillOpacity > 0 && len(part) > 1 {

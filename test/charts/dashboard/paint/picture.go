@@ -13,26 +13,27 @@ import (
 )
 
 const (
-	// header is the height above the grid, and margin the space around it.
+	// header is the height of the area above the grid, and margin is the space around the grid.
 	header = 46
 	margin = 12
 	// pad is the distance between a panel's border and its content.
 	pad = 10
 )
 
-// Content is what Picture draws.
+// Content is the dashboard and the data that Picture draws.
 type Content struct {
 	Board *board.Dashboard
-	// Series of each panel, by the panel's ID.
+	// Series has the series of each panel, by the panel's ID.
 	Series map[int][]board.Series
-	// From and To are the time range, and Step the time between the points of a series.
+	// From and To are the time range, and Step is the time between the points of a series.
 	From, To time.Time
 	Step     time.Duration
 	// Note is printed next to the title.
 	Note string
 }
 
-// Picture draws the content with the given width in pixels, and returns what did not fit.
+// Picture draws the content with the given width in pixels. It also returns a message for each
+// legend that did not fit.
 func Picture(content Content, width float64) (image.Image, []string) {
 	inner := width - 2*margin
 	p := &painter{Content: content, canvas: newCanvas(width, header+content.Board.Height()+margin)}
@@ -46,7 +47,8 @@ func Picture(content Content, width float64) (image.Image, []string) {
 	return p.Image(), p.lacked
 }
 
-// Points returns the minimum number of points for which each panel has space.
+// Points returns the number of points for which every panel has space: the width of the narrowest
+// panel.
 func Points(d *board.Dashboard, width float64) float64 {
 	least := width
 	for _, panel := range d.Panels {
@@ -57,7 +59,7 @@ func Points(d *board.Dashboard, width float64) float64 {
 	return least
 }
 
-// Write writes a picture as PNG with 256 colors. The file has a third of the size and looks the
+// Write writes a picture as a PNG with 256 colors, which has a third of the size and looks the
 // same.
 func Write(to io.Writer, picture image.Image) error {
 	reduced := median.Quantizer(256).Paletted(picture)

@@ -4,7 +4,7 @@ import (
 	"github.com/xylem-io/xylem/test/charts/dashboard/board"
 )
 
-// states draws a bar for each series, with the colors of its values.
+// states draws a bar for each series, in the colors of its values.
 func (p *painter) states(panel board.Panel, series []board.Series, in board.Rectangle) {
 	field := panel.FieldConfig.Defaults
 	names := p.style(small+0.5, false, ink, 1)

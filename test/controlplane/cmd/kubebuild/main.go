@@ -2,7 +2,7 @@
 // etcd, the Kubernetes control plane, kubectl, the CSI sidecars, KWOK, and the tests' CSI driver.
 // It needs only the Go toolchain. With --core, it builds only the programs that every cluster
 // needs, and those that its arguments name. With --kubernetes, it builds only the control plane of
-// another version.
+// another Kubernetes version.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 func main() {
 	printDir := flag.Bool("print-dir", false, "print the directory of the programs, and build nothing")
 	onlyCore := flag.Bool("core", false, "build only the programs that every cluster needs, and those that the arguments name")
-	version := flag.String("kubernetes", "", "build only the control plane of this minor version, such as 1.36, or of all versions in test/kube: all")
+	version := flag.String("kubernetes", "", "build only the control plane of this minor version (such as 1.36), or of all versions in test/kube (all)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, *printDir, *onlyCore, *version, flag.Args())

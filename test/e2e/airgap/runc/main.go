@@ -24,7 +24,7 @@ import (
 // searches PATH.
 const runcEnv = "LESSER_RUNC"
 
-// capabilities are the capabilities of capability.h in numerical order.
+// capabilities lists the capabilities of capability.h in numerical order.
 var capabilities = strings.Fields(`
 CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE
 NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN
@@ -61,7 +61,7 @@ func run(args []string) error {
 	runc := os.Getenv(runcEnv)
 	if runc == "" {
 		if runc, err = exec.LookPath("runc"); err != nil {
-			return fmt.Errorf("there is no runc in PATH; name it in %s: %w", runcEnv, err)
+			return fmt.Errorf("PATH contains no runc; set %s to its path: %w", runcEnv, err)
 		}
 	}
 	//nolint:gosec // The runtime that the engine would have executed itself, with its arguments.
@@ -91,8 +91,8 @@ func bounding(status string) ([]string, error) {
 	return nil, errors.New("the kernel reports no bounding set")
 }
 
-// rewrite removes the capabilities that are not held from the process in the JSON file, at the
-// given path of keys.
+// rewrite removes all capabilities that are not in held from a process in a JSON file. The path
+// lists the keys that lead to the process.
 func rewrite(file string, held []string, path ...string) error {
 	content, err := os.ReadFile(file) //nolint:gosec // Named by the engine.
 	if err != nil {
@@ -110,7 +110,7 @@ func rewrite(file string, held []string, path ...string) error {
 
 func without(content []byte, held []string, path ...string) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.UseNumber() // A float may not represent a limit exactly.
+	decoder.UseNumber() // A float cannot represent every limit exactly.
 	var spec map[string]any
 	if err := decoder.Decode(&spec); err != nil {
 		return nil, err

@@ -17,9 +17,9 @@ func TestBounding(t *testing.T) {
 	if len(held) != len(capabilities)-1 || slices.Contains(held, "CAP_SYS_RESOURCE") || !slices.Contains(held, "CAP_CHECKPOINT_RESTORE") {
 		t.Errorf("held: %v", held)
 	}
-	for name, status := range map[string]string{"no line": "Name:\trunc\n", "no number": "CapBnd:\tall\n"} {
+	for name, status := range map[string]string{"the line is missing": "Name:\trunc\n", "the value is not a number": "CapBnd:\tall\n"} {
 		if held, err := bounding(status); err == nil {
-			t.Errorf("%s: read as %v", name, held)
+			t.Errorf("%s: got capabilities %v, want an error", name, held)
 		}
 	}
 }
@@ -35,13 +35,13 @@ func TestWithout(t *testing.T) {
 			`{"process":{"capabilities":{"bounding":["CAP_CHOWN","CAP_SYS_RESOURCE"],"effective":["CAP_SYS_RESOURCE"]}},"linux":{"limit":9223372036854775807}}`,
 			`{"process":{"capabilities":{"bounding":["CAP_CHOWN"],"effective":[]}},"linux":{"limit":9223372036854775807}}`,
 		},
-		"a process of one": {
+		"a process in a running container": {
 			nil,
 			`{"capabilities":{"permitted":["CAP_SYS_ADMIN","CAP_BPF"]},"args":["sh"]}`,
 			`{"capabilities":{"permitted":["CAP_SYS_ADMIN"]},"args":["sh"]}`,
 		},
-		"adds no capabilities": {[]string{"process"}, `{"process":{"args":["sh"]}}`, `{"process":{"args":["sh"]}}`},
-		"no process":           {[]string{"process"}, `{}`, `{}`},
+		"a process without capabilities gets none": {[]string{"process"}, `{"process":{"args":["sh"]}}`, `{"process":{"args":["sh"]}}`},
+		"a container without a process":            {[]string{"process"}, `{}`, `{}`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestWithout(t *testing.T) {
 		})
 	}
 	if _, err := without([]byte("not JSON"), held); err == nil {
-		t.Error("unreadable input is accepted")
+		t.Error("got no error for input that is not JSON")
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 func main() {
 	flag.Usage = func() { fmt.Fprintln(os.Stderr, "clusters up|down") }
 	flag.Parse()
-	log.SetLogger(logr.Discard()) // Disable the logs of clients.
+	log.SetLogger(logr.Discard()) // Disable the clients' logs.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, flag.Arg(0))
 	stop()
@@ -50,7 +50,7 @@ func run(ctx context.Context, verb string) error {
 	case "down":
 		return clusters.Delete()
 	default:
-		return fmt.Errorf("%q is neither up nor down", verb)
+		return fmt.Errorf("unknown argument %q: use up or down", verb)
 	}
 }
 

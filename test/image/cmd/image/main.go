@@ -1,6 +1,6 @@
-// Command image packs the manager's image: its static binary and the license, on an empty or a
-// base image. It needs no container engine and, without a base image, no registry. The same
-// binary results in the same digest, which it prints.
+// Command image packs the manager's image: the static binary and the license, on an empty image or
+// a base image. It does not need a container engine or, without a base image, a registry. It prints
+// the digest. The same binary always results in the same digest.
 package main
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// scratch as the base means an empty image, as in a Dockerfile.
+// scratch is the name of an empty base image, as in a Dockerfile.
 const scratch = "scratch"
 
-// nonRoot is the usual user of images that define none. It is numeric, so that a cluster can
-// verify that it is not root.
+// nonRoot is the user as which the manager runs. It is numeric, so that a cluster can verify that
+// it is not root.
 const nonRoot = "65532:65532"
 
 type options struct {
@@ -35,7 +35,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.binary, "binary", "bin/manager", "static binary for Linux")
 	flag.StringVar(&o.licence, "licence", "LICENSE", "license to include")
-	flag.StringVar(&o.tag, "tag", "xylem:dev", "name of the image")
+	flag.StringVar(&o.tag, "tag", "xylem:dev", "name and tag of the image")
 	flag.StringVar(&o.base, "base", scratch, "base image, which is pulled from its registry; name it by digest for reproducible results")
 	flag.StringVar(&o.arch, "arch", "amd64", "architecture of the binary")
 	flag.StringVar(&o.to, "to", "dist/image.tar", "archive to write, for docker load, kind load image-archive or crane push")
@@ -95,7 +95,7 @@ func run(ctx context.Context, o options) error {
 func static(path string) error {
 	file, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("read %s, which must be a binary for Linux (GOOS=linux): %w", path, err)
+		return fmt.Errorf("read %s (it must be a binary for Linux, GOOS=linux): %w", path, err)
 	}
 	defer file.Close() //nolint:errcheck // Only read.
 	if file.Section(".interp") != nil {

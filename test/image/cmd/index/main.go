@@ -1,6 +1,6 @@
-// Command index joins the image archives of several architectures, which cmd/image writes, into
-// one image index. It writes the index as an OCI layout and, if requested, pushes it with the
-// credentials of `docker login`. It prints the index's digest.
+// Command index joins image archives for several architectures, which cmd/image writes, into one
+// image index. It writes the index as an OCI layout and, if requested, pushes it with the
+// credentials from `docker login`. It prints the index's digest.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 
 func main() {
 	to := flag.String("to", "dist/image", "Directory to write the OCI layout to.")
-	push := flag.String("push", "", "Name and tag to push the index to. If empty, do not push.")
+	push := flag.String("push", "", "Name and tag to push the index to. If empty, the command does not push it.")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "Usage: index [--to DIRECTORY] [--push IMAGE:TAG] ARCHIVE…")
 		flag.PrintDefaults()

@@ -1,5 +1,5 @@
 // Command plugin packs the kubectl plugin for a release: an archive for each platform, and the
-// manifest for krew. The same binaries result in the same archives.
+// manifest for krew. The same binaries always result in the same archives.
 //
 // It expects the binaries as DIR/<os>-<arch>/kubectl-xylem, with .exe on Windows.
 package main
@@ -92,8 +92,8 @@ func krew(version string, platforms []platform) any {
 			"version":          version,
 			"homepage":         "https://github.com/xylem-io/xylem",
 			"shortDescription": "Register member clusters and find claims' volumes",
-			"description": "Registers and deregisters member clusters of Xylem, and shows for a claim or\n" +
-				"Pod its volume, its member, and every condition and event that explains why it waits.\n",
+			"description": "Registers and deregisters Xylem's member clusters. For a claim or a Pod, it shows\n" +
+				"the volume, the member, and every condition and event that explains why it waits.\n",
 			"platforms": platforms,
 		},
 	}
@@ -146,7 +146,7 @@ func tarGz(files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// beginning is the earliest time that a zip archive can hold.
+// beginning is the earliest time that a zip archive can contain.
 var beginning = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 func zipped(files []file) ([]byte, error) {

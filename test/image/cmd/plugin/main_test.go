@@ -19,7 +19,8 @@ import (
 
 const base = "https://example.com/releases"
 
-// binaries writes the files that run expects, and returns their paths.
+// binaries writes the files that run requires. It returns the directory with the binaries, an empty
+// output directory, and the license file.
 func binaries(t *testing.T) (from, to, licence string) {
 	t.Helper()
 	from, to = t.TempDir(), t.TempDir()

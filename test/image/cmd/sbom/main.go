@@ -1,6 +1,6 @@
-// Command sbom writes a software bill of materials (CycloneDX, JSON) of the modules in Go
-// binaries, as recorded in the binaries. It contains neither a time nor a serial number, so the
-// same binaries result in the same bytes.
+// Command sbom writes a software bill of materials (CycloneDX, JSON) that lists the modules in Go
+// binaries. The binaries contain this information. The output does not contain a time or a serial
+// number, so the same binaries always result in the same bytes.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	to := flag.String("to", "dist/sbom.cdx.json", "file to write")
-	version := flag.String("version", "", "version of the product, because a binary that is built from a clone does not contain it")
+	version := flag.String("version", "", "version of the product; a binary that is built from a clone does not contain it")
 	licence := flag.String("licence", "Apache-2.0", "license of the product")
 	flag.Parse()
 	if err := run(*to, *version, *licence, flag.Args()); err != nil {
@@ -31,7 +31,7 @@ func main() {
 
 func run(to, version, licence string, binaries []string) error {
 	if len(binaries) == 0 {
-		return fmt.Errorf("name the binaries to describe")
+		return fmt.Errorf("missing arguments: name the binaries to describe")
 	}
 	var infos []*debug.BuildInfo
 	for _, path := range binaries {
@@ -68,8 +68,8 @@ func bases(paths []string) []string {
 	return names
 }
 
-// describe lists every module of the binaries once. The binaries must have the same main module
-// and version of Go.
+// describe lists every module in the binaries once. The binaries must have the same main module
+// and Go version.
 func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, error) {
 	main := infos[0].Main
 	if version == "" {
@@ -109,7 +109,7 @@ func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, erro
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &product}
 	bom.Components = &components
-	// A binary does not record the dependencies between modules.
+	// A binary does not contain the dependencies between modules.
 	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &refs}}
 	return bom, nil
 }
@@ -126,7 +126,7 @@ func scope(kind cdx.ComponentType) cdx.Scope {
 	return ""
 }
 
-// sum converts the checksum of go.sum to CycloneDX's format.
+// sum converts a checksum from go.sum's format to CycloneDX's.
 func sum(h1 string) (string, error) {
 	encoded, found := strings.CutPrefix(h1, "h1:")
 	if !found {

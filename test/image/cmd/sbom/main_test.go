@@ -40,7 +40,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("the product is %s", got)
 	}
 	if bom.SerialNumber != "" || bom.Metadata.Timestamp != "" {
-		t.Errorf("it has a serial number %q or a time %q", bom.SerialNumber, bom.Metadata.Timestamp)
+		t.Errorf("the output has serial number %q and time %q, want neither", bom.SerialNumber, bom.Metadata.Timestamp)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestRunOnRealBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(first), "pkg:golang/github.com/CycloneDX/cyclonedx-go@") {
-		t.Errorf("it does not name a module that is linked in:\n%s", first)
+		t.Errorf("the output lacks a module that is linked into the binary:\n%s", first)
 	}
 	if err := run(to, "v1", "Apache-2.0", []string{self}); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-// Package broken has a controller that reads unwatched objects in every way that controllers use.
+// Package broken has a controller that reads unwatched objects, in every way in which controllers
+// read.
 package broken
 
 import (
@@ -37,29 +38,29 @@ func Setup(link *member.Link) error {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	// Watched and live reads are not reported.
+	// Reads of watched kinds and live reads are not reported.
 	_, _ = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
 	_, _ = index.Find[corev1.Service](ctx, r.HostLive, request.NamespacedName)
-	// Through a generic function, and through one for a specific kind.
+	// Read through a generic function, and through a function for a specific kind.
 	_, _, _ = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, request.NamespacedName)
 	_, _ = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, request.Name)
-	// Through a variable that is one of two readers.
+	// Read through a variable that is one of two readers.
 	from := r.Live
 	if request.Name != "" {
 		from = r.Cache
 	}
 	var class storagev1.StorageClass
 	_ = from.Get(ctx, request.NamespacedName, &class)
-	// Through a list of objects, a function literal, and a method value.
+	// Read through a list of objects, a function literal, and a method value.
 	for _, object := range []client.Object{&corev1.Secret{}} {
 		_ = r.Cache.Get(ctx, request.NamespacedName, object)
 	}
 	read := func(into client.ObjectList) error { return r.Cache.List(ctx, into) }
 	_ = read(&corev1.EventList{})
 	r.later(r.segments)
-	// Through an interface of the module.
+	// Read through an interface that the module defines.
 	_ = r.look.look(ctx)
-	// Through a struct that contains the reader.
+	// Read through a struct that contains the reader.
 	carried := struct{ reader client.Reader }{r.Host}
 	_ = carried.reader.Get(ctx, request.NamespacedName, &corev1.Namespace{})
 	return reconcile.Result{}, nested(ctx, r.Host, &corev1.ConfigMap{}, r.unnamed)

@@ -1,5 +1,5 @@
-// Package reads inspects messages in every way. It is the source for a test, and not part of
-// the product.
+// Package reads inspects messages in every way that the analysis must find. It is the input for a
+// test, and is not part of the product.
 package reads
 
 import (

@@ -20,10 +20,10 @@ import (
 // PodUID is the UID of RootPod.
 const PodUID = types.UID("pod-uid")
 
-// Copies names the copies in the Pods' namespace.
+// Copies names the copies of ConfigMaps and Secrets in the Pods' namespace.
 var Copies = mirror.Copies{HostID: Here.HostID, Namespace: "shop-uid"}
 
-// Two members, and the current time.
+// Here and There are two members. Now is the current time.
 var (
 	Here  = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 	There = mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"}
@@ -31,8 +31,8 @@ var (
 	Now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 )
 
-// Seen returns a Pod with one claim whose node the scheduler has just chosen. The leaf claim
-// exists and waits for its consumer.
+// Seen returns an observation of a Pod with one claim. The scheduler has just chosen a node for
+// both. The leaf claim exists and waits for its consumer.
 func Seen(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	o := lifecycle.Observed{
 		Member: Here, Nominated: true,
@@ -74,7 +74,7 @@ func VirtualNode() *corev1.Node {
 	}
 }
 
-// Asked returns an unbound claim whose volume was requested in a member.
+// Asked returns an unbound claim whose volume was requested in the given member.
 func Asked(name string, m mirror.Member) lifecycle.Claim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"),
 		Annotations: map[string]string{route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID}}}
@@ -83,7 +83,7 @@ func Asked(name string, m mirror.Member) lifecycle.Claim {
 	return lifecycle.Claim{Name: name, Root: root, Leaf: leaf, LeafWaits: true}
 }
 
-// Bound returns a claim whose volume is in a member.
+// Bound returns a bound claim whose volume is in the given member.
 func Bound(name string, m mirror.Member) lifecycle.Claim {
 	c := Asked(name, m)
 	c.Root.Spec.VolumeName = "pv-" + name
@@ -94,7 +94,7 @@ func Bound(name string, m mirror.Member) lifecycle.Claim {
 	return c
 }
 
-// Pushed sets the root's Pushed condition, as a member reports it.
+// Pushed sets the root's Pushed condition, as the given member's controller does.
 func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: "runs in member " + m.Registration}
@@ -109,7 +109,7 @@ func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Obse
 	}
 }
 
-// LeafOf returns a root's leaf in Here.
+// LeafOf returns the root's leaf Pod in member Here.
 func LeafOf(root *corev1.Pod) *corev1.Pod {
 	leaf, err := podspec.Translate(root, Here)
 	if err != nil {
@@ -119,7 +119,7 @@ func LeafOf(root *corev1.Pod) *corev1.Pod {
 	return leaf
 }
 
-// Running adds the leaf.
+// Running adds the root's leaf Pod.
 func Running(o *lifecycle.Observed) {
 	o.Leaf = LeafOf(o.Root)
 	o.Origin = mirror.OriginFor(Here.HostID, o.Root)
@@ -141,8 +141,8 @@ func Phase(p corev1.PodPhase) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.Status.Phase = p }
 }
 
-// Promised returns a Pod that is bound to this member. Its claim is bound to a promise,
-// placed in this member, and has a leaf claim that waits.
+// Promised returns an observation of a Pod that is bound to this member. Its claim is bound to a
+// promise, is placed in this member, and has a leaf claim that waits for its consumer.
 func Promised(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	return Seen(append([]func(*lifecycle.Observed){func(o *lifecycle.Observed) {
 		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = Here.NodeName, ""
@@ -152,7 +152,7 @@ func Promised(change ...func(*lifecycle.Observed)) lifecycle.Observed {
 	}}, change...)...)
 }
 
-// KeptIn sets the member in which the disk of the promise was provisioned.
+// KeptIn sets the member in which the promise's disk was provisioned.
 func KeptIn(m mirror.Member) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		leaf := &corev1.PersistentVolume{}

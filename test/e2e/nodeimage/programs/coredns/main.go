@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	// The order in which plugins handle a query, as in CoreDNS' own list.
+	// Plugins handle a query in this order, which is that of CoreDNS' own list.
 	dnsserver.Directives = []string{
 		"reload", "health", "ready", "prometheus", "errors", "log", "cache", "loadbalance", "loop", "kubernetes", "forward",
 	}

@@ -26,10 +26,10 @@ import (
 const (
 	// conflist is the path of the CNI configuration, which kind mounts here.
 	conflist = "/etc/cni/net.d/10-podnet.conflist"
-	// interval is the interval at which the nodes are read. Nodes rarely change, but a restarted
-	// node has lost its routes.
+	// interval is the interval between reads of the nodes. Nodes rarely change, but a node loses
+	// its routes when it restarts.
 	interval = 5 * time.Second
-	// patience is the timeout of one read. The first ones fail until kube-proxy has made the
+	// patience is the timeout of one read. The first reads fail until kube-proxy has made the
 	// address of the API server reachable, so no Pod gets a network before Services work.
 	patience = 2 * time.Second
 )
@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 	}
 	config, err := rest.InClusterConfig()
 	if err != nil {
-		return fmt.Errorf("find the cluster: %w", err)
+		return fmt.Errorf("load the cluster's configuration: %w", err)
 	}
 	config.Timeout = patience
 	client, err := kubernetes.NewForConfig(config)
@@ -81,7 +81,7 @@ func reconcile(ctx context.Context, client kubernetes.Interface, self string) er
 		address := internalIP(node)
 		switch {
 		case address == "" || node.Spec.PodCIDR == "":
-			// There is no route to a node without an IPv4 address or Pod range.
+			// A node without an IPv4 address or a Pod range gets no route.
 		case address == self:
 			errs = append(errs, configure(node.Spec.PodCIDR))
 		default:
@@ -117,7 +117,7 @@ func configure(subnet string) error {
 	if was, err := os.ReadFile(conflist); err == nil && string(was) == content {
 		return nil
 	}
-	// The runtime reads the directory on every change, so the file must be complete when it gets
+	// The runtime reads the directory after every change, so the file must be complete when it gets
 	// its final name.
 	whole := filepath.Join(filepath.Dir(conflist), ".podnet")
 	if err := os.WriteFile(whole, []byte(content), 0o644); err != nil {
