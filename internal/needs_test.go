@@ -197,9 +197,12 @@ func evidenceType(expression ast.Expr) string {
 	return ""
 }
 
-// isProver reports whether an expression is a proof.Prover: the result of Proof, or a literal.
+// isProver reports whether an expression is a proof.Prover (the result of Proof, or a literal), or
+// package placing.
 func isProver(expression ast.Expr) bool {
 	switch expression := expression.(type) {
+	case *ast.Ident:
+		return expression.Name == "placing"
 	case *ast.CallExpr:
 		selector, ok := expression.Fun.(*ast.SelectorExpr)
 		return ok && selector.Sel.Name == "Proof"

@@ -7,7 +7,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 )
 
 // Others returns the other registered members, according to a live list, so that the caller can
@@ -15,13 +15,13 @@ import (
 // restore, cannot be checked. Others omits registrations that are being deleted, because their
 // members release all claims, and registrations that Xylem rejects because another one serves their
 // cluster.
-func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, error) {
+func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]placing.Other, error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := f.HostLive.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("list the registered members: %w", err)
 	}
 	served := map[string]bool{self.ClusterID: true}
-	others := make([]proof.Other, 0, len(all.Items))
+	others := make([]placing.Other, 0, len(all.Items))
 	away := map[string]string{} // cluster IDs by registration
 	for i := range all.Items {
 		cr := &all.Items[i]
@@ -38,7 +38,7 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, 
 	}
 	for name, clusterID := range away {
 		if clusterID == "" || !served[clusterID] {
-			others = append(others, proof.Other{Registration: name})
+			others = append(others, placing.Other{Registration: name})
 		}
 	}
 	return others, nil
@@ -46,19 +46,19 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]proof.Other, 
 
 // other returns a member to be checked, and the ID of its cluster as last read. Without a Link, the
 // member has no reader.
-func (f *Fleet) other(name string) (proof.Other, string) {
+func (f *Fleet) other(name string) (placing.Other, string) {
 	f.mu.Lock()
 	s := f.supervisors[name]
 	f.mu.Unlock()
 	if s == nil {
-		return proof.Other{Registration: name}, ""
+		return placing.Other{Registration: name}, ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.linked == nil {
-		return proof.Other{Registration: name}, s.state.Identity.ClusterID
+		return placing.Other{Registration: name}, s.state.Identity.ClusterID
 	}
-	return proof.Other{Registration: name, Live: s.linked.Live, Unrestored: unrestored(s.held)}, s.state.Identity.ClusterID
+	return placing.Other{Registration: name, Live: s.linked.Live, Unrestored: unrestored(s.held)}, s.state.Identity.ClusterID
 }
 
 // unrestored returns a check that fails if objects may be missing in a member because of a restore.

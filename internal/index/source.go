@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
 )
 
 // waitingSource returns the data source of a claim whose volume may still be created from it.
@@ -31,12 +31,12 @@ func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) 
 
 // Source reads the data source of a claim in the host. It returns nil if the claim has none.
 // snapshots reports whether the host serves snapshots.
-func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.PersistentVolumeClaim) (*placement.Source, error) {
+func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
 	of, has := datasource.Of(claim)
 	if !has {
 		return nil, nil //nolint:nilnil // absence is an answer, as with Find
 	}
-	s, key := &placement.Source{Of: of}, types.NamespacedName{Namespace: claim.Namespace, Name: of.Name}
+	s, key := &copysource.Source{Of: of}, types.NamespacedName{Namespace: claim.Namespace, Name: of.Name}
 	var err error
 	switch {
 	case of.Namespace != "":

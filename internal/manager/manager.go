@@ -63,10 +63,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	config = rest.CopyConfig(config)
-	config.UserAgent = userAgent
-	config.QPS = -1 // the API server limits the rate (API Priority and Fairness)
-	config.Timeout = leadership.CallTimeout
+	config = hostConfig(config)
 
 	// On every replica, the node API authenticates its callers against the host.
 	asking := withoutTimeout(config)
@@ -139,6 +136,18 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	ctrl.Log.Info("starting", "host", host.id, "version", host.version, "namespace", o.Namespace)
 	return mgr.Start(ctx)
+}
+
+// hostConfig returns the configuration for all clients of the host. They do not compress, because
+// the host is close: since Kubernetes 1.37, its API server would compress each event of a watch, and
+// the manager would decompress it.
+func hostConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	config.QPS = -1 // the API server limits the rate (API Priority and Fairness)
+	config.DisableCompression = true
+	config.Timeout = leadership.CallTimeout
+	return config
 }
 
 // withoutTimeout returns the configuration for clients that also watch.

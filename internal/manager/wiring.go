@@ -57,7 +57,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodeapi"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -87,7 +87,7 @@ type wiring struct {
 	asking    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
 	// others returns the other members in the fleet. add creates the fleet.
-	others func(context.Context, mirror.Member) ([]proof.Other, error)
+	others func(context.Context, mirror.Member) ([]placing.Other, error)
 	// exports exports the traces of claims. It is nil without a tracing endpoint.
 	exports *claimtrace.Exports
 }

@@ -31,12 +31,10 @@
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
 //
 // Some proofs are not part of an Evidence: LeafGone (before a host PV is released: its leaves, the
-// fence's Lease), PlacedHere, Promised and SourceHere (before a leaf claim is created),
-// LeafClaimGone (before a placement is removed), Counterparts (before a claim is placed whose
-// placement a restored host may have lost: reads the other members), Unprovisioned (before recovery
-// reassigns a claim) and Unbound (before a Pod that uses a promise is set to Failed). A test fails
-// if a volumes' controller reads live without this package (internal/livereads_test.go lists the
-// exceptions).
+// fence's Lease), PlacedHere and Promised (before a leaf claim is created), LeafClaimGone (before a
+// placement is removed), Unprovisioned (before recovery reassigns a claim), Unbound (before a Pod
+// that uses a promise is set to Failed), and those of package placing. A test fails if a volumes'
+// controller reads live without these packages (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -57,7 +57,7 @@ type Placement struct {
 	// Counterparts are the other members that have a leaf claim of the root, or could not be
 	// queried. root_pvc queries them only before it places a claim for which MayBeForgotten is
 	// true.
-	Counterparts proof.Counterparts
+	Counterparts placing.Counterparts
 	// Attempt is the member's attempt to provision the volume.
 	Attempt Attempt
 }

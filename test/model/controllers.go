@@ -26,7 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -200,7 +200,7 @@ func recovered(do func() error) (err error) {
 // linked returns a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
 	link := m.newLink(w, r, cached, live)
-	others := func(context.Context, mirror.Member) ([]proof.Other, error) { return m.others(live(memberSide)), nil }
+	others := func(context.Context, mirror.Member) ([]placing.Other, error) { return m.others(live(memberSide)), nil }
 	if err := addTo(link, name, cached, live, others); err != nil {
 		panic(err)
 	}
@@ -223,7 +223,7 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 }
 
 // addTo adds a controller to a link. The controller has no state in memory.
-func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]proof.Other, error)) error {
+func addTo(link *member.Link, name string, cached, live func(side) reader, others func(context.Context, mirror.Member) ([]placing.Other, error)) error {
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {
 	case rootpvc.Name:

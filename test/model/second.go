@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 )
 
 // ofSecond is the suffix that distinguishes the second member's controllers.
@@ -52,7 +52,7 @@ func (ms *moves) inSecond() {
 
 // others returns the other members that may have a claim, from this member's point of view. A
 // member that is not modelled has no leaf claims.
-func (m *Model) others(live reader) []proof.Other {
+func (m *Model) others(live reader) []placing.Other {
 	if !m.bounds.Members {
 		return nil
 	}
@@ -62,5 +62,5 @@ func (m *Model) others(live reader) []proof.Other {
 		s.memberState = s.second
 		return s
 	}
-	return []proof.Other{{Registration: m.other.Registration, Live: live, Unrestored: func(context.Context) error { return nil }}}
+	return []placing.Other{{Registration: m.other.Registration, Live: live, Unrestored: func(context.Context) error { return nil }}}
 }

@@ -23,7 +23,7 @@ var readers = map[string]side{
 	"proof.Prover.HostLive": live,
 	"proof.Prover.Cache":    leaf,
 	"proof.Prover.Live":     live,
-	"proof.Other.Live":      live,
+	"placing.Other.Live":    live,
 
 	"observe.Observer.LeafSnapshots": leaf,
 

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -47,7 +48,7 @@ type observed struct {
 	stuck bool
 	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be scheduled;
 	// they are set only if the claim has a data source.
-	source *placement.Source
+	source *copysource.Source
 	pods   []waitingPod
 	now    time.Time
 }

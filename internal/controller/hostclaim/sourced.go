@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
 )
 
 // waitingPod is a Pod that cannot be scheduled, and its claims other than the observed one.
@@ -57,9 +58,9 @@ func (r *Reconciler) waitingPod(ctx context.Context, pod *corev1.Pod, claim *cor
 }
 
 // locate returns the location of the claim's data source, or the zero Location if it has none.
-func (o observed) locate() placement.Location {
+func (o observed) locate() copysource.Location {
 	if o.source == nil {
-		return placement.Location{}
+		return copysource.Location{}
 	}
 	return o.source.Locate(o.claim)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
 )
 
 // copying makes claim golden, which is in member b, the claim's data source.
@@ -24,7 +24,7 @@ func copying(change ...func(*observed)) func(*observed) {
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}}
 		leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}
 		o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
-		o.source = &placement.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
+		o.source = &copysource.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})}
 		o.members = []index.Member{offers("a"), registered("b", connected, withClass, labelled)}
 		for _, c := range change {
 			c(o)

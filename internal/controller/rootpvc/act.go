@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -93,7 +94,7 @@ func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observing.Claim
 		if err != nil {
 			return err
 		}
-		if s.Placement.Counterparts, err = r.Proof().Counterparts(ctx, o.Root, others); err != nil {
+		if s.Placement.Counterparts, err = placing.CounterpartsOf(ctx, r.HostID, o.Root, others); err != nil {
 			return err
 		}
 		if plan := planned(o); plan.Step != lifecycle.Place {

@@ -30,7 +30,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -161,13 +161,13 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 	restored := func(o *scene) {
 		o.root.CreationTimestamp, o.restores.Host = metav1.NewTime(now.Add(-time.Hour)), now.Time
 	}
-	leafIn := func(r reads) []proof.Other {
-		return []proof.Other{{Registration: "cluster39", Live: r, Unrestored: func(context.Context) error { return nil }}}
+	leafIn := func(r reads) []placing.Other {
+		return []placing.Other{{Registration: "cluster39", Live: r, Unrestored: func(context.Context) error { return nil }}}
 	}
 	leaf := seen(pushed).Leaf
 	for name, tc := range map[string]struct {
 		o      observing.Claim
-		others []proof.Other
+		others []placing.Other
 		err    error
 		// asked means that the other members are listed. in and unasked are those that prevent the
 		// placement.
@@ -182,7 +182,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		"the other member has no leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
 		"the other member has its leaf claim":                  {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member does not respond":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
-		"the other member has no Link":                         {o: seen(placedIn(""), asked, restored), others: []proof.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
+		"the other member has no Link":                         {o: seen(placedIn(""), asked, restored), others: []placing.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
 		"the other members cannot be listed":                   {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
 		"a promise whose leaf claim is in the other member":    {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"a promise that has no leaf claim in the other member": {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
@@ -193,7 +193,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: told,
 				Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}),
-			}, Options{Gate: backlog.New(clock), Others: func(_ context.Context, self mirror.Member) ([]proof.Other, error) {
+			}, Options{Gate: backlog.New(clock), Others: func(_ context.Context, self mirror.Member) ([]placing.Other, error) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
@@ -203,7 +203,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 			if wasAsked != tc.asked {
 				t.Errorf("the other members were listed: %t, want %t", wasAsked, tc.asked)
 			}
-			if diff := cmp.Diff(proof.Counterparts{In: tc.in, Unasked: tc.unasked}, tc.o.Observed.Placement.Counterparts); diff != "" {
+			if diff := cmp.Diff(placing.Counterparts{In: tc.in, Unasked: tc.unasked}, tc.o.Observed.Placement.Counterparts); diff != "" {
 				t.Errorf("counterparts (-want +got):\n%s", diff)
 			}
 			kept := len(tc.in)+len(tc.unasked) > 0

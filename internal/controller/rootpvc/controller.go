@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -54,7 +54,7 @@ type Options struct {
 	// binds a Pod; see root_pod.
 	NominatedNode bool
 	// Others returns the other registered members.
-	Others func(context.Context, mirror.Member) ([]proof.Other, error)
+	Others func(context.Context, mirror.Member) ([]placing.Other, error)
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch

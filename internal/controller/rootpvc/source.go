@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
@@ -34,7 +35,7 @@ func (r *reconciler) withSource(ctx context.Context, o observing.Claim, leaf *co
 		return leaf, nil
 	}
 	if source.Placed() {
-		uid, proven, err := r.Proof().SourceHere(ctx, o.Root)
+		uid, proven, err := placing.SourceHere(ctx, r.Proof(), o.Root)
 		if err != nil || !proven {
 			return nil, err
 		}

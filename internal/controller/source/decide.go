@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -22,7 +23,7 @@ import (
 type observed struct {
 	claim   *corev1.PersistentVolumeClaim
 	class   *storagev1.StorageClass
-	source  *placement.Source
+	source  *copysource.Source
 	members []index.Member
 	// namespace is the claim's namespace.
 	namespace placement.Namespace

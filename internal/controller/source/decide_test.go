@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -30,7 +31,7 @@ func seen(change ...func(*observed)) observed {
 		claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "copy", Annotations: map[string]string{}}},
 		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
-		source:  &placement.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
+		source:  &copysource.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
 		members: []index.Member{member("a"), member("b"), member("c", image)},
 	}
 	o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}

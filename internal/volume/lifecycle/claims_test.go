@@ -18,7 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -97,12 +98,12 @@ func createdFrom(c *choices, s *volume.Observed) {
 	if !of.Placed() {
 		return
 	}
-	from.At = placement.Location{Record: datasource.Record{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
+	from.At = copysource.Location{Record: datasource.Record{ClusterID: member.ClusterID, UID: "golden-root"}, LeafVolume: "golden-pv", LeafUID: "golden-pv-uid"}
 	from.Claim, from.Origin, from.Volume = &corev1.PersistentVolumeClaim{}, originOf("golden-root"), leafPV()
 	from.Claim.Spec.VolumeName, from.Claim.Status.Phase, from.Volume.UID = "golden-pv", corev1.ClaimBound, "golden-pv-uid"
 	switch kind {
 	case "not ready":
-		from.At = placement.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
+		from.At = copysource.Location{Refusal: &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "not yet"}}
 	case "elsewhere":
 		from.At.ClusterID = "id39"
 	case "no leaf":
@@ -198,7 +199,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	}
 	s.Placement.HostRestored = choose(c, time.Time{}, deleted.Add(-time.Minute), deleted.Add(time.Minute))
 	s.Placement.HostUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
-	s.Placement.Counterparts = choose(c, proof.Counterparts{}, proof.Counterparts{In: []string{"cluster39"}}, proof.Counterparts{Unasked: []string{"cluster39"}}, proof.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
+	s.Placement.Counterparts = choose(c, placing.Counterparts{}, placing.Counterparts{In: []string{"cluster39"}}, placing.Counterparts{Unasked: []string{"cluster39"}}, placing.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
 }
 
 // boundTo sets the volume to which the claim is bound or which it requests.

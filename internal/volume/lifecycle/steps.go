@@ -52,7 +52,7 @@ const (
 // steps describes each step, and what must be proven before it.
 var steps = []states.Action{
 	states.Act(CreatePromise, "create the promise for a claim", states.Nothing()),
-	states.Act(Place, "record that the claim is placed in this member", states.Proofs("Counterparts")),
+	states.Act(Place, "record that the claim is placed in this member", states.Proofs("CounterpartsOf")),
 	states.Act(Unplace, "remove the record of the placement, because no objects of the claim are left in the member, or an admin released its promise from the member", states.Proofs("LivePodsOfClaim", "LeafClaimGone", "HostUnchanged")),
 	states.Act(Unselect, "remove the selected node, so that the scheduler selects again", states.Nothing()),
 	states.Act(Label, "label the promise for this member, and record the Pod that needs its disk", states.Nothing()),

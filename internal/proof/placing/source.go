@@ -1,4 +1,4 @@
-package proof
+package placing
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
-	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/placement/copysource"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // SourceHere proves by live reads of both clusters that a root's data source is the recorded one
@@ -21,8 +22,8 @@ import (
 // claim bound to the recorded volume, or a ready snapshot. SourceHere returns the source's UID in
 // the host. A member finds a source by name, so another object with that name would put its data
 // into the claim.
-func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (types.UID, bool, error) {
-	source, err := p.sourceOf(ctx, root)
+func SourceHere(ctx context.Context, p proof.Prover, root *corev1.PersistentVolumeClaim) (types.UID, bool, error) {
+	source, err := sourceOf(ctx, p, root)
 	if err != nil {
 		return "", false, fmt.Errorf("prove that the data source of claim %s is ready: %w", client.ObjectKeyFromObject(root), err)
 	}
@@ -37,21 +38,21 @@ func (p Prover) SourceHere(ctx context.Context, root *corev1.PersistentVolumeCla
 	key := types.NamespacedName{Namespace: root.Namespace, Name: source.Of.Name}
 	proven := false
 	if source.Of.IsSnapshot() {
-		proven, err = p.snapshotHere(ctx, key, at)
+		proven, err = snapshotHere(ctx, p, key, at)
 	} else {
-		proven, err = p.claimHere(ctx, key, at)
+		proven, err = claimHere(ctx, p, key, at)
 	}
 	return at.UID, proven, err
 }
 
 // sourceOf reads live the host's objects for a root's data source. It returns nil if the root has
 // no data source.
-func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim) (*placement.Source, error) {
+func sourceOf(ctx context.Context, p proof.Prover, root *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
 	of, has := datasource.Of(root)
 	if !has || !of.IsSnapshot() || of.Namespace != "" {
 		return index.Source(ctx, p.HostLive, true, root)
 	}
-	s := &placement.Source{Of: of}
+	s := &copysource.Source{Of: of}
 	var err error
 	if s.Snapshot, err = index.LiveSnapshot(ctx, p.HostLive, types.NamespacedName{Namespace: root.Namespace, Name: of.Name}); err != nil || s.Snapshot == nil {
 		return s, err
@@ -62,7 +63,7 @@ func (p Prover) sourceOf(ctx context.Context, root *corev1.PersistentVolumeClaim
 
 // claimHere proves that the leaf claim with the given name is the leaf of the claim to clone, and
 // is bound to its volume.
-func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
+func claimHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at copysource.Location) (bool, error) {
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
 	if err != nil {
 		return false, fmt.Errorf("read the leaf claim of claim %s: %w", key, err)
@@ -76,7 +77,7 @@ func (p Prover) claimHere(ctx context.Context, key types.NamespacedName, at plac
 
 // snapshotHere proves that the leaf VolumeSnapshot with the given name is the leaf of the snapshot
 // to restore, and that its content is the recorded one and is ready.
-func (p Prover) snapshotHere(ctx context.Context, key types.NamespacedName, at placement.Location) (bool, error) {
+func snapshotHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at copysource.Location) (bool, error) {
 	leaf, err := index.LiveSnapshot(ctx, p.Live, key)
 	if err != nil || leaf == nil {
 		return false, err

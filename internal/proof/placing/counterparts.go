@@ -1,4 +1,4 @@
-package proof
+package placing
 
 import (
 	"context"
@@ -35,9 +35,9 @@ type Counterparts struct {
 // Any reports whether another member has, or may have, a leaf claim for the root.
 func (c Counterparts) Any() bool { return len(c.In)+len(c.Unasked) > 0 }
 
-// Counterparts checks by live reads whether another member has a leaf claim for a root. It returns
+// CounterpartsOf checks by live reads whether another member has a leaf claim for a root. It returns
 // an error only if the context ends. A member that cannot be read is one that could not be checked.
-func (p Prover) Counterparts(ctx context.Context, root *corev1.PersistentVolumeClaim, others []Other) (Counterparts, error) {
+func CounterpartsOf(ctx context.Context, hostID string, root *corev1.PersistentVolumeClaim, others []Other) (Counterparts, error) {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var found Counterparts
@@ -45,7 +45,7 @@ func (p Prover) Counterparts(ctx context.Context, root *corev1.PersistentVolumeC
 	var asked sync.WaitGroup
 	for _, other := range others {
 		asked.Go(func() {
-			has, known := p.counterpartIn(asking, root, other)
+			has, known := counterpartIn(asking, hostID, root, other)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -63,11 +63,11 @@ func (p Prover) Counterparts(ctx context.Context, root *corev1.PersistentVolumeC
 }
 
 // counterpartIn reports whether a member has a leaf claim for a root, and whether this is known.
-func (p Prover) counterpartIn(ctx context.Context, root *corev1.PersistentVolumeClaim, other Other) (has, known bool) {
+func counterpartIn(ctx context.Context, hostID string, root *corev1.PersistentVolumeClaim, other Other) (has, known bool) {
 	if other.Live == nil {
 		return false, false
 	}
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, other.Live, p.HostID, client.ObjectKeyFromObject(root))
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, other.Live, hostID, client.ObjectKeyFromObject(root))
 	if err != nil {
 		return false, false
 	}

@@ -1,4 +1,4 @@
-package proof
+package placing
 
 import (
 	"context"
@@ -16,7 +16,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof"
 )
+
+var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 
 // cluster is a reader that returns single objects by type and name.
 type cluster struct {
@@ -96,9 +99,7 @@ func TestSourceHere(t *testing.T) {
 // verifySource runs SourceHere for a claim whose data source has UID golden-uid.
 func verifySource(t *testing.T, root *corev1.PersistentVolumeClaim, hosts, leaves *cluster, want bool, wantErr error) {
 	t.Helper()
-	p := prover(nil)
-	p.HostLive, p.Live = hosts, leaves
-	uid, proven, err := p.SourceHere(t.Context(), root)
+	uid, proven, err := SourceHere(t.Context(), proof.Prover{Member: here, HostLive: hosts, Live: leaves}, root)
 	if proven != want || !errors.Is(err, wantErr) || proven && uid != "golden-uid" {
 		t.Errorf("proven %t for %q, error %v", proven, uid, err)
 	}

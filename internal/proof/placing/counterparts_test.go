@@ -1,4 +1,4 @@
-package proof
+package placing
 
 import (
 	"context"
@@ -44,7 +44,7 @@ func TestCounterparts(t *testing.T) {
 			if tc.live != nil {
 				other.Live = tc.live
 			}
-			got, err := Prover{Member: mirror.Member{HostID: "host-id"}}.Counterparts(t.Context(), root, []Other{other})
+			got, err := CounterpartsOf(t.Context(), "host-id", root, []Other{other})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestCounterparts(t *testing.T) {
 func TestCounterpartsEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := (Prover{}).Counterparts(ended, &corev1.PersistentVolumeClaim{}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := CounterpartsOf(ended, "host-id", &corev1.PersistentVolumeClaim{}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want Canceled", err)
 	}
 }

@@ -1,0 +1,170 @@
+package copysource
+
+import (
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// Source is a claim's data source in the host. An object that does not exist is nil.
+type Source struct {
+	// Of identifies the source that the claim names.
+	Of datasource.Source
+	// Claim is the source claim of a clone, and Volume the PV to which it is bound.
+	Claim  *corev1.PersistentVolumeClaim
+	Volume *corev1.PersistentVolume
+	// Snapshot is the source snapshot of a restore, and Content its content. Unserved is set if the
+	// host does not serve snapshots.
+	Snapshot *snapshotv1.VolumeSnapshot
+	Content  *snapshotv1.VolumeSnapshotContent
+	Unserved bool
+}
+
+// Location is the location of a claim's source.
+type Location struct {
+	// Record contains the source's member and UID. It is zero if there is a Refusal, and for a
+	// populator's source, which may be anywhere.
+	datasource.Record
+	// LeafVolume and LeafUID identify the leaf PV of a clone's source.
+	LeafVolume string
+	LeafUID    types.UID
+	// LeafSnapshot and LeafContent are the UIDs of the VolumeSnapshot to restore and of its content
+	// in the member. LeafHandle is the driver's handle.
+	LeafSnapshot, LeafContent types.UID
+	LeafHandle                string
+	// Refusal explains why no member can create the volume from the source. It is nil if one can.
+	Refusal *mirror.Refusal
+}
+
+// Locate finds the member that can create a claim's volume from its source, or the reason why no
+// member can, or can yet. It uses only the host's objects.
+func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
+	if s.Of.Namespace != "" {
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+			"the data source of the claim is %s: Xylem copies no data from another namespace. Use a source in the claim's own namespace", s.Of)}
+	}
+	var at Location
+	switch {
+	case s.Of.IsClaim():
+		at = s.locateClaim(claim)
+	case s.Of.IsSnapshot():
+		at = s.locateSnapshot(claim)
+	default:
+		return Location{}
+	}
+	if at.Refusal == nil {
+		at.Refusal = s.moved(claim, at.Record)
+	}
+	if at.Refusal != nil {
+		return Location{Refusal: at.Refusal}
+	}
+	return at
+}
+
+func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
+	record, recorded := datasource.RecordOf(claim)
+	switch from := s.Claim; {
+	case s.Of.Name == claim.Name:
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete it and create it from another claim")}
+	case from == nil && recorded:
+		return Location{Refusal: s.gone("was deleted")}
+	case from == nil:
+		return s.notReady("does not exist in this namespace. Create it, or delete this claim")
+	case recorded && from.UID != record.UID:
+		return Location{Refusal: s.gone("was deleted, and another claim has its name now")}
+	case from.DeletionTimestamp != nil:
+		return Location{Refusal: s.gone("is being deleted")}
+	case from.Status.Phase == corev1.ClaimLost:
+		return s.notReady("has lost its volume")
+	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
+		return s.notReady("is not bound yet. If no Pod uses it, create one: its volume is provisioned then")
+	}
+	return s.locateVolume(claim)
+}
+
+// locateVolume finds the volume of the source claim, which must be bound.
+func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
+	pv := s.Volume
+	switch {
+	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != s.Claim.UID:
+		return s.notReady("is bound to a volume that does not exist in the host")
+	case hostpv.IsUnfulfilled(pv):
+		return s.notReady("has no disk yet. Create a Pod that uses it: its disk is provisioned then")
+	case hostpv.Releasing(pv):
+		return s.notReady("has no disk: no Pod uses it, and Xylem is releasing its disk")
+	case hostpv.Abandoned(pv):
+		return Location{Refusal: s.gone("has a volume that an admin has abandoned")}
+	}
+	cluster, leaf, uid, ours := hostpv.LeafOf(pv)
+	if !ours {
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
+			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): only a volume in a member can be cloned there. Use a StorageClass with that driver, or another source",
+			s.Of, pv.Name, driverOf(pv))}
+	}
+	if mismatch := s.mismatch(claim); mismatch != nil {
+		return Location{Refusal: mismatch}
+	}
+	return Location{Record: datasource.Record{ClusterID: cluster, UID: s.Claim.UID}, LeafVolume: leaf, LeafUID: uid}
+}
+
+// mismatch returns why a member's provisioner would reject the claim (external-provisioner,
+// getPVCSource). It compares the claim's request with the source's request, not with its capacity,
+// which may be rounded up.
+func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	if wants.Cmp(has) < 0 {
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, has %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
+			wants.String(), s.Of, has.String())
+	}
+	return s.otherMode(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
+}
+
+func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
+	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has %s. Delete this claim and create it again with volumeMode %[3]s",
+			wants, s.Of, has)
+	}
+	return nil
+}
+
+// moved returns a refusal if the claim is already placed in a different member than its source.
+// This can happen with a promise that is released when unused.
+func (s *Source) moved(claim *corev1.PersistentVolumeClaim, at datasource.Record) *mirror.Refusal {
+	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	if record, recorded := datasource.RecordOf(claim); placed == "" && recorded && claim.Spec.VolumeName != "" {
+		placed = record.ClusterID // its promise selects that member
+	}
+	if placed == "" || placed == at.ClusterID {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonSourceElsewhere, "the claim is placed in cluster %q, but its data source, %s, is now in cluster %q. Delete this claim and create it again",
+		placed, s.Of, at.ClusterID)
+}
+
+func (s *Source) notReady(format string, args ...any) Location {
+	return Location{Refusal: mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: that %s %s", s.Of, s.noun(), fmt.Sprintf(format, args...))}
+}
+
+func (s *Source) gone(what string) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonSourceGone, "the data source of the claim, %s, %s: Xylem does not use another source. Delete this claim and create it again from a source that exists", s.Of, what)
+}
+
+func (s *Source) noun() string {
+	if s.Of.IsSnapshot() {
+		return "snapshot"
+	}
+	return "claim"
+}
+
+func driverOf(pv *corev1.PersistentVolume) string {
+	driver, _ := hostpv.SourceOf(pv)
+	return driver
+}
