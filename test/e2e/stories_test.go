@@ -218,6 +218,8 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("lets the host adopt an existing disk of a member, with its data", adopts, SpecTimeout(storyTime))
 
+	It("moves the data of a claim to another member and back, even if each run of the command is killed", moves, SpecTimeout(moveTime))
+
 	It("keeps the host's DaemonSets off virtual nodes, and does not change them otherwise", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("the host has no DaemonSets on this provider")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -298,11 +299,20 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	return images, nil
 }
 
-// load loads the images onto a cluster's nodes, and the manager's image onto the host's nodes.
+// load loads the images onto a cluster's nodes. The host's nodes also get the manager's image, and the
+// members' nodes the mover's.
 func (k *Kind) load(name string, images map[string]v1.Image) error {
 	return k.eachNode(name, func(n nodes.Node) error {
+		all := maps.Clone(images)
+		if name != HostName {
+			packed, err := mover(n)
+			if err != nil {
+				return err
+			}
+			all[MoverImage] = packed
+		}
 		reader, writer := io.Pipe()
-		go func() { writer.CloseWithError(image.Write(writer, images)) }()
+		go func() { writer.CloseWithError(image.Write(writer, all)) }()
 		if err := nodeutils.LoadImageArchive(n, reader); err != nil {
 			return fmt.Errorf("load the tests' image onto %s: %w", n, err)
 		}
@@ -429,10 +439,13 @@ func docker(ctx context.Context, args ...string) error {
 	return nil
 }
 
+// provisioned is the directory in which kind's provisioner creates disks.
+const provisioned = "/var/local-path-provisioner"
+
 // Files lists the directories that a member's provisioner has created on its nodes and not
 // removed.
 func (k *Kind) Files(ctx context.Context, member string) ([]string, error) {
-	return k.list(ctx, member, "/var/local-path-provisioner")
+	return k.list(ctx, member, provisioned)
 }
 
 // list lists the contents of directories on a member's nodes. It ignores missing directories.
