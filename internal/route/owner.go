@@ -41,7 +41,7 @@ const (
 	byNode keyKind = iota
 	byCluster
 	byAll
-	byEnd // only for subscriptions: deletions, whichever member the object names
+	byEnd // only for subscriptions: deletions, regardless of the member that the object names
 )
 
 // String returns the key as a value of the index by owner.

@@ -29,7 +29,7 @@ func ofClones() []Mutation {
 			Edits: []Edit{
 				{"internal/placement/copysource/source.go", "recorded && from.UID != record.UID", "recorded && from.UID == \"\" && record.UID != \"\""},
 				{volumeSource, "record != from.At.Record", "record.ClusterID != from.At.ClusterID"},
-				{"internal/proof/source.go", "record != at.Record", "record.ClusterID != at.ClusterID"},
+				{"internal/proof/placing/source.go", "record != at.Record", "record.ClusterID != at.ClusterID"},
 			},
 			Caught: []string{"data that is not its source's"},
 		},

@@ -219,7 +219,7 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 		own := a.takes(ctx, "snap", "data")
 		forge(ctx, m.API, own.leaf, fmt.Sprintf(`{"boundVolumeSnapshotContentName":%q}`, victim.taken.leafHeld.Name))
 		a.wants(ctx, a.restore("copy", "snap"))
-		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceNotReady, one, "is bound to another VolumeSnapshotContent")
+		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceNotReady, one, "is bound to a different VolumeSnapshotContent")
 		a.neverMade(ctx, "copy")
 
 		By("correcting the binding, after which the claim gets the attacker's own data")
