@@ -195,7 +195,7 @@ func (d *demo) audit(ctx context.Context) error {
 			refused = append(refused, d.timeline.columns[i]+": "+r)
 		}
 	}
-	d.checks.equal("permissions: RBAC rejected no request of the manager", "none rejected", cmp.Or(strings.Join(refused, "; "), "none rejected"),
+	d.checks.equal("permissions: RBAC rejected none of the manager's requests", "none rejected", cmp.Or(strings.Join(refused, "; "), "none rejected"),
 		fmt.Sprintf("%d requests", total))
 	select {
 	case <-d.x.Manager.Done():

@@ -311,7 +311,7 @@ func (d *demo) checkNoLeak() error {
 		}
 	}
 	want := fmt.Sprintf("%d disks left, %[1]d with a claim in the host", replicas)
-	d.checks.equal("deletion: no disk leaked; those of the StatefulSet remain", want, fmt.Sprintf("%d disks left, %d with a claim in the host", disks, claims), want)
+	d.checks.equal("deletion: no disk leaked; the StatefulSet's disks remain", want, fmt.Sprintf("%d disks left, %d with a claim in the host", disks, claims), want)
 	return nil
 }
 

@@ -24,8 +24,8 @@ type row struct {
 
 func (r *row) members() string { return strings.Join(r.member, ", ") }
 
-// mainStories selects the stories about the namespace rules and the main flow, except a slow one
-// about many claims, which does not depend on the version.
+// mainStories selects the stories about the namespace rules and the main flow, except the one about
+// the placement rate of many claims, which does not depend on the version.
 var mainStories = []string{
 	"-ginkgo.focus-file=namespaces_test.go", "-ginkgo.focus-file=flow_test.go", "-ginkgo.skip=is placed as fast as the host binds",
 }

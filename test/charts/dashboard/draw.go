@@ -121,7 +121,7 @@ func (s settings) note(ctx context.Context, d *board.Dashboard, from *data) (str
 			return "", err
 		}
 		if len(found) == 0 {
-			return "", fmt.Errorf("variable %s: metric %s has no label %s", v.Name, metric, label)
+			return "", fmt.Errorf("variable %s: metric %s lacks label %s", v.Name, metric, label)
 		}
 		parts = append(parts, fmt.Sprintf("%s: All (%s)", v.Label, strings.Join(found, ", ")))
 	}

@@ -113,9 +113,9 @@ func TestThresholdsAndMappings(t *testing.T) {
 	}
 	f := Field{Mappings: []Mapping{{Options: map[string]Named{"0": {Text: "away"}}}}}
 	if got, ok := f.Named(0); !ok || got.Text != "away" {
-		t.Errorf("0 is %+v", got)
+		t.Errorf("0 is named %+v, want away", got)
 	}
 	if got, ok := f.Named(math.Inf(1)); ok {
-		t.Errorf("a value without a name is %+v", got)
+		t.Errorf("a value without a name is named %+v", got)
 	}
 }

@@ -22,7 +22,7 @@ type Variable struct {
 	} `json:"current"`
 }
 
-// all is Grafana's value for a variable of which all values are selected.
+// all is the value of a Grafana variable if all of its options are selected.
 const all = "$__all"
 
 // variable matches a variable in a query: $name, ${name} or ${name:format}.
@@ -46,7 +46,7 @@ func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 		}
 		chosen, isList := v.Current.Value.([]any)
 		if !v.IncludeAll || v.AllValue == "" || !isList || !slices.Equal(chosen, []any{all}) {
-			return nil, fmt.Errorf("variable %s: only a variable with all its values selected, and a value for all, is supported", v.Name)
+			return nil, fmt.Errorf("variable %s: it must have all its options selected, and a value for all of them", v.Name)
 		}
 		values[v.Name] = v.AllValue
 	}

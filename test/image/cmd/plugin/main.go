@@ -99,7 +99,7 @@ func krew(version string, platforms []platform) any {
 	}
 }
 
-// pack writes the archive of one platform. The URI is the archive's name.
+// pack writes the archive for one platform. The returned URI is the archive's file name.
 func pack(dir, to, system, arch string, licence []byte) (platform, error) {
 	name, extension, archive := binary, ".tar.gz", tarGz
 	if system == "windows" {

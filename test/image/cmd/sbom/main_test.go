@@ -51,7 +51,7 @@ func TestDescribeRefuses(t *testing.T) {
 	}
 	for name, infos := range cases {
 		if _, err := describe(infos, "", ""); err == nil {
-			t.Errorf("%s: described", name)
+			t.Errorf("describe accepted %s", name)
 		}
 	}
 }
