@@ -93,7 +93,7 @@ func parse(name string, args []string) (*command, error) {
 	flags.DurationVar(&c.Patience, "patience", 0, "Time that a run may take to settle (0: 150s).")
 	flags.DurationVar(&c.limit, "for", 0, "Time after which no further runs are started (enumerate: 55m, random: 10m).")
 	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for the complete state at each failure.")
-	flags.StringVar(&c.record, "record", "", "File to which to add the totals, such as test/fault/runs.json.")
+	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
 	flags.IntVar(&c.repeat, "repeat", 1, "replay: number of runs.")
 	flags.IntVar(&c.skip, "skip", 0, "enumerate: number of runs to skip because an earlier command with the same seed has made them.")
 	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these mutations, separated by commas.")

@@ -171,7 +171,7 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	}
 	switch {
 	case err == nil, errors.Is(err, errKilled):
-	case strings.Contains(err.Error(), "panic"): // controller-runtime and recovered report panics like this
+	case strings.Contains(err.Error(), "panic"): // controller-runtime and recovered() both report a panic as such an error
 		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", q.controller, err))
 	default:
 		r.tell("error: " + err.Error())

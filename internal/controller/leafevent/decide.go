@@ -111,7 +111,7 @@ func judge(o observed) relevance {
 }
 
 // mayBind reports whether the event is that a leaf claim cannot be bound to the volume that Xylem
-// chose for it. The member's PV controller emits it for each volume that is used again or adopted,
+// chose for it. The member's PV controller emits it for each reused or adopted volume,
 // until Xylem has set the leaf PV's claimRef to the claim.
 func (o observed) mayBind() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)

@@ -371,7 +371,7 @@ func TestNext(t *testing.T) {
 		"the leaf PV's original policy is Retain, and a user sets the host PV to Delete (I2)": {seen(leafPolicy(retains), mirrored), retainedHost},
 		"an admin sets the host PV to Retain: no write":                                       {seen(mirrored, hostPolicy(retains)), rest},
 
-		// The leaf claim was lost, or the volume is used again.
+		// The leaf claim was lost, or the volume is reused.
 		"the leaf claim does not exist: root_pvc re-creates it":                                                  {seen(mirrored, noClaim), rest},
 		"leaf claim re-created: the PV's claimRef is set to it, so the PV is never Available":                    {seen(mirrored, claimRecreated), repointed},
 		"leaf claim re-created, and the PV was freed in the member":                                              {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
@@ -380,9 +380,9 @@ func TestNext(t *testing.T) {
 		"leaf claim re-created, but the leaf PV has no host PV (I2)":                                             {seen(stamped, claimRecreated), rest},
 		"leaf claim re-created, but the host PV is bound to another root (I8)":                                   {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
 		"leaf claim re-created, and the host PV was freed: no panic":                                             {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
-		"volume used again by a claim of another name: the leaf PV's claimRef is set to its leaf claim":          {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
-		"volume used again by a claim of another name, but another claim of the member has the PV (I4)":          {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
-		"volume used again by a claim of another name, but still set to Delete: retained (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
+		"volume reused by a claim with another name: the leaf PV's claimRef is set to its leaf claim":          {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
+		"volume reused by a claim with another name, but another claim of the member has the PV (I4)":          {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
+		"volume reused by a claim with another name, but still set to Delete: retained (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"leaf claim re-created, but the leaf PV is being deleted":                                                {seen(mirrored, claimRecreated, terminating), rest},
 		"leaf claim re-created, but the root was deleted, and the cache is stale":                                {seen(mirrored, claimRecreated, released), rest},
 		"leaf claim re-created for another volume":                                                               {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},

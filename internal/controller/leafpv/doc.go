@@ -3,7 +3,7 @@
 // keeps that PV up to date. It writes leaf PVs (stamp, Retain, claimRef) and host PVs. Only root_pv
 // sets policy Delete on a leaf PV and removes the finalizer of a host PV.
 //
-//   - If a volume is used again, or its leaf claim was lost, leaf_pv sets its claimRef to the new
+//   - If a volume is reused, or its leaf claim was lost, leaf_pv sets its claimRef to the new
 //     leaf claim. The member's PV controller would queue this claim only at its next resync, so
 //     root_pvc touches it (xylem.io/volume-uid).
 //   - Policy Retain in the member takes precedence: if an admin sets the host PV to Delete, leaf_pv

@@ -166,7 +166,7 @@ func (e evidence) recreated(v volume, host string) bool {
 }
 
 // promises reports whether the PV with that name is the claim's promise, and no other volume
-// fulfills it. An earlier claim's promise that is used again counts if it is lost.
+// fulfills it. An earlier claim's promise that is reused counts if it is lost.
 func (e evidence) promises(name string, claim types.UID) bool {
 	if e.lost[name] {
 		return true

@@ -34,7 +34,7 @@
 //
 // While its promise is created, a claim may be bound to another volume of the same class that an
 // admin freed, such as a retained promise. host_volume then deletes the unneeded promise (wanted),
-// after live reads of claim and PV. The name of a promise that is used again contains an earlier
+// after live reads of claim and PV. The name of a reused promise contains an earlier
 // claim's UID, so only the PV's claimRef shows which claim has it. If such a PV is lost, the
 // claim's phase is Lost, which no tenant can write. The promise is then re-created with the name in
 // the claim and policy Retain, and the leaf volume does not count as surplus.

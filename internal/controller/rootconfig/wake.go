@@ -96,12 +96,12 @@ func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reco
 	return requests
 }
 
-// inNamespace enqueues the objects that the Pods of a namespace refer to, because the
+// inNamespace enqueues the objects that a namespace's Pods refer to, because the
 // namespace may have become usable in the member or visible in the host.
 func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Host.List(ctx, &pods, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "could not list the Pods of a namespace")
+		ctrl.LoggerFrom(ctx).Error(err, "could not list the namespace's Pods", "namespace", namespace.GetName())
 		return nil
 	}
 	var requests []reconcile.Request

@@ -453,9 +453,9 @@ func TestDecide(t *testing.T) {
 		"the root is gone, and both sides' policies are Delete: root_pv destroys the volume (I2)":                                         {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
 		"the root is gone, its volume has policy Delete and no host PV represents it (I2)":                                                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the root is gone, its volume has policy Retain and was never mirrored (I1)":                                                      {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"the volume is used again, and refers to its new claim: the member's PV controller is notified":                                   {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
-		"the volume is used again, and the member's PV controller is already notified":                                                    {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
-		"the volume is used again, but does not refer to its new claim yet":                                                               {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
+		"the volume is reused, and refers to its new claim: the member's PV controller is notified":                                   {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
+		"the volume is reused, and the member's PV controller is already notified":                                                    {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
+		"the volume is reused, but does not refer to its new claim yet":                                                               {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
 		"the root is gone, the volume was never mirrored: destroyed after proof (I1)":                                                     {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root was re-created, the old volume was never mirrored (I1)":                                                                 {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":                                                   {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
@@ -599,9 +599,9 @@ func TestLeafClaim(t *testing.T) {
 		volume, class, gib string
 	}{
 		"new: any volume of the member's class":                                  {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
-		"used again: the same volume, with the volume's own class":               {seen(bound), "pv-1", "gp3", "1Gi"},
-		"used again, and the root has grown: at the volume's present size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
-		"used again, and the volume is larger than requested":                    {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
+		"reused: the same volume, with the volume's own class":               {seen(bound), "pv-1", "gp3", "1Gi"},
+		"reused, and the root has grown: at the volume's present size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
+		"reused, and the volume is larger than requested":                    {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tc.observed.Root.DeepCopy()

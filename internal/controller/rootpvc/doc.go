@@ -47,7 +47,7 @@
 // required, because adopting destroys nothing. A live read of the name proves that the old
 // root's UID is gone. Only the leaf claim's stamp changes, so the volume is never unbound and
 // never passes through Available. A released volume first gets its host PV, and is then
-// treated as a volume that is used again.
+// treated as a reused volume.
 //
 // A restore may bring back a claim with its old UID but without its placement. Such a claim is
 // placed where its leaf claim is, if the leaf claim is older than a confirmed restore of the

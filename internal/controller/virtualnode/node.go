@@ -177,9 +177,9 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 	before := node.Status.DeepCopy()
 	again = setReady(node, o)
 	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's nodes manage their memory"},
-		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's nodes manage their disks"},
-		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's nodes manage their processes"},
+		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own memory"},
+		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own disks"},
+		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "not measured: the member's nodes report on their own processes"},
 		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods use the member's network"},
 	} {
 		c.Status = corev1.ConditionFalse

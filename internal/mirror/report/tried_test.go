@@ -54,7 +54,7 @@ func TestTriedIsBounded(t *testing.T) {
 	}
 	text, err := tried.Annotation()
 	if err != nil || len(text) > 128<<10 || len(tried.Members) != triedMembers {
-		t.Errorf("%d bytes of %d members: %v", len(text), len(tried.Members), err)
+		t.Errorf("annotation has %d bytes and %d members (error %v), want %d members and less than 128 KiB", len(text), len(tried.Members), err, triedMembers)
 	}
 }
 

@@ -42,10 +42,10 @@ func run(args []string) (err error) {
 	})
 	flags.DurationVar(&s.length, "for", 0, "How long to scrape metrics. 0 means until the program is interrupted.")
 	flags.DurationVar(&s.interval, "interval", 5*time.Second, "Scrape interval.")
-	flags.StringVar(&s.data, "data", "", "Directory in which to keep the scraped data. If empty, the command uses a temporary directory.")
+	flags.StringVar(&s.data, "data", "", "Directory for the scraped data. If empty, a temporary directory is used.")
 	flags.StringVar(&s.dashboard, "dashboard", "charts/xylem/files/dashboard.json", "File with the dashboard.")
 	flags.StringVar(&s.rules, "rules", "charts/xylem/files/rules.yaml", "File with the alert rules. If empty, the command does not check alerts.")
-	flags.StringVar(&s.out, "out", "dashboard.png", "File to which the picture is written.")
+	flags.StringVar(&s.out, "out", "dashboard.png", "File for the picture.")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -55,7 +55,8 @@ const (
 	ImageArchive = "dist/image.tar"
 )
 
-// sampleImages lists the names of the tests' image, including those that config/samples use.
+// sampleImages lists the names under which the tests' image is loaded, including those in
+// config/samples.
 var sampleImages = []string{WorkloadImage, "docker.io/library/nginx:1.28-alpine"}
 
 // KindOptions are the options of a fleet of kind clusters.

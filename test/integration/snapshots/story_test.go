@@ -101,7 +101,7 @@ func (s *story) remove(ctx context.Context, c *harness.Cluster, obj client.Objec
 	Expect(c.API.Delete(ctx, obj)).To(Succeed())
 }
 
-// fails matches a snapshot or content whose status has an error with these parts.
+// fails matches a snapshot or content whose status has an error message with all of these parts.
 func fails(parts ...string) gomegatypes.GomegaMatcher {
 	matchers := make([]gomegatypes.GomegaMatcher, 0, len(parts))
 	for _, part := range parts {
