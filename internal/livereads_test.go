@@ -22,7 +22,7 @@ var liveReads = map[string]string{
 	"leafpv.inTheWay":               "finds the owner of the conflicting object",
 	"rootpvc.notCreated":            "finds the owner of the conflicting object",
 	"rootpvc.inUse":                 "finds the member's claim that uses a volume",
-	"rootpvc.lookUpAttributesClass": "finds the VolumeAttributesClasses of both clusters",
+	"rootpvc.lookUpAttributesClass": "finds the VolumeAttributesClasses in both clusters",
 	"rootpvc.rememberWithdrawn":     "reads the record that it writes",
 	"rootpvc.unlessUsed":            "decides again with the current Pods",
 	"rootpvc.stillAsked":            "gives a volume to the claim that requests it, and destroys nothing",
@@ -60,8 +60,8 @@ func TestOnlyProofProves(t *testing.T) {
 	onlyListed(t, found, liveReads, "read a cluster live", "use internal/proof, or list it here and explain why it does not prove anything")
 }
 
-// onlyListed fails for functions that do what without being listed with a reason, and for listed
-// functions that no longer do it.
+// onlyListed fails the test if a function does something forbidden (what) without being listed with
+// a reason, or if a listed function no longer does it. instead is advice for the failure message.
 func onlyListed(t *testing.T, found map[string]bool, reasons map[string]string, what, instead string) {
 	t.Helper()
 	for name := range found {

@@ -23,8 +23,8 @@ const (
 type AwayPolicy string
 
 const (
-	// WhenAwayKeep leaves the Pods as they are until the member is back or somebody deletes them.
-	// No Pod runs twice, and none is killed when the member returns.
+	// WhenAwayKeep leaves the Pods as they are until the member is connected again or somebody
+	// deletes them. No Pod runs twice, and none is killed when the member is connected again.
 	WhenAwayKeep AwayPolicy = "Keep"
 	// WhenAwayEvict marks the virtual node as not Ready. The host evicts the Pods when their
 	// tolerations expire, by default after five minutes.
@@ -72,8 +72,8 @@ type NamespacesSpec struct {
 	// +listType=set
 	Allow []string `json:"allow,omitempty"`
 	// deny lists name patterns. The member rejects namespaces that match one of them, even if it
-	// matches allow. The default is *-system, openshift*, istio-* and cert-manager, so that no
-	// namespace of the host collides with a component of the member. An empty list denies nothing.
+	// matches allow. The default is *-system, openshift*, istio-* and cert-manager, so that no host
+	// namespace collides with a component of the member. An empty list denies nothing.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=64
@@ -156,9 +156,9 @@ type NodeSpec struct {
 
 	// whenAway defines what happens to the Pods of a member that is away for longer than the manager's
 	// --node-grace. In both cases, the Pods become unready, and the scheduler places new Pods
-	// elsewhere. Keep leaves them until the member is back, however long that takes. With Evict, the
-	// host evicts them when their tolerations of an unready node expire, by default after five
-	// minutes. Their owners replace them, while the old Pods may still run in the member.
+	// elsewhere. Keep leaves them until the member is connected again, however long that takes. With
+	// Evict, the host evicts them when their tolerations of an unready node expire, by default after
+	// five minutes. Their owners replace them, while the old Pods may still run in the member.
 	// +optional
 	// +kubebuilder:default=Keep
 	WhenAway AwayPolicy `json:"whenAway,omitempty"`
@@ -268,7 +268,7 @@ type ClassMapping struct {
 }
 
 // ReflectSpec selects the member's classes that Xylem publishes in the host under the same names.
-// Pods with such a class run only in members that offer it.
+// Pods that use such a class run only in members that offer it.
 type ReflectSpec struct {
 	// enabled turns reflection on.
 	// +optional

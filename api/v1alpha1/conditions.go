@@ -26,12 +26,12 @@ const (
 	// ConditionPolicyEnforced: the member's admission policies limit the manager's account there.
 	// Unknown if Xylem cannot determine it. Ready does not depend on it.
 	ConditionPolicyEnforced = "PolicyEnforced"
-	// ConditionNamespacesAdmitted: all claims and Pods of the host in the member are in namespaces
+	// ConditionNamespacesAdmitted: all of the host's claims and Pods in the member are in namespaces
 	// that the registration admits. Only set while spec.namespaces has rules. Ready does not depend
 	// on it.
 	ConditionNamespacesAdmitted = "NamespacesAdmitted"
 	// ConditionReady summarizes the other conditions. During deletion, it shows what the deletion
-	// waits for.
+	// is waiting for.
 	ConditionReady = "Ready"
 )
 
@@ -161,7 +161,7 @@ const (
 	// them. Xylem leaves them there and creates no others. To do: delete them, or change
 	// spec.namespaces or the namespace's labels.
 	ReasonNamespacesNotAdmitted = "NamespacesNotAdmitted"
-	// ReasonNoNamespaceAdmitted: the rules admit no namespace of the host. To do: change
+	// ReasonNoNamespaceAdmitted: the rules admit none of the host's namespaces. To do: change
 	// spec.namespaces, or label a namespace as the rules require.
 	ReasonNoNamespaceAdmitted = "NoNamespaceAdmitted"
 )

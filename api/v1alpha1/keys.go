@@ -46,7 +46,7 @@ const (
 	// AllPodCIDRs in a registration's spec.node.podCIDRs makes the host show all Pod IPs.
 	AllPodCIDRs = "all"
 
-	// KubeconfigKey is the key of a registration's Secret.
+	// KubeconfigKey is the key of the kubeconfig in a registration's Secret.
 	KubeconfigKey = "kubeconfig"
 
 	// DefaultNamespace contains the manager, its Secrets and its records in the host, and
@@ -62,14 +62,14 @@ const (
 	// LabelManagedBy is the recommended Kubernetes label for the tool that manages an object.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
-	// LabelHost is on every leaf object that Xylem created: the host's cluster ID. A member's admin
+	// LabelHost is the host's cluster ID, on every leaf object that Xylem created. A member's admin
 	// sets it on a namespace or volume that the host may use.
 	LabelHost = Prefix + "host"
 
-	// LabelCluster is on virtual nodes and host PVs: the registration's name.
+	// LabelCluster is the registration's name, on virtual nodes and host PVs.
 	LabelCluster = Prefix + "cluster"
 
-	// LabelClusterID is on virtual nodes and host PVs: the member's cluster ID.
+	// LabelClusterID is the member's cluster ID, on virtual nodes and host PVs.
 	LabelClusterID = Prefix + "cluster-id"
 
 	// LabelOfferedByPrefix, followed by a registration's name, is the key of a label with value
@@ -84,89 +84,88 @@ const (
 
 // Annotations.
 const (
-	// AnnotationRoot is on leaf objects: <namespace>/<name> of the root, or its name if it
-	// has no namespace.
+	// AnnotationRoot, on leaf objects, is the <namespace>/<name> of the root, or its name if it is
+	// cluster-scoped.
 	AnnotationRoot = Prefix + "root"
 
-	// AnnotationRootUID is on leaf objects: the UID of the root.
+	// AnnotationRootUID, on leaf objects, is the UID of the root.
 	AnnotationRootUID = Prefix + "root-uid"
 
-	// AnnotationPlacedIn is on root claims: the cluster ID of the only member that may have a
-	// volume for the claim. On VolumeSnapshotContents of the host, it is the cluster ID of the
+	// AnnotationPlacedIn, on root claims, is the cluster ID of the only member that may have a
+	// volume for the claim. On VolumeSnapshotContents in the host, it is the cluster ID of the
 	// member that has, or may have, the snapshot.
 	AnnotationPlacedIn = Prefix + "placed-in"
 
-	// AnnotationSteeredTo is on root claims that Xylem reassigned after a member failed, or
-	// assigned to the member that has their data source: the virtual node in the rewritten
-	// selected-node.
+	// AnnotationSteeredTo is the virtual node to which Xylem changed a root claim's selected-node,
+	// after a member failed, or because the member of that node has the claim's data source.
 	AnnotationSteeredTo = Prefix + "steered-to"
 
-	// AnnotationTried is on root claims that at least one member could not satisfy: these members,
+	// AnnotationTried, on root claims that at least one member could not satisfy, lists these members,
 	// their messages, and when Xylem may try the next one, as JSON.
 	AnnotationTried = Prefix + "tried"
 
-	// AnnotationSource is on root claims with a data source: <member cluster ID>/<UID of the source
+	// AnnotationSource, on root claims with a data source, is <member cluster ID>/<UID of the source
 	// claim or snapshot>, once Xylem has selected that member. On leaf claims, the value is only the
 	// UID.
 	AnnotationSource = Prefix + "source"
 
-	// AnnotationReportedBy is on root claims with the condition Placed and on root Pods with the
-	// condition Pushed: the cluster ID of the member that the condition is about. If a Pod's
-	// condition repeats a claim's problem, a slash and the claim's name follow. Xylem writes it in
-	// the same request as the condition.
+	// AnnotationReportedBy, on root claims with the condition Placed and root Pods with the condition
+	// Pushed, is the cluster ID of the member that the condition is about. If a Pod's condition
+	// repeats a claim's problem, a slash and the claim's name follow. Xylem writes it in the same
+	// request as the condition.
 	AnnotationReportedBy = Prefix + "reported-by"
 
-	// AnnotationLeafUID is on root Pods whose condition Pushed is True: the UID of their leaf Pod.
+	// AnnotationLeafUID, on root Pods whose condition Pushed is True, is the UID of the leaf Pod.
 	// Xylem writes it in the same request as the condition.
 	AnnotationLeafUID = Prefix + "leaf-uid"
 
-	// AnnotationReclaimPolicy is on stamped leaf PVs: their original reclaim policy in the member.
+	// AnnotationReclaimPolicy, on stamped leaf PVs, is their original reclaim policy in the member.
 	// While in use, they have policy Retain.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"
 
-	// AnnotationVolumeUID is on leaf claims that were created for an existing volume: the UID of
+	// AnnotationVolumeUID, on leaf claims that were created for an existing volume, is the UID of
 	// that PV. Xylem sets it when the PV's claimRef refers to the claim, so that the member's PV
 	// controller enqueues the claim again.
 	AnnotationVolumeUID = Prefix + "volume-uid"
 
-	// AnnotationAttributesClasses is on leaf claims: a JSON object that maps each
-	// VolumeAttributesClass of the member that Xylem set to its host class. Xylem uses it to
-	// translate the class in the status.
+	// AnnotationAttributesClasses, on leaf claims, is a JSON object that maps each of the member's
+	// VolumeAttributesClasses that Xylem set to its host class. Xylem uses it to translate the class
+	// in the status.
 	AnnotationAttributesClasses = Prefix + "attributes-classes"
 
-	// AnnotationPushed is on leaf Pods: the values of the mutable fields that Xylem pushed, to
+	// AnnotationPushed, on leaf Pods, contains the values of the mutable fields that Xylem pushed, to
 	// distinguish the root's changes from the member's.
 	AnnotationPushed = Prefix + "pushed"
 
-	// AnnotationNodeSpec is on virtual nodes: the labels and taints that the registration last
+	// AnnotationNodeSpec, on virtual nodes, contains the labels and taints that the registration last
 	// requested, so that Xylem can remove those that it no longer requests.
 	AnnotationNodeSpec = Prefix + "node-spec"
 
 	// AnnotationMockPV is "true" on promise volumes.
 	AnnotationMockPV = "virtual-kubelet.io/mock-pv"
 
-	// AnnotationVolume is on a fulfilled promise: <member cluster ID>/<leaf PV name>, as in the
+	// AnnotationVolume, on a fulfilled promise, is <member cluster ID>/<leaf PV name>, as in the
 	// volume handle of a mirrored volume. On promises, AttributeLeafUID, AttributeDriver and
-	// AttributeHandle are also annotations, because the source of a PV is immutable.
+	// AttributeHandle are annotations too, because the source of a PV is immutable.
 	AnnotationVolume = Prefix + "volume"
 
-	// AnnotationConsumer is on a promise that was placed in a member: <namespace>/<name>/<UID> of the
-	// Pod for which the disk is provisioned.
+	// AnnotationConsumer, on a promise that was placed in a member, is the <namespace>/<name>/<UID> of
+	// the Pod for which the disk is provisioned.
 	AnnotationConsumer = Prefix + "consumer"
 
-	// AnnotationUnusedSince is on a fulfilled promise with ReleaseWhenUnused: the time since which
+	// AnnotationUnusedSince, on a fulfilled promise with ReleaseWhenUnused, is the time since which
 	// no Pod has used it (RFC 3339).
 	AnnotationUnusedSince = Prefix + "unused-since"
 
-	// AnnotationReleasing is on a fulfilled promise with ReleaseWhenUnused whose disk is being
-	// destroyed: the UID of the leaf PV. Until the disk is destroyed, Xylem pushes no Pod that uses
-	// the promise.
+	// AnnotationReleasing, on a fulfilled promise with ReleaseWhenUnused whose disk is being
+	// destroyed, is the UID of the leaf PV. Until the disk is destroyed, Xylem does not push Pods
+	// that use the promise.
 	AnnotationReleasing = Prefix + "releasing"
 
 	// AnnotationAbandon, "true" on a host PV, abandons the leaf volume: Xylem no longer tracks it
-	// and keeps its data. It has the same effect on a VolumeSnapshotContent of the host. On an
-	// abandoned promise that another member may fulfill, the value is the ID of the previous
-	// cluster.
+	// and keeps its data. It has the same effect on a VolumeSnapshotContent in the host. On an
+	// abandoned promise that another member may fulfill, the value is the previous member's cluster
+	// ID.
 	AnnotationAbandon = Prefix + "abandon"
 
 	// AnnotationTokenLifetime on a registration's Secret makes the manager renew the service
@@ -184,37 +183,37 @@ const (
 	AnnotationConfirmDeregister = Prefix + "confirm-deregister"
 
 	// AnnotationConfirmRestore on a ClusterRegistration confirms that Xylem may destroy volumes
-	// again after one of the two clusters was restored from an older state. Its value is in the
-	// Connected condition.
+	// again after one of the two clusters was restored from an older state. The message of the
+	// Connected condition shows the required value.
 	AnnotationConfirmRestore = Prefix + "confirm-restore"
 
-	// AnnotationFenceEpoch is on the fence Lease in a member and on its record in the host: the
-	// number of the leadership term that last held it.
+	// AnnotationFenceEpoch, on the fence Lease in a member and on its record in the host, is the
+	// number of the leadership term that last held the Lease.
 	AnnotationFenceEpoch = Prefix + "fence-epoch"
 
-	// AnnotationRegistration is on the host's record of a member: the UID of the registration of
-	// that cluster. While it exists, Xylem rejects any other registration of the cluster.
+	// AnnotationRegistration, on the host's record of a member, is the UID of that cluster's
+	// registration. While it exists, Xylem rejects any other registration of the cluster.
 	AnnotationRegistration = Prefix + "registration"
 
-	// AnnotationRestored is on the host's record of a member's fence, and on the fence
-	// Lease in the member: when the member was last restored from an older state (RFC
-	// 3339, by the member's clock).
+	// AnnotationRestored, on the host's record of a member's fence and on the fence Lease in the
+	// member, is the time at which the member was last restored from an older state (RFC 3339, by the
+	// member's clock).
 	AnnotationRestored = Prefix + "restored"
 
-	// AnnotationHostRestored is on the host's record of a member's fence: when the host
+	// AnnotationHostRestored, on the host's record of a member's fence, is the time at which the host
 	// was last restored from an older state (RFC 3339, by the member's clock).
 	AnnotationHostRestored = Prefix + "host-restored"
 
-	// AnnotationLetGo is on the host's record of a member's fence: one line for each object that an
-	// admin abandoned there, with the time.
+	// AnnotationLetGo, on the host's record of a member's fence, has one line for each object that an
+	// admin abandoned in the member, with the time.
 	AnnotationLetGo = Prefix + "let-go"
 
-	// AnnotationWithdrawn is on the host's record of a member, and on the host's fence in that
-	// member: the leaf claims that Xylem withdrew while a provisioner might still have been
-	// provisioning a volume that outlives the claim. The fence has only their UIDs.
+	// AnnotationWithdrawn, on the host's record of a member and on the host's fence in that member,
+	// lists the leaf claims that Xylem withdrew while a provisioner might still have been provisioning
+	// a volume that outlives the claim. The fence has only their UIDs.
 	AnnotationWithdrawn = Prefix + "withdrawn"
 
-	// AnnotationNamespaceUID is on stamped leaf PVs: the UID of the root's namespace in the host.
+	// AnnotationNamespaceUID, on stamped leaf PVs, is the UID of the root's namespace in the host.
 	// It shows whether a later claim of the same name belongs to the same tenant.
 	AnnotationNamespaceUID = Prefix + "root-namespace-uid"
 
@@ -223,39 +222,40 @@ const (
 	// The value is a comma-separated list of the member's volumes, or * for all.
 	AnnotationAdopt = Prefix + "adopt"
 
-	// AnnotationDeletionPolicy is on stamped VolumeSnapshotContents of a member: their original
-	// deletion policy in the member. While in use, they have policy Retain.
+	// AnnotationDeletionPolicy, on stamped VolumeSnapshotContents in a member, is their original
+	// deletion policy. While in use, they have policy Retain.
 	AnnotationDeletionPolicy = Prefix + "deletion-policy"
 
-	// AnnotationLeafSnapshotUID is on VolumeSnapshotContents of the host: the UID of the
-	// VolumeSnapshot that Xylem created for them in the member. The member's snapshot
-	// controller names its content after it.
+	// AnnotationLeafSnapshotUID, on VolumeSnapshotContents in the host, is the UID of the
+	// VolumeSnapshot that Xylem created for them in the member. The member's snapshot-controller
+	// derives the name of the snapshot's content from this UID.
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
-	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities of the host for a class of a
-	// member whose driver publishes no capacity. The capacity is then an estimate, based on the other
+	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities in the host for a member's class
+	// whose driver publishes no capacity. The capacity is then an estimate, based on the other
 	// members or on a size that the driver rejected. The scheduler ranks members by it, and excludes
 	// them by maximumVolumeSize.
 	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
 
-	// LabelMove is on the claim, Pods and ConfigMap that `kubectl xylem move` creates: the move's ID.
+	// LabelMove is the move's ID, on the claim, Pods and ConfigMap that `kubectl xylem move` creates.
 	// As an annotation, it is on the moved claim and on its old volume in the host.
 	LabelMove = MovePrefix + "id"
 
-	// AnnotationMoveClaim is on the claim and Pods that `kubectl xylem move` creates, and on the moved
-	// claim's old volume in the host, which the command keeps: <namespace>/<name> of the moved claim.
+	// AnnotationMoveClaim is the <namespace>/<name> of the moved claim, on the claim and Pods that
+	// `kubectl xylem move` creates, and on the moved claim's old volume in the host, which the command
+	// keeps.
 	AnnotationMoveClaim = MovePrefix + "claim"
 
-	// AnnotationMoveRun is on a claim whose move was undone before the claim was deleted: the ID of
+	// AnnotationMoveRun, on a claim whose move was undone before the claim was deleted, is the ID of
 	// the command's run. Setting it changes the claim's resourceVersion, so a delayed deletion by an
 	// earlier run fails.
 	AnnotationMoveRun = MovePrefix + "run"
 
-	// AnnotationMovePolicy is on a claim's old volume in the host: its reclaim policy before the move.
+	// AnnotationMovePolicy, on a claim's old volume in the host, is its reclaim policy before the move.
 	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
-	// AnnotationClusterGone is on host PVs and on VolumeSnapshotContents of the host whose member was
-	// deregistered: the name of the member's registration.
+	// AnnotationClusterGone, on host PVs and VolumeSnapshotContents whose member was deregistered, is
+	// the name of the member's registration.
 	AnnotationClusterGone = Prefix + "cluster-gone"
 )
 
@@ -270,7 +270,7 @@ const (
 )
 
 // Volume attributes of a host PV that mirrors a leaf volume, and annotations of a
-// VolumeSnapshotContent of the host that represents a snapshot in a member. On a PV that an admin
+// VolumeSnapshotContent in the host that represents a snapshot in a member. On a PV that an admin
 // created for an existing volume of the member, they are annotations that only Xylem writes.
 const (
 	// AttributeDriver is the CSI driver (or volume plugin) behind the leaf object.
@@ -287,19 +287,20 @@ const (
 	ParameterMemberClass  = Prefix + "member-class"
 	ParameterRelease      = Prefix + "release"
 
-	// ParameterMemberAttributesClass is a parameter of VolumeAttributesClasses.
+	// ParameterMemberAttributesClass is a parameter of VolumeAttributesClasses that names the
+	// member's class.
 	ParameterMemberAttributesClass = Prefix + "member-attributes-class"
 
 	// ParameterMemberSnapshotClass is a parameter of VolumeSnapshotClasses that names the member's
 	// class.
 	ParameterMemberSnapshotClass = Prefix + "member-snapshot-class"
 
-	// ParameterReleaseGrace is how long Xylem keeps a disk after its last Pod if the class's
-	// ParameterRelease is ReleaseWhenUnused: a Go duration.
+	// ParameterReleaseGrace is how long Xylem keeps a disk after its last Pod has ended, as a Go
+	// duration. It applies if the class's ParameterRelease is ReleaseWhenUnused.
 	ParameterReleaseGrace = Prefix + "release-grace"
 
-	// ParameterPlacementTimeout is how long a member may fail to satisfy a claim of the
-	// class before Xylem tries another one: a Go duration.
+	// ParameterPlacementTimeout is how long a member may fail to satisfy a claim of the class before
+	// Xylem tries another member, as a Go duration.
 	ParameterPlacementTimeout = Prefix + "placement-timeout"
 
 	ProvisioningMirror  = "mirror"

@@ -87,8 +87,9 @@ const (
 	// (spec.storage.dataSources), or remove it and copy the data in a Pod.
 	ReasonDataSourceUnsupported = "DataSourceUnsupported"
 	// ReasonSourceNotReady: the source claim or snapshot does not exist, has no volume yet, or is
-	// not ready. To do: create it, or create a Pod that uses it, so that it gets a volume. Xylem
-	// then creates the claim. kubectl describe volumesnapshot shows why a snapshot is not ready.
+	// not ready. To do: create it or, if it is a claim, create a Pod that uses it, so that its volume
+	// is provisioned. Xylem then creates the new claim in the member. `kubectl describe
+	// volumesnapshot` shows why a snapshot is not ready.
 	ReasonSourceNotReady = "SourceNotReady"
 	// ReasonSourceElsewhere: Xylem can create the claim only in the member that has its source, but
 	// the Pod, the class or another claim of the Pod excludes that member. To do: change the Pod,
@@ -116,8 +117,8 @@ const (
 	// has one. Kubernetes does not allow its removal. To do: set the class that the volume should
 	// have.
 	ReasonModifyUnsupported = "ModifyVolumeUnsupported"
-	// ReasonAdoptionRefused: a PersistentVolume that an admin created requests a volume of a member
-	// that it cannot get: the volume does not exist, is in use, or does not match. Reported on the
+	// ReasonAdoptionRefused: a PersistentVolume that an admin created requests a member's volume that
+	// it cannot represent: the volume does not exist, is in use, or does not match. Reported on the
 	// PersistentVolume and on the claim that is bound to it. To do: follow the message.
 	ReasonAdoptionRefused = "AdoptionRefused"
 	// ReasonConsentMissing: a PersistentVolume that an admin created requests a volume of a member
@@ -125,11 +126,11 @@ const (
 	// bound to it. To do: ask the member's admin to label the volume there xylem.io/host=<host
 	// cluster ID>. The message shows the command.
 	ReasonConsentMissing = "ConsentMissing"
-	// ReasonSelectorUnsupported: the claim of a promise has a selector, but promises have
-	// no labels to select. To do: remove spec.selector.
+	// ReasonSelectorUnsupported: a claim of a promise class has a selector, which can only select
+	// existing volumes. To do: remove spec.selector.
 	ReasonSelectorUnsupported = "SelectorUnsupported"
-	// ReasonVolumeNameUnsupported: the claim of a promise requests a volume by name. To do: remove
-	// spec.volumeName.
+	// ReasonVolumeNameUnsupported: a claim of a promise class requests a volume by name. To do:
+	// remove spec.volumeName.
 	ReasonVolumeNameUnsupported = "VolumeNameUnsupported"
 	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has. Xylem
 	// creates nothing in its place. To do: restore the volume there, or delete the claim.
@@ -143,13 +144,13 @@ const (
 	// UID. Xylem does not use it, and keeps the data of both. To do: rescue the data that you need
 	// in the member, then delete the claim.
 	ReasonVolumeReplaced = "VolumeReplaced"
-	// ReasonVolumeKept: Xylem does not delete a claim in the member, because a PersistentVolume of
+	// ReasonVolumeKept: Xylem does not delete a claim in the member, because a PersistentVolume in
 	// the host represents, or may represent, its volume. Reported on that PersistentVolume if the
 	// claim no longer exists. To do: follow the message.
 	ReasonVolumeKept = "VolumeKept"
 	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes, another
 	// claim in the member uses the volume, somebody removed Xylem's stamp from it, two
-	// PersistentVolumes of the host represent it (reported on one of them if the claim no longer
+	// PersistentVolumes in the host represent it (reported on one of them if the claim no longer
 	// exists), or the requested volume does not match the claim. To do: follow the message. Find
 	// out which volume has the data before you delete either, or change the claim so that it
 	// matches.
@@ -179,8 +180,8 @@ const (
 
 // Reasons of the claim condition xylem.io/Promise.
 const (
-	// ReasonPromised: the disk does not exist yet. The member that the first Pod is scheduled to
-	// provisions one. To do: nothing.
+	// ReasonPromised: the disk does not exist yet. When the first Pod is scheduled to a member, that
+	// member provisions the disk. To do: nothing.
 	ReasonPromised = "Promised"
 	// ReasonFulfilled: the disk exists; the message shows where. To do: nothing.
 	ReasonFulfilled = "Fulfilled"
@@ -226,7 +227,7 @@ const (
 	// for the member's volume, with policy Retain. To do: set policy Delete if the data
 	// should be deleted with the claim.
 	ReasonVolumeRecreated = "VolumeRecreated"
-	// ReasonVolumeAdopted: the claim got the volume of an earlier claim of the same name. On a
+	// ReasonVolumeAdopted: the claim uses the volume of an earlier claim of the same name. On a
 	// PersistentVolume that an admin created: it now represents the member's volume that its handle
 	// names. To do: nothing.
 	ReasonVolumeAdopted = "VolumeAdopted"
@@ -248,8 +249,8 @@ const (
 	// member.
 	ReasonPlacementMoved = "PlacementMoved"
 	// ReasonPlacementFailed: no member could satisfy the Pod's claims, or no other member can take
-	// them. The message quotes each member. If the Pod uses a promise, Xylem sets its phase to Failed,
-	// so that its owner re-creates it. Reported on Pods. To do: fix one of the members.
+	// them. The message quotes each member. If the Pod uses a promise, Xylem sets the Pod's phase to
+	// Failed, so that its owner re-creates it. Reported on Pods. To do: fix one of the members.
 	ReasonPlacementFailed = "PlacementFailed"
 	// ReasonPromiseFulfilled: the member has provisioned the disk of a promise. The Pods also
 	// report it. To do: nothing.
@@ -286,7 +287,8 @@ const (
 	// that any member may fulfill, in a host before Kubernetes 1.37, set nodeSelector
 	// xylem.io/virtual-node: "true".
 	ReasonVolumeUnreachable = "VolumeUnreachable"
-	// ReasonVolumeAwaited: the Pod no longer waits for the leaf of a claim. To do: nothing.
+	// ReasonVolumeAwaited: an earlier problem of the Pod is solved, and the Pod now waits for a
+	// claim's volume in the member. To do: nothing.
 	ReasonVolumeAwaited = "VolumeAwaited"
 	// ReasonPodUnsupported: the Pod sets fields that Xylem cannot push. The message names them. To
 	// do: remove them (internal/mirror/FIELDS.md lists every field).
@@ -315,8 +317,8 @@ const (
 	// ReasonCordoned: all virtual nodes that are suitable for the Pod are cordoned. To do: uncordon
 	// one.
 	ReasonCordoned = "MemberCordoned"
-	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims of one
-	// member.
+	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims whose volumes
+	// are in the same member.
 	ReasonVolumesApart = "VolumesApart"
 	// ReasonNoMemberFits: every member lacks something that the Pod needs. The message shows the cause
 	// for each member. To do: remove the cause for one of the members.
@@ -371,7 +373,7 @@ const (
 	ReasonReadinessGates = "ReadinessGatesNotReady"
 )
 
-// Reasons of events on volumes of the host.
+// Reasons of events on volumes in the host.
 const (
 	// ReasonClusterGone: the volume's member was deregistered. The data is still there, but Xylem
 	// cannot reach it. The claim's condition xylem.io/Placed also reports it. To do: register the
@@ -400,7 +402,7 @@ const (
 	ReasonNoReadyNodes = "NoReadyNodes"
 	// ReasonPodsKept: the member is away, but the node stays Ready, so that the host does not evict
 	// its Pods (spec.node.whenAway: Keep). The taint xylem.io/member-away keeps new Pods off the
-	// node. The condition xylem.io/MemberAway shows the cause. To do: bring the member back.
+	// node. The condition xylem.io/MemberAway shows the cause. To do: remove the cause.
 	ReasonPodsKept = "PodsKept"
 	// ReasonRegistrationGone: the node's registration was deleted while Pods were bound to the
 	// node. To do: register the cluster again, or delete the Pods and the node.
@@ -430,7 +432,7 @@ const (
 )
 
 // Reasons of events on VolumeSnapshots. The message is also in status.error of the snapshot and of
-// its content. Xylem does not destroy them.
+// its content. Xylem does not destroy these snapshots.
 const (
 	// ReasonSnapshotClassNotFound: the member has no VolumeSnapshotClass that the snapshot's
 	// class maps to. To do: create the class there, or map one in the registration
@@ -445,7 +447,7 @@ const (
 	ReasonSnapshotsUnsupported = "SnapshotsUnsupported"
 	// ReasonSnapshotSourceInvalid: the content's source is not the volume of the snapshot's claim,
 	// or is not a volume of Xylem; or the content was created for a snapshot that already exists.
-	// To do: use a class of the driver that the claim's volume has.
+	// To do: use a snapshot class for the driver of the claim's volume.
 	ReasonSnapshotSourceInvalid = "SnapshotSourceInvalid"
 	// ReasonSnapshotSourceNotReady: the claim has no disk in a member yet. To do: follow
 	// the message. Xylem takes the snapshot as soon as the disk exists.
@@ -473,10 +475,10 @@ const (
 // Reasons of events on other objects.
 const (
 	// ReasonForcedDeregistration: Xylem abandoned the member without contacting it. The message lists
-	// the objects that are left there. Reported on the registration. To do: clean them up if the
-	// member comes back.
+	// the objects that are left there. Reported on the registration. To do: delete them if the member
+	// becomes reachable again.
 	ReasonForcedDeregistration = "ForcedDeregistration"
-	// ReasonEndpointsInMember: a Service of the host selects Pods that run in a member. Xylem does not
+	// ReasonEndpointsInMember: a Service in the host selects Pods that run in a member. Xylem does not
 	// connect networks. Reported once on the Service. To do: set spec.node.podCIDRs of the
 	// registration if the networks are connected, and check the route.
 	ReasonEndpointsInMember = "EndpointsInMember"

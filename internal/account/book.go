@@ -53,21 +53,21 @@ type Orphans struct {
 type Book struct {
 	mu      sync.Mutex
 	orphans map[string]Orphans
-	// snapshots are the leaf snapshots without a content in the host. Orphan.Volume is the name of
-	// the leaf content.
+	// snapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
+	// Orphan.Volume is then the name of the VolumeSnapshotContent in the member.
 	snapshots  map[string]Orphans
 	stuck      map[string]Stuck
 	candidates map[string]*candidates
 	explain    map[string]Explainer
 	waker      route.Waker
-	found      route.Waker   // enqueues for members whose orphans changed
+	found      route.Waker   // enqueues the names of members whose orphans changed
 	changed    chan struct{} // holds a token after any change
 }
 
 // candidates are a member's volumes that have no root according to its cache.
 type candidates struct {
 	names map[string]struct{}
-	gone  map[string]struct{} // deleted since the current inventory began; nil without one
+	gone  map[string]struct{} // deleted since the current inventory began; nil if none is running
 	woken chan struct{}       // holds a token after a change
 }
 
@@ -172,7 +172,7 @@ func (b *Book) change(of map[string]Orphans, registration string, change func(*O
 	return !slices.Equal(before.Found, after.Found)
 }
 
-// Snapshots returns a member's last known snapshots without a content in the host.
+// Snapshots returns a member's last known snapshots that no content in the host represents.
 func (b *Book) Snapshots(registration string) Orphans {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -247,8 +247,8 @@ func (b *Book) Gone(registration, volume string) {
 	}
 }
 
-// Suspicions resets the candidates for a new connection to a member. The channel receives a token
-// whenever they change.
+// Suspicions resets a member's candidates for a new connection. It returns a channel that receives
+// a token whenever the candidates change.
 func (b *Book) Suspicions(registration string) <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -269,8 +269,8 @@ func (b *Book) candidatesOf(registration string) *candidates {
 // change.
 func (b *Book) Source() source.Source { return b.waker.Source() }
 
-// FoundSource enqueues the requests for a registration's name whenever the orphans in its member
-// change.
+// FoundSource enqueues the requests that a function returns for a registration's name, whenever the
+// orphans in its member change.
 func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
 
 func (b *Book) wake(registration string) {

@@ -44,7 +44,7 @@ var (
 	}, []string{"cluster"})
 	leafBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_claim_leaf_bound_seconds",
-		Help:    "Time from a claim's placement in a member until its leaf claim is bound there: mostly the member's scheduler and provisioner.",
+		Help:    "Time from a claim's placement in a member until its leaf claim is bound there: mostly scheduling and provisioning in the member.",
 		Buckets: passageBuckets,
 	}, []string{"cluster"})
 	hostBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{

@@ -97,8 +97,8 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo returns the volume to which the claim is bound by now. The binding may be newer than the
-// caller's view: the claim's mirror was then already dropped.
+// boundTo returns the volume to which the claim is now bound. If the binding is newer than
+// the caller's view of the claim, Mirrors has already dropped the claim.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))
 	if err != nil || now == nil || now.UID != claim.UID {

@@ -122,7 +122,7 @@ func TestMirrorsBegin(t *testing.T) {
 	live.volumes["pv-1"] = hostVolume("pv-1", "root", corev1.VolumeAvailable)
 	end()
 	begin("pv-2", "pv-1") // pv-1 exists, and may bind the claim
-	begin("pv-1", "")()   // the same leaf creates it again: the response was lost
+	begin("pv-1", "")()   // the response was lost, so the controller creates it again for the same leaf
 	live.err = errors.New("connection refused")
 	if _, _, err := m.Begin(ctx, root, "pv-2"); !errors.Is(err, live.err) {
 		t.Errorf("Begin succeeds without a live read: %v", err)

@@ -21,7 +21,7 @@ import (
 const scrapeTimeout = 5 * time.Second
 
 var unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",
-	"Promises in a member whose Pod waits for the disk to be provisioned.", []string{"cluster"}, nil)
+	"Promises in a member that have no disk yet, and whose claim a Pod is waiting for.", []string{"cluster"}, nil)
 
 // Promises counts the promises that Pods wait for. It reads the host's objects at each scrape, so
 // the metric is always consistent with them.
@@ -48,7 +48,7 @@ func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	defer cancel()
 	counts, err := p.count(ctx)
 	if err != nil { // do not fail the scrape of all other metrics
-		ctrl.Log.WithName("metrics").Error(err, "count the promises that Pods wait for")
+		ctrl.Log.WithName("metrics").Error(err, "could not count the promises that Pods wait for")
 		return
 	}
 	for registration, n := range counts {

@@ -181,10 +181,10 @@ func (g *Gate) close(member string, l *lane) {
 
 // Turn is the gate's decision for a claim.
 type Turn struct {
-	// Come reports whether the claim may be placed now. If not, the gate enqueues the claim when it
-	// may.
+	// Come reports whether the claim may be placed now. If not, the gate enqueues the claim once it
+	// may be placed.
 	Come bool
-	// Report requests that the caller reports the wait now. Volumes is the number of claims in
+	// Report requests that the caller report the wait now. Volumes is the number of claims in
 	// progress in all members, and Claims is the number of claims that wait for the same member.
 	Report          bool
 	Volumes, Claims int

@@ -85,7 +85,7 @@ func (c *Checker) all(ctx context.Context, questions []question) error {
 func persist(ctx context.Context, ask func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
-		// The end of the context does not interrupt a call that has begun.
+		// A call that has begun is not interrupted when the context ends.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		last = ask(ctx)

@@ -75,7 +75,7 @@ func (c *Checker) driver(ctx context.Context, name string, capacity bool) error 
 	return nil
 }
 
-// policy tries to create, by a dry run, a claim with a reserved annotation. The policy must
+// policy tries to create, in a dry run, a claim with a reserved annotation. The policy must
 // reject it.
 func (c *Checker) policy(ctx context.Context, name string) error {
 	claim := &corev1.PersistentVolumeClaim{

@@ -18,7 +18,7 @@ const namedAtMost = 10
 // refused is printed when the hook fails, because Helm does not report the resulting state of the
 // release.
 const refused = `Nothing was removed. Follow the messages above, then run helm uninstall again. To keep Xylem instead:
-helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
+helm rollback xylem REVISION, where REVISION is the last one that helm history lists (without REVISION, Helm rolls back to the one before it).
 `
 
 // Removable checks whether the manager can be removed because no object still depends on it. An

@@ -48,10 +48,10 @@ func TestInheritedFlagsAreInOptions(t *testing.T) {
 	for _, args := range [][]string{{"--help"}, {"tree", "--help"}, {"register", "--help"}, {"deregister", "--help"}, {"doctor", "--help"}, {"support-bundle", "--help"}} {
 		printed, code := plugin(t, args...)
 		if code != 0 || strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, `"kubectl xylem options"`) {
-			t.Errorf("%v: exit code %d, printed\n%s", args, code, printed)
+			t.Errorf("%v: exit code %d, want the help with a reference to the global flags, but without them, got\n%s", args, code, printed)
 		}
 	}
 	if printed, code := plugin(t, "options"); code != 0 || !strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, "--xylem-namespace") {
-		t.Errorf("options: exit code %d, printed\n%s", code, printed)
+		t.Errorf("options: exit code %d, want all global flags, got\n%s", code, printed)
 	}
 }

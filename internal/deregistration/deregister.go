@@ -35,8 +35,8 @@ import (
 
 const actor = guarded.Actor("cluster-registration")
 
-// leavesDelay is the interval at which the Leaver reads a member again while its leaf Pods must
-// end.
+// leavesDelay is the interval at which the Leaver reads a member again while it waits for leaf Pods
+// to end.
 const leavesDelay = 2 * time.Second
 
 // leaving contains the remaining objects of a member that is being deregistered.
@@ -103,7 +103,8 @@ func (l *leaving) next() step {
 	return finish
 }
 
-// outOfReach reports whether objects must still end in an unreachable member.
+// outOfReach reports whether the member is unreachable but still has objects that must end, and the
+// deregistration is not forced.
 func (l *leaving) outOfReach() bool {
 	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
@@ -112,7 +113,7 @@ func (l *leaving) outOfReach() bool {
 // claims returns the number of claims, volumes and snapshots that Drain waits for.
 func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) + len(l.snapshots) }
 
-// stays reports whether a snapshot was not released yet.
+// stays reports whether a snapshot has not been released yet.
 func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gone(&content) }
 
 // left returns the names of the objects that Drain waits for. A retained volume may be left without
@@ -187,8 +188,8 @@ type Leaver struct {
 	Patch func(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error
 }
 
-// Deregister takes the next step of a deregistration. Ending leaf Pods cause no event in the host,
-// so Deregister polls for them.
+// Deregister takes the next step of a deregistration. The end of a leaf Pod causes no event in
+// the host, so Deregister polls for it.
 func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
 	next, err := r.leave(ctx, cr)
 	if err == nil && next == waitForLeaves {
@@ -312,7 +313,7 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 		return err
 	}
 	l.node = node != nil && nodes.Represents(node, cr.Status.ClusterID)
-	if l.node || node == nil { // a deleted Node still has its Pods
+	if l.node || node == nil { // Pods outlive a deleted Node
 		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
 		if err != nil {
 			return err
@@ -465,8 +466,8 @@ func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	return claim, err
 }
 
-// release removes Xylem's finalizer from the host PVs, and emits an event on each PV that its
-// cluster was deregistered. It changes nothing in the member.
+// release removes Xylem's finalizer from the host PVs, and emits an event on each PV to report that
+// its cluster was deregistered. It changes nothing in the member.
 func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
 	for i := range volumes {

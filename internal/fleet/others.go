@@ -61,7 +61,7 @@ func (f *Fleet) other(name string) (placing.Other, string) {
 	return placing.Other{Registration: name, Live: s.linked.Live, Unrestored: unrestored(s.held)}, s.state.Identity.ClusterID
 }
 
-// unrestored returns a check that fails if objects may be missing in a member because of a restore.
+// unrestored returns a check that fails if a member may lack objects because of a restore.
 func unrestored(fence *fencing.Fence) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if p := fence.Suspended(); p != nil && p.Reason == v1alpha1.ReasonMemberRestored {

@@ -27,7 +27,7 @@ type Guard interface {
 	// ErrSuspended.
 	MayDestroy() error
 	// HostCurrent returns nil if a live read of the host, begun after the call, shows that the host
-	// was not restored since this process started. Otherwise, the error wraps ErrSuspended.
+	// has not been restored since this process started. Otherwise, the error wraps ErrSuspended.
 	HostCurrent(context.Context) error
 }
 
@@ -54,5 +54,5 @@ func (HostOnly) Held() error { return nil }
 // MayDestroy returns nil, because HostOnly is not used for writes to members.
 func (HostOnly) MayDestroy() error { return nil }
 
-// HostCurrent returns nil for the same reason.
+// HostCurrent returns nil, because HostOnly is not used for writes to members.
 func (HostOnly) HostCurrent(context.Context) error { return nil }

@@ -47,7 +47,7 @@ func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error
 	return count(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.owner(), client.DryRunAll))
 }
 
-// Patch changes a stamped object from before to after; Use PatchVolume to change a PV.
+// Patch changes a stamped object from before to after. Use PatchVolume to change a PV.
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	switch before.(type) {
 	case *corev1.PersistentVolume, *snapshotv1.VolumeSnapshotContent:
@@ -88,8 +88,9 @@ func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.Del
 	return l.delete(ctx, obj, opts...)
 }
 
-// DeleteClaim deletes a stamped claim if the evidence covers it and destruction is allowed. A
-// claim that may have been bound since it was read must be unchanged.
+// DeleteClaim deletes a stamped claim if the evidence covers it and destruction is allowed. Unless
+// the claim's volume is destroyed with it, the claim must also be unchanged, because it may have
+// been bound since it was read.
 func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, evidence proof.Evidence) error {
 	if err := l.covered(ctx, evidence, proof.DeleteClaim, claim); err != nil {
 		return err

@@ -86,19 +86,19 @@ func TestWritesOnReplacedStates(t *testing.T) {
 		sent        int
 		refused     bool
 	}{
-		"a patch of the state before a patch":                {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
-		"a delete of the state before a patch":               {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
-		"a second delete of the same state":                  {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
-		"a patch of the state before a delete":               {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
-		"a patch of the state after a patch":                 {answer: 8, first: patch, then: patch, version: 8, sent: 2},
-		"a patch of the state after another writer's change": {answer: 8, first: patch, then: patch, version: 9, sent: 2},
-		"a patch after a patch without changes":              {answer: 7, first: patch, then: patch, version: 7, sent: 2},
-		"an apply to the state before another apply":         {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
-		"an apply to the state after another apply":          {answer: 8, first: apply, then: apply, version: 8, sent: 2},
-		"an apply after an apply without changes":            {answer: 7, first: apply, then: apply, version: 7, sent: 2},
-		"an apply after a failed apply":                      {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
-		"another actor's apply to the state before an apply": {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
-		"a patch after a patch with an unknown result":       {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
+		"a patch based on the state before a patch":                {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
+		"a delete based on the state before a patch":               {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
+		"a second delete based on the same state":                  {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
+		"a patch based on the state before a delete":               {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
+		"a patch based on the state after a patch":                 {answer: 8, first: patch, then: patch, version: 8, sent: 2},
+		"a patch based on the state after another writer's change": {answer: 8, first: patch, then: patch, version: 9, sent: 2},
+		"a patch after a patch without changes":                    {answer: 7, first: patch, then: patch, version: 7, sent: 2},
+		"an apply based on the state before another apply":         {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
+		"an apply based on the state after another apply":          {answer: 8, first: apply, then: apply, version: 8, sent: 2},
+		"an apply after an apply without changes":                  {answer: 7, first: apply, then: apply, version: 7, sent: 2},
+		"an apply after a failed apply":                            {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
+		"another actor's apply based on the state before an apply": {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
+		"a patch after a patch with an unknown result":             {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{version: test.answer, err: test.err}

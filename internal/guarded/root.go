@@ -51,7 +51,7 @@ func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, st
 }
 
 // AnnotateClaim changes annotations of a user's claim: Xylem's own, and the scheduler's
-// selected-node, which a provisioner removes and recovery sets.
+// selected-node, which Xylem removes as a provisioner would, and which recovery sets.
 func (r *Root) AnnotateClaim(ctx context.Context, by Actor, before, after *corev1.PersistentVolumeClaim) error {
 	allowed := before.DeepCopy()
 	for key, value := range after.Annotations {
@@ -84,7 +84,7 @@ func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	return r.delete(ctx, pod, client.GracePeriodSeconds(0))
 }
 
-// Create creates a host PV, or another object that Xylem created.
+// Create creates a host PV, or another object that belongs to Xylem.
 func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err

@@ -23,10 +23,10 @@ var errUnseen = errors.New("the cache lacks it")
 // Therefore, Settling also requeues the request.
 func Unseen(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists) }
 
-// Settling wraps a reconciler and does not return these errors. If a write's precondition failed or
-// its object was not found, the cache was behind, and the newer object enqueues the request. If the
-// fence is lost or the link is ending, the next link reconciles everything. If destruction is
-// suspended, the registration reports it.
+// Settling wraps a reconciler, and does not return the errors that a retry with backoff would not
+// resolve. If a write's precondition failed or its object was not found, the cache was behind, and
+// the newer object enqueues the request. If the fence is lost or the link is ending, the next link
+// reconciles everything. If destruction is suspended, the registration reports it.
 func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, request)

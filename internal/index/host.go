@@ -33,7 +33,8 @@ const (
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
 
-	// anyClass is not a valid class name.
+	// anyClass indexes the waiting claims of all classes. It is not a valid class name, so no class
+	// has the same key.
 	anyClass = "*"
 )
 

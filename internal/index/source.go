@@ -57,8 +57,8 @@ func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.
 	return s, err
 }
 
-// contentOf returns the name of a VolumeSnapshot's content. For an imported snapshot, an admin
-// chose the name.
+// contentOf returns the name of a VolumeSnapshot's content. For an imported snapshot, it is
+// the name that an admin chose.
 func contentOf(of *snapshotv1.VolumeSnapshot) string {
 	if of.Status != nil && of.Status.BoundVolumeSnapshotContentName != nil {
 		return *of.Status.BoundVolumeSnapshotContentName

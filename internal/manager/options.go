@@ -29,11 +29,11 @@ type Options struct {
 	Namespace string
 	// LeaderElect enables leader election, which several replicas need.
 	LeaderElect bool
-	// MetricsAddress serves metrics, with TLS and authorization if MetricsSecure is set; "0"
-	// disables it. ProbeAddress serves /healthz and /readyz.
+	// MetricsAddress is the address on which metrics are served, with TLS and authorization if
+	// MetricsSecure is set; "0" disables them. ProbeAddress is the address of /healthz and /readyz.
 	MetricsAddress, ProbeAddress string
-	// PprofAddress, a loopback address, serves Go profiles without authentication; empty disables
-	// it.
+	// PprofAddress is the loopback address on which Go profiles are served without authentication.
+	// If it is empty, they are not served.
 	PprofAddress  string
 	MetricsSecure bool
 	// AllowInsecure allows members' kubeconfigs that skip server verification.
@@ -59,8 +59,8 @@ type Options struct {
 	// AnswerLimit is the maximum memory for one decoded response from a member. CacheLimit is the
 	// maximum memory for all of a member's objects in caches.
 	AnswerLimit, CacheLimit resource.QuantityValue
-	// NodeAPIAddress serves the kubelet endpoints that the host's API server calls; "0" disables
-	// it. NodeAPIHost is the address at which the host's API server reaches it.
+	// NodeAPIAddress is the address on which the kubelet endpoints for the host's API server are
+	// served; "0" disables them. NodeAPIHost is the address at which the API server reaches them.
 	NodeAPIAddress, NodeAPIHost string
 	// NodeAPICertDir contains the serving certificate. If it is empty, the manager creates a
 	// certificate, or requests one from the host if NodeAPIRequest is set.
@@ -77,8 +77,8 @@ type Options struct {
 	Tracing tracing.Options
 }
 
-// minLimit is the minimum for a member's memory limits in bytes. Below it, not even members with
-// hardly any objects could be linked.
+// minLimit is the minimum for a member's memory limits in bytes. With less, not even a nearly
+// empty member could be linked.
 const minLimit = 16 << 20
 
 // Values of the flag --nominated-node-name.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// servedLook is the interval at which served checks, and servedWait is how long it does. A
-	// liveness probe would restart the manager only after servedWait.
+	// servedLook is the interval at which served checks, and servedWait is how long it keeps
+	// checking. A liveness probe restarts the manager only after more time than that.
 	servedLook = time.Second
 	servedWait = 20 * time.Second
 )

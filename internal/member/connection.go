@@ -24,8 +24,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
-// CallTimeout bounds every call to a member except watches. A third of the fence's duration limits
-// them as well, so that no write arrives after the fence has expired.
+// CallTimeout bounds every call to a member except watches. A call also ends after a third of the
+// fence's duration, so that no write arrives after the fence has expired.
 const CallTimeout = 10 * time.Second
 
 // Connection is one transport to a member, and the clients that use it.

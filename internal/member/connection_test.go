@@ -60,7 +60,7 @@ func TestIdentify(t *testing.T) {
 				return
 			}
 			if err != nil || got != (member.Identity{ClusterID: tc.want, Version: "v1.36.3"}) {
-				t.Errorf("identity is %+v, error %v", got, err)
+				t.Errorf("identity is %+v, error %v; want cluster ID %q", got, err, tc.want)
 			}
 		})
 	}
@@ -124,7 +124,7 @@ func TestHostileVersion(t *testing.T) {
 			t.Cleanup(server.Close)
 			got, err := membertest.ConnectTo(t, server).Identify(t.Context())
 			if err != nil || got.Version != tc.want {
-				t.Errorf("version %.100q, error %v", got.Version, err)
+				t.Errorf("version is %.100q, error %v; want %q", got.Version, err, tc.want)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestResponsesAreLimited(t *testing.T) {
 			}
 			p := &access.Problem{}
 			if !errors.As(err, &p) || p.Reason != want || len(p.Message) > access.MessageLimit {
-				t.Errorf("error is %v", err)
+				t.Errorf("error is %v, want a Problem with reason %s and a message within the limit", err, want)
 			}
 		})
 	}
@@ -175,10 +175,10 @@ func TestErrorsHideTheToken(t *testing.T) {
 			_, err := membertest.ConnectTo(t, server).Identify(t.Context())
 			p := &access.Problem{}
 			if !errors.As(err, &p) {
-				t.Fatalf("error is %v", err)
+				t.Fatalf("error is %v, want a Problem", err)
 			}
 			if strings.Contains(p.Message, "secret") || strings.ContainsRune(p.Message, '\x1b') || len(p.Message) > access.MessageLimit {
-				t.Errorf("message is %.300q, of %d bytes", p.Message, len(p.Message))
+				t.Errorf("message is %.300q, of %d bytes; want it shortened, sanitized, and without the token", p.Message, len(p.Message))
 			}
 		})
 	}
@@ -210,7 +210,7 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 			_, err = c.Identify(t.Context())
 			p := &access.Problem{}
 			if !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused || !strings.Contains(p.Message, tc.says) {
-				t.Errorf("error is %v", err)
+				t.Errorf("error is %v, want a Problem with reason KubeconfigRefused that contains %q", err, tc.says)
 			}
 			if asked {
 				t.Error("the server received a request")

@@ -69,7 +69,7 @@ type Link struct {
 	Host, HostLive client.Reader
 	// Router forwards the host's events that concern this member.
 	Router *route.Router
-	// Recorder emits events on objects of the host.
+	// Recorder emits events on objects in the host.
 	Recorder events.EventRecorder
 	// Clock is the wall clock.
 	Clock clock.PassiveClock

@@ -19,7 +19,7 @@ func TestMapperHasKindsReadLive(t *testing.T) {
 				t.Errorf("resource is %q, want %q", mapping.Resource.Resource, want)
 			}
 			if root := kind != "CSIStorageCapacity"; (mapping.Scope == meta.RESTScopeRoot) != root {
-				t.Errorf("scope is %s", mapping.Scope.Name())
+				t.Errorf("scope is %s, want cluster scope: %t", mapping.Scope.Name(), root)
 			}
 		})
 	}

@@ -51,5 +51,5 @@ func (o *Optional) Serve(c cache.Cache) {
 	o.waker.Wake("")
 }
 
-// Changes enqueues requests whenever the problem changes.
+// Changes returns a source that enqueues the requests whenever the problem changes.
 func (o *Optional) Changes(requests route.ByName) source.Source { return o.waker.SourceOf(requests) }

@@ -35,7 +35,7 @@ func TestJudged(t *testing.T) {
 				t.Error(diff)
 			}
 			if proven := got.Enforced != nil && *got.Enforced; proven == (got.Detail != "") {
-				t.Errorf("detail %q", got.Detail)
+				t.Errorf("detail is %q, want one only if the policy is not proven", got.Detail)
 			}
 		})
 	}

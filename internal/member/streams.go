@@ -89,7 +89,8 @@ func (s *Streams) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTrip
 	return upgrading{transport, s.signer}
 }
 
-// May asks the member whether the Link's account may use a subresource of Pods in a namespace.
+// May reports whether the Link's account may use a subresource of Pods in a namespace. It queries
+// the member.
 func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: subresource, Namespace: namespace},

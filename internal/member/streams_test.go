@@ -42,7 +42,7 @@ func TestStreams(t *testing.T) {
 	}
 	location := s.Location("api", "v1", "pods")
 	if !strings.HasSuffix(location.String(), "/k8s/clusters/c-1/api/v1/pods") {
-		t.Errorf("location %s", location)
+		t.Errorf("location is %s, want the kubeconfig's path, followed by /api/v1/pods", location)
 	}
 	for _, token := range []string{"first", "second"} {
 		bearer.Replace(token)
@@ -57,14 +57,14 @@ func TestStreams(t *testing.T) {
 		content, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if err != nil || string(content) != "HTTP/1.1" {
-			t.Errorf("%q, %v", content, err)
+			t.Errorf("content is %q, error %v; want HTTP/1.1", content, err)
 		}
 		if got := <-tokens; got != "Bearer "+token || request.Header.Get("Authorization") != "" {
 			t.Errorf("the request was sent with %q, want token %q, and must not change", got, token)
 		}
 		signed, err := s.Upgrades(func(d Dial) Dial { return d }).WrapRequest(request)
 		if err != nil || signed.Header.Get("Authorization") != "Bearer "+token {
-			t.Errorf("an upgrade request has %q, %v", signed.Header, err)
+			t.Errorf("an upgrade request has headers %q, error %v; want token %q", signed.Header, err, token)
 		}
 	}
 }
@@ -88,10 +88,10 @@ func TestMay(t *testing.T) {
 	}
 	defer c.Close()
 	if allowed, err := c.Streams.May(t.Context(), "create", "exec", "shop"); err != nil || !allowed {
-		t.Errorf("%v, %v", allowed, err)
+		t.Errorf("May returned %v, %v; want true", allowed, err)
 	}
 	if r := <-asked; r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-		t.Errorf("asked %s", r.URL.Path)
+		t.Errorf("the request's path is %s, want that of a SelfSubjectAccessReview", r.URL.Path)
 	}
 	if !c.MayLoosen(t.Context()) {
 		t.Error("MayLoosen does not report the granted permission to loosen Pod Security")

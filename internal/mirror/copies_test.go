@@ -16,7 +16,7 @@ import (
 func TestCopyNames(t *testing.T) {
 	// The name must never change, because running Pods refer to it.
 	if got := mirrortest.Copies.Name("settings"); got != "settings.xylem-"+digestOfSettings {
-		t.Errorf("the copy's name is %s", got)
+		t.Errorf("the copy's name is %s, want settings.xylem-%s", got, digestOfSettings)
 	}
 	long := strings.Repeat("a", validation.DNS1123SubdomainMaxLength-1)
 	names := []string{

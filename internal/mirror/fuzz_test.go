@@ -127,7 +127,7 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 		t.Errorf("translating twice changes something (-once +twice):\n%s", diff)
 	}
 	if diff := cmp.Diff(podspec.ClaimNames(root), podspec.ClaimNames(leaf)); diff != "" {
-		t.Errorf("claims (-root +leaf):\n%s", diff)
+		t.Errorf("the leaf uses other claims (-root +leaf):\n%s", diff)
 	}
 	debugged := leaf
 	for _, name := range podspec.MissingDebugContainers(root, leaf) {
@@ -138,13 +138,13 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 		}
 	}
 	if diff := cmp.Diff(refs.Of(root), refs.Of(debugged)); diff != "" {
-		t.Errorf("references (-root +leaf):\n%s", diff)
+		t.Errorf("the leaf refers to other objects (-root +leaf):\n%s", diff)
 	}
 	if lacks := podspec.MissingDebugContainers(root, debugged); len(lacks) > 0 {
 		t.Errorf("ephemeral containers are still missing: %v", lacks)
 	}
 	if origin, ok := mirror.OriginIn(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginFor(mirrortest.HostID, root)) {
-		t.Errorf("origin: %v, %v", origin, ok)
+		t.Errorf("origin is %v, %v; want the root's", origin, ok)
 	}
 	if drift := podspec.LeafDrift(root, leaf, mirrortest.Member); !drift.Empty() {
 		t.Errorf("a new leaf drifts: %+v", drift)
@@ -174,7 +174,7 @@ func FuzzTranslateClaim(f *testing.F) {
 			t.Fatalf("the root was changed:\n%s", diff)
 		}
 		if refused := root.Spec.DataSourceRef != nil && root.Spec.DataSourceRef.Namespace != nil; refused != (err != nil) {
-			t.Fatalf("refused: %v, error: %v", refused, err)
+			t.Fatalf("want a refusal: %v, got error %v", refused, err)
 		} else if refused {
 			return
 		}

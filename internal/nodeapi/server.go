@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// headerTimeout bounds the TLS handshake, and then the time until the request header was read.
+	// headerTimeout bounds the TLS handshake, and then the time until the request header is read.
 	// A slower peer would occupy a connection without making a request.
 	headerTimeout = 10 * time.Second
 	// keepAlive is how long an idle connection stays open between requests.

@@ -11,9 +11,9 @@ import (
 // Drivers are the names of the drivers in host PVs. A virtual node's CSINode lists them.
 func Drivers() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
 
-// ReadsCSINodes reports whether the host's scheduler may check CSINodes: the host's API server sets
-// a default for the CSIDriver's field, while an older API server drops the field. The CSIDriver may
-// be nil.
+// ReadsCSINodes reports whether the host's scheduler may check CSINodes. If so, the host's API
+// server sets a default for the CSIDriver's preventPodSchedulingIfMissing, which older API servers
+// drop. The CSIDriver may be nil.
 func ReadsCSINodes(driver *storagev1.CSIDriver) bool {
 	return driver != nil && driver.Spec.PreventPodSchedulingIfMissing != nil
 }

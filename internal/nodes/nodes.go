@@ -100,7 +100,7 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods until %s; from then on the host evicts them, unless they tolerate it for longer (spec.node.whenAway: Evict). Their volumes stay. Bring the member back, or set whenAway to Keep",
 			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339))
 	}
-	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long it takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost permanently, delete its ClusterRegistration and annotate that with %s=true",
+	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long it takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost permanently, delete its ClusterRegistration, and set the annotation %s=true on it",
 		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
 }
 

@@ -18,7 +18,7 @@ import (
 // represents, or nil. The request alone proves nothing, because every user who can create a claim
 // can set volumeName. The claim can use the volume if it belonged to this tenant and was never
 // released: the namespace has the same UID, and the leaf claim still has the volume (kept).
-// Otherwise, an admin must allow it on the registration.
+// Otherwise, an admin must allow the use with an annotation on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
 		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which belonged to an earlier claim with this name, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))

@@ -83,8 +83,8 @@ func Selects(pod *corev1.Pod, node *corev1.Node) bool {
 }
 
 // MayRun reports whether the scheduler may place all given Pods on the member's virtual node: the
-// node is Ready and not cordoned, its member is not away, and it suits the Pods. The Node of a
-// member that is away may still be Ready, so that its Pods are not evicted.
+// node is Ready and not cordoned, its member is not away, and it suits the Pods. An away
+// member's Node may still be Ready, so that its Pods are not evicted.
 func (m Member) MayRun(pods ...corev1.Pod) bool {
 	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.Away(m.Node) &&
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })

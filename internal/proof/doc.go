@@ -7,11 +7,11 @@
 // that the newer object's event will enqueue the request. An error proves nothing. The reconciler
 // combines the proofs into an Evidence, in the order of their reads. Package guarded then checks
 // that the Evidence covers the object: the UIDs agree, the live state allows the write, and no
-// proof was used before.
+// proof has been used before.
 //
 // Evidence expires. Each proof must follow the previous one within ten seconds, and the write must
 // follow the last proof within ten seconds; an older proof is invalid. The duration of a read does
-// not count, because listing all volumes of a large host takes long.
+// not count, because listing all volumes in a large host can take long.
 //
 // # Proofs
 //
@@ -22,10 +22,10 @@
 //	HostUnchanged    the host PV has not changed since it was observed: reads the host PV
 //	LeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads it
 //	NotMirrored      no host PV represents a leaf PV: reads both names of a mirror, and all
-//	                 PVs of the host if data may be destroyed
+//	                 PVs in the host if data may be destroyed
 //	NothingMade      an unbound leaf claim has no volume that the host represents: reads the
 //	                 host PVs of its root and their leaf PVs, mirrors of what was provisioned,
-//	                 and after a restore of the member all PVs of both clusters
+//	                 and after a restore of the member all PVs in both clusters
 //	Unused           no Pod needs a claim's disk in this member: reads the namespace's Pods and
 //	                 their nodes
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease

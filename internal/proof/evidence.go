@@ -37,7 +37,7 @@ type Evidence interface {
 	Covers(witness.Key, Action, client.Object) error
 }
 
-// Covers returns nil if an Evidence is for this action and exactly this object, was not used
+// Covers returns nil if an Evidence is for this action and exactly this object, has not been used
 // before, and has not expired. It uses up the Evidence.
 func Covers(evidence Evidence, action Action, object client.Object) error {
 	return evidence.Covers(witness.Key{}, action, object)

@@ -108,7 +108,7 @@ func (g given) none(change ...func(*NotMirrored)) NotMirrored {
 
 func (g given) current() MemberCurrent { return MemberCurrent{g.testify(g.at, "", "")} }
 
-// Evidence covers only the object for which it was read.
+// Evidence covers only the object for which its proofs were read.
 func TestCovers(t *testing.T) {
 	byName := func(n *NotMirrored) { n.thorough = false }
 	restored := func(n *NotMirrored) { n.restored = true }

@@ -81,7 +81,7 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("prove that no volume of the host represents %s: %w", leaf, err)
+		return nil, fmt.Errorf("prove that no volume in the host represents %s: %w", leaf, err)
 	}
 	return by, nil
 }
@@ -113,7 +113,7 @@ type NothingMade struct {
 // reads the host PVs for the claim's root, the leaf PVs that these record, and the host PVs that
 // represent a volume created for the claim. A bound claim never becomes unbound, so an unbound
 // claim can have had a volume only if it may come from a backup of the member. In that case, it
-// lists all PVs of both clusters.
+// lists all PVs in both clusters.
 func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
 	began := p.Clock.Now()
 	made, err := index.VolumesForClaim(ctx, p.Cache, claim.UID)

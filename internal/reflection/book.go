@@ -22,7 +22,7 @@ type Book struct {
 	changes route.Waker
 }
 
-// grace is how long an offered class must be missing in a connected member before it is no longer
+// grace is how long an offered class must be missing from a connected member before it is no longer
 // offered. A class that is being replaced is missing briefly, and deleting the host's class would
 // lose other writers' labels and annotations. grace also limits the writes to the host that a
 // member can cause by creating and deleting classes.
@@ -121,9 +121,9 @@ func (b *Book) Forget(registration string) {
 	delete(b.members, registration)
 }
 
-// selectionOf returns the selection for a registration, or false if its member was not observed
-// since the manager started. It recomputes the selection when the member or the registration has
-// changed.
+// selectionOf returns the selection for a registration, or false if its member has not been
+// observed since the manager started. It recomputes the selection when the member or the
+// registration has changed.
 func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

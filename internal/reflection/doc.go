@@ -5,21 +5,22 @@
 // controller acts on its decisions, and cluster_registration reports which classes are not
 // published.
 //
-// For a member that was not connected since the manager started, Xylem uses the host class instead:
-// its labels offered-by.xylem.io/<registration>, if the member's ID is among its topologies. So a
-// member that is away keeps its offers, and a missing list does not remove classes. Xylem records a
-// member's classes at most every two seconds, regardless of how often they change (I7).
+// For a member that has not been connected since the manager started, Xylem uses the labels
+// offered-by.xylem.io/<registration> of the host class instead, if the class's topologies contain
+// the member's ID. So an away member keeps its offers, and no class is removed before its member's
+// classes have been listed. Xylem records a member's classes at most every two seconds, regardless
+// of how often they change (I7).
 //
 //   - The oldest registration that offers a name decides on policy and expansion. A
 //     registration that differs has a conflict.
 //   - A reflected class has no parameters, so it maps to the class of the same name. If a rule
 //     of the registration (an exact rule, or the prefix) maps the name to another class, that
 //     member does not offer it, and the registration reports that.
-//   - A member that has the class but does not offer it gets no Pods of it, because Xylem does
-//     not use classes that a registration does not select.
-//   - If there are more classes than the maximum, those that are already offered come first, by
-//     the manager's memory or, after a start, by the host's classes; then by name. A new class
-//     displaces no other.
+//   - A member that has the class but does not offer it gets no Pods that use the class,
+//     because Xylem does not use classes that a registration does not select.
+//   - If a member has more classes than the maximum, the classes that it already offers take
+//     precedence, so that a new class displaces no other. The rest follow by name. After a
+//     start, the host's classes show which ones the member already offers.
 //   - A class that a connected member no longer has is offered for five more seconds. So a
 //     class that is replaced (`kubectl replace --force`) is not deleted in the host, and one
 //     that keeps changing costs at most one write each time. The scheduler does not select that

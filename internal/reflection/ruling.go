@@ -53,8 +53,8 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	return ruling
 }
 
-// offer returns the terms on which a registration offers a name, if it does. If its member was not
-// observed yet, the host class decides.
+// offer returns the terms on which a registration offers a name, if it does. If its member has not
+// been observed yet, the host class decides.
 func (v View) offer(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) (Terms, bool) {
 	if !Reflects(cr) {
 		return Terms{}, false
@@ -126,7 +126,7 @@ type Summary struct {
 }
 
 // Summarize summarizes the rulings on a registration's classes. It returns false until the member
-// was observed. host returns the host class with a name, or nil.
+// has been observed. host returns the host class with a name, or nil.
 func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string) *storagev1.StorageClass) (Summary, bool) {
 	selected, known := v.Book.selectionOf(cr)
 	if !known {

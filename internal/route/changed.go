@@ -34,7 +34,7 @@ func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	}
 }
 
-// Relabelled is Concerns for objects of which only the labels matter.
+// Relabelled is Concerns for controllers that read only an object's labels.
 func Relabelled(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }

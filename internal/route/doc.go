@@ -23,11 +23,11 @@
 //
 // A restart consists of create events. Three controllers do not receive all of them. host_volume
 // and recovery receive only PVs and claims whose own state requires a decision (concerned, noted).
-// cluster_registration receives no PVs, claims or Pods that exist at the start, and host_volume no
-// such claims (SinceStart). These would enqueue only registrations and promises, which are
-// reconciled at the start anyway, and no worker starts before its caches are synced. With 24,000
-// volumes, a restart mostly consists of evaluating each volume. All controllers that prove or
-// mirror volumes receive all events.
+// cluster_registration receives no PVs, claims or Pods that exist at the start, and host_volume
+// receives no claims that do (SinceStart). They would enqueue only registrations and promises,
+// which are reconciled at the start anyway, and no worker starts before its caches are synced. With
+// 24,000 volumes, a restart mostly consists of evaluating each volume. All controllers that prove
+// or mirror volumes receive all events.
 //
 // # Urgent events
 //

@@ -92,7 +92,7 @@ func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
 	return func(_ context.Context, before, after client.Object) bool { return value(before) != value(after) }
 }
 
-// Never is Urgent for no events.
+// Never reports that no event is urgent.
 func Never(context.Context, client.Object, client.Object) bool { return false }
 
 // Unhurried delays the events of one of this package's sources by Lull, unless they are urgent. No

@@ -65,7 +65,7 @@ func (o *Optional) Events(object client.Object, handled handler.EventHandler, on
 			case <-o.served:
 			}
 			if err := begin(); err != nil && ctx.Err() == nil {
-				ctrl.LoggerFrom(ctx).Error(err, "watch a kind that the host now serves")
+				ctrl.LoggerFrom(ctx).Error(err, "could not watch a kind that the host now serves")
 			}
 		}()
 		return nil

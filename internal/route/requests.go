@@ -15,7 +15,7 @@ func RequestsFor[T any, P interface {
 	client.Object
 }](ctx context.Context, found []T, err error, concerned func(P) bool) []reconcile.Request {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the objects that an event concerns")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the objects that an event concerns")
 	}
 	requests := make([]reconcile.Request, 0, len(found))
 	for i := range found {

@@ -74,7 +74,7 @@ const byOwner = "xylem.by-owner"
 // before they start.
 func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
 
-// SetupOptional does the same for optional kinds. Call it once the host serves them. Existing
+// SetupOptional works like Setup, for optional kinds. Call it once the host serves them. Existing
 // subscriptions receive the existing objects.
 func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
 

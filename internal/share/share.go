@@ -46,7 +46,7 @@ func Transform(obj any) (any, error) {
 	return obj, nil
 }
 
-// Claim makes a claim share equal values with others. Do not modify the claim afterwards.
+// Claim makes a claim share equal values with other objects. Do not modify the claim afterwards.
 func Claim(claim *corev1.PersistentVolumeClaim) {
 	claim.Labels = labels(claim.Labels)
 	claim.Annotations = annotations(claim.Annotations)
@@ -61,7 +61,7 @@ func Claim(claim *corev1.PersistentVolumeClaim) {
 	claim.Status.Capacity = resources(claim.Status.Capacity)
 }
 
-// Volume makes a PV share equal values with others. Do not modify the PV afterwards.
+// Volume makes a PV share equal values with other objects. Do not modify the PV afterwards.
 func Volume(pv *corev1.PersistentVolume) {
 	pv.Labels = labels(pv.Labels)
 	pv.Annotations = annotations(pv.Annotations)

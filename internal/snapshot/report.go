@@ -79,7 +79,7 @@ func Away(registration string, since time.Time) *mirror.Refusal {
 	if since.IsZero() {
 		return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is back",
+	return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected again",
 		registration, since.UTC().Format(time.RFC3339))
 }
 

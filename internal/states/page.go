@@ -37,16 +37,19 @@ func (p *Part[S]) write(b *strings.Builder) {
 	}
 }
 
-// section writes a section. If one controller owns all rows, it is named only once.
+// section writes a section. If one controller owns all rows, the section names it only once.
 func (p *Part[S]) section(b *strings.Builder, heading string, s *Section[S]) {
 	one := !slices.ContainsFunc(s.Rows, func(r Row[S]) bool { return r.Owner != s.Rows[0].Owner })
 	fmt.Fprintf(b, "\n%s %s\n\n", heading, s.Title)
-	all := p.conditions(s.When)
+	var all []string
+	if shared := p.conditions(s.When); len(shared) > 0 {
+		all = append(all, "All rows: "+strings.Join(shared, "; ")+".")
+	}
 	if one && s.Rows[0].Owner != "" {
-		all = append(all, string(s.Rows[0].Owner))
+		all = append(all, "Controller: "+string(s.Rows[0].Owner)+".")
 	}
 	if len(all) > 0 {
-		fmt.Fprintf(b, "All rows: %s.\n\n", strings.Join(all, "; "))
+		fmt.Fprintf(b, "%s\n\n", strings.Join(all, " "))
 	}
 	columns := []string{"Phase", "If", "**Step**, or wait", "Controller", "Reported reason"}
 	if one {

@@ -169,10 +169,10 @@ func (t *Table[S]) Problems() []string {
 			say("has a condition without a text")
 		}
 		if (r.Step == None) == (r.Until == "") {
-			say("must have either a step or a wait, and has step %q and wait %q", r.Step, r.Until)
+			say("must have either a step or a wait, but has step %q and wait %q", r.Step, r.Until)
 		}
 		if r.Phase == "" || r.Owner == "" && r.Phase != t.Otherwise {
-			say("must have a phase and an owner, and has phase %q and owner %q", r.Phase, r.Owner)
+			say("must have a phase and an owner, but has phase %q and owner %q", r.Phase, r.Owner)
 		}
 		if r.Report != nil && r.Reasons == "" {
 			say("reports without a reason")

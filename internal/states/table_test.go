@@ -68,9 +68,9 @@ func TestPage(t *testing.T) {
 	table := lamps()
 	page := table.Page()
 	for _, line := range []string{
-		"## Plugged in", "### It works", "All rows: not broken, or on; switch.",
+		"## Plugged in", "### It works", "All rows: not broken, or on. Controller: switch.",
 		"| Lit | plugged in and on | until it is switched off |  |", "| Dark | otherwise | **SwitchOn** |  |",
-		"All rows: janitor.", "| Dark | otherwise | **Replace** | Broken |", "| Replace | throws it away | **Broken**: LiveLook |",
+		"Controller: janitor.", "| Dark | otherwise | **Replace** | Broken |", "| Replace | throws it away | **Broken**: LiveLook |",
 	} {
 		if !strings.Contains(page, line+"\n") {
 			t.Errorf("the page lacks %q:\n%s", line, page)
@@ -86,10 +86,10 @@ func TestProblems(t *testing.T) {
 	}
 	for want, spoil := range map[string]func(*Table[lamp]){
 		`row 0 of "It works" has a condition without a text`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].When = []Fact[lamp]{Not(Any(broken))} },
-		`row 1 of "It works" must have either a step or a wait, and has step "" and wait ""`: func(t *Table[lamp]) {
+		`row 1 of "It works" must have either a step or a wait, but has step "" and wait ""`: func(t *Table[lamp]) {
 			t.Parts[0].Sections[0].Rows[1].Step, t.Steps = None, t.Steps[1:]
 		},
-		`row 0 of "It works" must have a phase and an owner, and has phase "Lit" and owner ""`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].Owner = "" },
+		`row 0 of "It works" must have a phase and an owner, but has phase "Lit" and owner ""`: func(t *Table[lamp]) { t.Parts[0].Sections[0].Rows[0].Owner = "" },
 		`row 0 of "It is broken" reports without a reason`:                                     func(t *Table[lamp]) { t.Parts[0].Sections[1].Rows[0].Reasons = "" },
 		"no row has step Paint":          func(t *Table[lamp]) { t.Steps = append(t.Steps, Act("Paint", "paints it", Nothing())) },
 		"step SwitchOn is not described": func(t *Table[lamp]) { t.Steps = t.Steps[1:] },

@@ -17,23 +17,23 @@ type Name string
 
 // The steps, in order.
 const (
-	// Selected lasts from the claim's creation until the scheduler selected a node for it (the last
-	// time, if it did so repeatedly). Claims that do not wait for a Pod lack this step.
+	// Selected lasts from the claim's creation until the scheduler selects a node for it (the last
+	// time, if it does so repeatedly). Claims that do not wait for a Pod lack this step.
 	Selected Name = "selected"
-	// Placed lasts until Xylem recorded the member on the claim.
+	// Placed lasts until Xylem records the member on the claim.
 	Placed Name = "placed"
-	// LeafCreated lasts until Xylem created the leaf claim.
+	// LeafCreated lasts until Xylem creates the leaf claim.
 	LeafCreated Name = "leaf-created"
-	// Provisioned lasts until the member's provisioner created the leaf PV.
+	// Provisioned lasts until the member's provisioner creates the leaf PV.
 	Provisioned Name = "provisioned"
-	// Mirrored lasts until Xylem created the host PV.
+	// Mirrored lasts until Xylem creates the host PV.
 	Mirrored Name = "mirrored"
-	// Bound lasts until the host's PV controller bound the claim to the host PV.
+	// Bound lasts until the host's PV controller binds the claim to the host PV.
 	Bound Name = "bound"
-	// PodBound lasts from when the claim was bound, or the Pod was created if that was later, until
-	// the scheduler bound the Pod.
+	// PodBound lasts from when the claim is bound, or the Pod is created if that is later, until the
+	// scheduler binds the Pod.
 	PodBound Name = "pod-bound"
-	// PodRunning lasts until all of the Pod's containers had started.
+	// PodRunning lasts until all of the Pod's containers have started.
 	PodRunning Name = "pod-running"
 )
 

@@ -34,8 +34,9 @@ type Observed struct {
 	Twin *corev1.PersistentVolume
 
 	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded.
-	// Only leaf_pv's observations have them, and root_pvc's observations of a claim that is bound
-	// to one. The latter lack Host. Instead, Taken is the PV that represents the volume.
+	// Only leaf_pv's observations have them, as well as root_pvc's observations of a claim that is
+	// bound to one of them. The latter lack Host. Instead, Taken is the PV that represents the
+	// volume.
 	Imports []corev1.PersistentVolume
 	Taken   *corev1.PersistentVolume
 	// ImportClass is the host class of the first import.
@@ -69,7 +70,7 @@ type Observed struct {
 	Namesake bool
 
 	// Promise is the root's promise, fulfilled or not. It is set only without Host. PromiseLost
-	// reports that the root is bound to a promise that is missing in the host.
+	// reports that the root is bound to a promise that the host lacks.
 	Promise     *corev1.PersistentVolume
 	PromiseLost bool
 	// NameTaken and SuffixTaken report that another host PV has the name that Host would have, or
@@ -156,7 +157,7 @@ func (s *Observed) HostRoot() types.UID {
 }
 
 // Own reports whether the root is, or is about to be, bound to exactly this volume, regardless of
-// its recorded place.
+// its recorded placement.
 func (s *Observed) Own() bool {
 	switch {
 	case s.Host == nil:
@@ -176,7 +177,7 @@ func (s *Observed) Bound() bool {
 // moment, and the member's policy was Delete when the leaf PV was mirrored. A leaf PV without this
 // host's stamp is not the mirrored one. A leaf PV with the stamp of another root is the mirrored
 // one if no claim in the member has it: an admin freed the host PV, and the next claim was deleted
-// before the leaf PV referred to its leaf claim. Xylem keeps an adopted volume that no claim of the
+// before the leaf PV referred to its leaf claim. Xylem keeps an adopted volume that no claim in the
 // host has used in the member, because only the stamp connects it to this host.
 func (s *Observed) Destroys() bool {
 	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
@@ -218,8 +219,8 @@ func (s *Observed) Freed() bool {
 	return s.StampedForAnother() && !hostpv.Ended(s.Host) && !hostpv.Releasing(s.Host)
 }
 
-// PromisedHere reports whether the volume may fulfill a promise of this member that no admin is
-// taking from it.
+// PromisedHere reports whether the volume may fulfill a promise that is assigned to this member and
+// that no admin has abandoned.
 func (s *Observed) PromisedHere() bool {
 	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
 }

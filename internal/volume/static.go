@@ -40,7 +40,7 @@ func (s *Observed) StampedForHost() bool {
 	return s.Host != nil && s.Stamped && s.Stamp.Root.Namespace == "" && s.Stamp.UID == s.Host.UID
 }
 
-// NeverUsed reports whether the leaf PV was adopted and no claim of the host has used it, so that
+// NeverUsed reports whether the leaf PV was adopted and no claim in the host has used it, so that
 // its stamp names a host PV.
 func (s *Observed) NeverUsed() bool {
 	return s.Leaf != nil && s.Stamped && s.Stamp.Root.Namespace == ""

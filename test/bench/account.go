@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// account records the position in each cluster's audit log, and the manager's resource usage, at
-// the time when it was opened.
+// account is the baseline for a measurement: the position in each cluster's audit log, and the
+// manager's resource usage, when the measurement began.
 type account struct {
 	r     *rig
 	marks map[string]controlplane.Mark
@@ -75,7 +75,7 @@ func (c Count) shared() bool {
 	return false
 }
 
-// close adds to a run what the manager has requested and used since the account was opened.
+// close adds the manager's requests and resource usage since the account was opened to a run.
 func (a account) close(ctx context.Context, run *Run) error {
 	m, err := a.r.metrics(ctx)
 	if err != nil {

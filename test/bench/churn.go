@@ -16,7 +16,7 @@ import (
 const (
 	partChurn = "churn"
 	partRest  = "idle after churn"
-	// samplesOfChurn is how often memory is sampled during churn.
+	// samplesOfChurn is the number of memory samples during churn.
 	samplesOfChurn = 40
 )
 

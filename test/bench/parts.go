@@ -26,10 +26,10 @@ const (
 	partDelete  = " delete" // appended to the name of the mode
 )
 
-// restarts is the name of the value that counts restarts of the manager after it had exited.
+// restarts is the name of the value that counts how often the manager exited and was restarted.
 const restarts = "restarts of the manager"
 
-// Names of the measured times. Each names the start and the end.
+// Names of the measured times. Each contains the start and the end.
 const (
 	askedBound     = "claim created to Bound"
 	askedLeafRuns  = "created to leaf Pod running"

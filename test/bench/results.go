@@ -32,7 +32,7 @@ type Run struct {
 	Reconciles map[string]float64 `json:"reconciles,omitempty"`
 	CPUSeconds float64            `json:"cpuSeconds,omitempty"`
 	PeakMiB    float64            `json:"peakMiB,omitempty"`
-	// Values are figures that only this scenario has. Series are values over time in seconds.
+	// Values are figures that are specific to the scenario. Series are values over time, in seconds.
 	Values map[string]float64      `json:"values,omitempty"`
 	Series map[string][][2]float64 `json:"series,omitempty"`
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// KWOK simulates the Pods, and ends the Pods of the hooks according to these annotations.
+// KWOK simulates the Pods. With these annotations, it completes or fails the hooks' Pods.
 const (
 	hooksComplete = `--set-string=hooks.podAnnotations.controlplane\.xylem\.io/complete=yes`
 	hooksFail     = `--set-string=hooks.podAnnotations.controlplane\.xylem\.io/fail=yes`
@@ -99,7 +99,7 @@ func marshal(all map[string]*unstructured.Unstructured) string {
 	return out.String()
 }
 
-// renew renews a Lease, as a leader does, until the spec ends or the caller calls stop.
+// renew renews a Lease, as a leader does, until the spec ends or stop() is called.
 func renew(ctx context.Context, name string) (stop func()) {
 	GinkgoHelper()
 	config, err := fleet.Host.RESTConfig(controlplane.Direct)

@@ -46,7 +46,7 @@ var _ = Describe("The alert rules", func() {
 		tested, err := os.ReadFile(path("test", "charts", "testdata", "rules_test.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, r := range rules() {
-			Expect(strings.Count(string(tested), "alertname: "+r.Alert+"\n")).To(BeNumerically(">=", 1), "no test lets %s fire", r.Alert)
+			Expect(strings.Count(string(tested), "alertname: "+r.Alert+"\n")).To(BeNumerically(">=", 1), "no test makes alert %s fire", r.Alert)
 			Expect(r.Labels).To(HaveKey("severity"), r.Alert)
 			for _, annotation := range []string{"summary", "description", "action"} {
 				Expect(r.Annotations[annotation]).NotTo(BeEmpty(), r.Alert+": "+annotation)
@@ -62,7 +62,7 @@ var _ = Describe("The alert rules", func() {
 		var names []string
 		for _, r := range rules() {
 			names = append(names, r.Alert)
-			Expect(string(operations)).To(ContainSubstring("| `"+r.Alert+"` |"), "its row in the table of alerts")
+			Expect(string(operations)).To(ContainSubstring("| `"+r.Alert+"` |"), "the table of alerts must have a row for it")
 			_, err := render(ctx, "xylem", restricted, fmt.Sprintf("metrics: {prometheusRule: {enabled: true, disabled: [%s]}}", r.Alert))
 			Expect(err).NotTo(HaveOccurred(), r.Alert)
 		}

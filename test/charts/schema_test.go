@@ -127,7 +127,7 @@ var _ = Describe("The manager's flags", func() {
 			"namespace":                  "POD_NAMESPACE",
 			"metrics-secure":             "metrics always require authorization",
 			"node-api-advertise-address": "the Pod's own address, from POD_IP",
-			"zap-devel":                  "sets what log.* sets",
+			"zap-devel":                  "log.* sets the same settings",
 			"zap-stacktrace-level":       "for developers",
 		}
 		flags.VisitAll(func(f *flag.Flag) {

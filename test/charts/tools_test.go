@@ -53,8 +53,8 @@ func helm(ctx context.Context, arguments ...string) (string, error) {
 	return run(ctx, "", helmPath, arguments...)
 }
 
-// kubectl runs kubectl as an admin of the host. It fails on errors, and on warnings such as Pod
-// Security's.
+// kubectl runs kubectl as an admin of the host. It fails on errors, and on warnings such as those
+// of Pod Security.
 func kubectl(ctx context.Context, stdin string, arguments ...string) string {
 	GinkgoHelper()
 	out, err := run(ctx, stdin, fleet.Kubectl(), append([]string{"--warnings-as-errors"}, arguments...)...)

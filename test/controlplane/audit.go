@@ -33,7 +33,7 @@ rules:
 - level: Metadata
 `
 
-// barrierUser makes the requests that mark a position in the log. Requests omit them.
+// barrierUser makes the requests that mark a position in the log. Audit.Since omits them.
 const barrierUser = "controlplane-audit"
 
 // barrierTimeout is the maximum time until a barrier request appears in the log.

@@ -91,7 +91,7 @@ var _ = Describe("A fleet", func() {
 		Eventually(func() error { return list(account) }).Should(Succeed())
 	})
 
-	It("ends Pods as their annotations request", func(ctx SpecContext) {
+	It("completes or fails Pods as their annotations request", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.pod(ctx, "done", "", annotated(controlplane.AnnotationComplete, "true"))
 		s.pod(ctx, "failed", "", annotated(controlplane.AnnotationFail, "true"),
@@ -323,7 +323,7 @@ var _ = Describe("A cluster that fails", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(clone.ID(ctx)).To(Equal(id))
 		copied := story{clone, s.namespace}
-		// If nothing ran a Node, its Pods would never end.
+		// Pods on a Node that the clone's KWOK does not run would never be removed.
 		nodes, err := clone.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, node := range nodes.Items {

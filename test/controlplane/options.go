@@ -16,16 +16,16 @@ import (
 
 // Annotations on Pods that change how KWOK runs them. Durations are Go's ("1.5s").
 const (
-	// AnnotationComplete, with any value, makes a running Pod end as Succeeded.
+	// AnnotationComplete, with any value, makes a running Pod succeed.
 	AnnotationComplete = "controlplane.xylem.io/complete"
-	// AnnotationFail, with any value, makes a running Pod end as Failed.
+	// AnnotationFail, with any value, makes a running Pod fail.
 	AnnotationFail = "controlplane.xylem.io/fail"
 	// AnnotationRunFor is how long a Pod with AnnotationComplete or AnnotationFail runs. The default
 	// is 0.
 	AnnotationRunFor = "controlplane.xylem.io/run-for"
 	// AnnotationStartAfter delays a bound Pod's start. The default is 0.
 	AnnotationStartAfter = "controlplane.xylem.io/start-after"
-	// AnnotationStopAfter is how long a deleted Pod takes to end. The default is 0.
+	// AnnotationStopAfter is how long a deleted Pod takes to terminate. The default is 0.
 	AnnotationStopAfter = "controlplane.xylem.io/stop-after"
 )
 

@@ -32,7 +32,7 @@ func (c *Cluster) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // Restore returns the cluster to a snapshot, at the same address, and restarts all processes that
-// have caches. etcd uses the later revisions again, as after any restore that does not bump them.
+// have caches. etcd reuses the later revisions, as after any restore that does not bump them.
 // Disks do not change, because they are external.
 func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 	c.progress("%s: restoring", c.Name())

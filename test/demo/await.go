@@ -12,8 +12,8 @@ import (
 const (
 	// look is the interval for checking a condition.
 	look = 50 * time.Millisecond
-	// patience is how long a wait prints nothing. After that, a terminal shows a status line. Any
-	// other output gets a line every patienceLine.
+	// patience is how long a wait prints nothing. After that, a terminal shows a status line. On any
+	// other output, the wait prints a line every patienceLine.
 	patience     = 2 * time.Second
 	patienceLine = 10 * time.Second
 	// stepLimit is the maximum duration of a step that takes a second or two on an idle machine.
@@ -25,8 +25,8 @@ type unmet struct{ expected, is string }
 
 func (u *unmet) Error() string { return fmt.Sprintf("expected: %s\nbut: %s", u.expected, u.is) }
 
-// await waits until lacking returns "" instead of what is still missing, and prints progress
-// after patience. After stepLimit, await returns an unmet error. If the context ends, it returns
+// await polls lacking, which returns what is still missing, until it returns "". After patience,
+// await prints progress. After stepLimit, it returns an unmet error. If the context ends, it returns
 // the context's cause.
 func (d *demo) await(ctx context.Context, expected string, lacking func(context.Context) (string, error)) error {
 	defer d.out.say("")

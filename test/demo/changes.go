@@ -13,10 +13,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// annotationSelectedNode has the node that the scheduler selected for a claim's first consumer.
+// annotationSelectedNode is the annotation with the node that the scheduler selected for a claim's
+// first consumer.
 const annotationSelectedNode = "volume.kubernetes.io/selected-node"
 
-// event is the kind of a change. The demo measures times between events.
+// event is the kind of a change. The demo measures the times between events.
 type event string
 
 // Events that the demo measures. other is any other change.

@@ -80,8 +80,8 @@ func (d *demo) clone(ctx context.Context) error {
 	return d.copied(ctx, "clone", cloneApp, tuesdayData)
 }
 
-// copied applies a claim with a source, and a Pod that prefers another member than the source's. It
-// checks where the disk is, and that it has the source's data.
+// copied applies a claim with a source, and a Pod that prefers a member other than the source's. It
+// checks where the disk is, and that the disk has the source's data.
 func (d *demo) copied(ctx context.Context, what, app, want string) error {
 	d.prompt(d.host, "kubectl apply -f "+manifests+app+".yaml  # prefers "+spare)
 	requests, err := d.scene(ctx, false, d.apply(manifests+app+".yaml"), d.claimBound(d.host, space, app), d.podRunning(d.host, space, app))

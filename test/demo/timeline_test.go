@@ -33,7 +33,7 @@ func TestTimelineShowsTheSceneInOrder(t *testing.T) {
 		t.Errorf("running: %v %v", at, ok)
 	}
 	if _, ok := line.when(zero.Add(time.Minute), object{1, kindPod, "shown", ""}, running); ok {
-		t.Error("when returned an event before the given time")
+		t.Error("when() returned an event before the given time")
 	}
 }
 

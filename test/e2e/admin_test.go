@@ -22,13 +22,13 @@ import (
 
 const system = v1alpha1.DefaultNamespace
 
-// managerImage returns the image packed by `make image`. next is another name for the same
-// image, for an upgrade.
+// managerImage returns the repository and tag of the image that `make image` builds.
 func managerImage() (repository, tag string) {
 	repository, tag, _ = strings.Cut(cmp.Or(os.Getenv("IMG"), "xylem:dev"), ":")
 	return repository, cmp.Or(tag, "latest")
 }
 
+// next is a second tag of the same image, for upgrade specs.
 const next = "next"
 
 func install(ctx context.Context) {

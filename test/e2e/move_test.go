@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// moveFilesEnv is the number of files that the story of a move creates.
+	// moveFilesEnv is the environment variable with the number of files that the move story creates.
 	moveFilesEnv = "E2E_MOVE_FILES"
-	// fileSize is the size of each of the files in bytes: 10,000 of them have 1 GiB.
+	// fileSize is the size of each file in bytes. 10,000 files have 1 GiB in total.
 	fileSize = 107374
-	// defaultMoveFiles is the number of files without the variable: 100 MiB.
+	// defaultMoveFiles is the number of files if the variable is not set. They have 100 MiB in total.
 	defaultMoveFiles = 1000
 	// moveTime is the timeout of the story, in which the command runs a dozen times.
 	moveTime = 40 * time.Minute
 )
 
-// moves is a story.
+// moves is the move story.
 func moves(ctx SpecContext) {
 	const namespace, claim = "moving", "ledger"
 	offersDisks(ctx)
@@ -68,7 +68,7 @@ sync`, files/100*fileSize, fileSize))
 	user.pod(ctx, fleet.Second)
 	Expect(user.content(ctx)).To(Equal(written))
 	user.end(ctx)
-	Expect(onKind.Files(ctx, fleet.First)).To(ContainElement(ContainSubstring(namespace)), "the old disk stays")
+	Expect(onKind.Files(ctx, fleet.First)).To(ContainElement(ContainSubstring(namespace)), "the old disk is kept")
 	run(ctx, world.Host(), "kubectl", user.args("--delete-source", "--yes")...)
 	Eventually(func() ([]string, error) { return onKind.Files(ctx, fleet.First) }).WithContext(ctx).ShouldNot(ContainElement(ContainSubstring(namespace)))
 
@@ -156,7 +156,8 @@ func (mover) lines(out string) []string {
 	return points
 }
 
-// point names a line without its names and sizes. It counts the earlier lines of the same kind.
+// point returns a line's kind, which is the line without names and sizes, and its position among
+// the lines of this kind.
 func point(earlier []string, line string) string {
 	kind := names.ReplaceAllString(strings.TrimSpace(line), "…")
 	same := 0
@@ -168,8 +169,8 @@ func point(earlier []string, line string) string {
 	return fmt.Sprintf("%s #%d", kind, same+1)
 }
 
-// killed moves the claim. It kills a run when that prints a line of a kind that no earlier run
-// printed, and also when a quarter and three quarters of the data have been copied.
+// killed moves the claim. It kills a run when the run prints one of the points that no earlier run
+// reached, and also when a quarter and three quarters of the data have been copied.
 func (m mover) killed(ctx context.Context, to string, points []string) []string {
 	GinkgoHelper()
 	parts := []float64{0.25, 0.75}
@@ -187,7 +188,8 @@ func (m mover) killed(ctx context.Context, to string, points []string) []string 
 	}
 }
 
-// watch runs the command, and returns why it was killed, or "" if it ended.
+// watch runs the command. It returns the point at which it killed the command, or "" if the command
+// exited on its own.
 func (m mover) watch(ctx context.Context, cmd *exec.Cmd, to string, points []string, visited *[]string, parts *[]float64) (string, error) {
 	GinkgoHelper()
 	out, err := cmd.StdoutPipe()

@@ -225,7 +225,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Skip("the host has no DaemonSets on this provider")
 		}
 		const namespace, name = "kube-system", "kube-proxy"
-		By("Pods on virtual nodes of a DaemonSet that tolerates every taint stay Pending and report why")
+		By("the Pods of a DaemonSet that tolerates every taint stay Pending on virtual nodes, and report why")
 		var pods []corev1.Pod
 		Eventually(func() ([]string, error) {
 			pods = nil
@@ -358,7 +358,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		started = true
 		Expect(onKind.StartNode(ctx, struck.Spec.NodeName)).To(Succeed())
-		By("the node is back, with the same Pod, disk and data")
+		By("the node returns with the same Pod, disk and data")
 		Eventually(func() error {
 			leaf, err := onlyPod(ctx, member, namespace, "struck")
 			if err != nil {
@@ -633,7 +633,7 @@ func restarts(p *corev1.Pod) (n int32) {
 	return n
 }
 
-// emptied waits until a member's nodes have no directory of a namespace's claims. An empty
+// emptied waits until a member's nodes have no directories for the claims in a namespace. An empty
 // namespace means all claims.
 func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 	GinkgoHelper()

@@ -180,7 +180,7 @@ func makeNamespace(ctx context.Context, name string) {
 	Expect(client.IgnoreAlreadyExists(world.Host().API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
 }
 
-// removeNamespace removes a namespace of the host, and waits until it has no claim or volume
+// removeNamespace removes a namespace in the host, and waits until it has no claim or volume
 // left in any cluster. The last story checks that its counterparts in members are deleted as
 // well, which takes longer.
 func removeNamespace(ctx context.Context, name string) {
@@ -204,7 +204,7 @@ func absent(ctx context.Context, c *fleet.Cluster, name string, o client.Object)
 	}
 }
 
-// volumesOf lists the PVs of existing and deleted claims of a namespace.
+// volumesOf lists the PVs of existing and deleted claims in a namespace.
 func volumesOf(ctx context.Context, c *fleet.Cluster, namespace string) ([]string, error) {
 	var list corev1.PersistentVolumeList
 	if err := c.API.List(ctx, &list); err != nil {
@@ -258,7 +258,7 @@ func ready(p corev1.Pod) bool {
 	return false
 }
 
-// boundClaim waits until a claim of the host is bound, and returns it.
+// boundClaim waits until a claim in the host is bound, and returns it.
 func boundClaim(ctx context.Context, namespace, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 	var claim corev1.PersistentVolumeClaim
@@ -303,7 +303,7 @@ func registered(ctx context.Context, name string) *v1alpha1.ClusterRegistration 
 }
 
 // reachable reports whether a member's node in the host is Ready and does not show that the
-// member is away. Xylem keeps the node of a member that is away Ready (spec.node.whenAway).
+// member is away. By default, Xylem keeps an away member's node Ready (spec.node.whenAway).
 func reachable(ctx context.Context, registration string) (bool, error) {
 	var n corev1.Node
 	if err := world.Host().API.Get(ctx, client.ObjectKey{Name: nodeName(registration)}, &n); err != nil {
@@ -360,7 +360,7 @@ func memberOf(p *corev1.Pod) *fleet.Cluster {
 	return m
 }
 
-// available waits until a Deployment of the host is available.
+// available waits until a Deployment in the host is available.
 func available(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Eventually(func() error {

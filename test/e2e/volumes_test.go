@@ -123,14 +123,13 @@ func halves(manifest string) (first, others string) {
 	return documents[0] + "\n---\n" + documents[1], documents[2]
 }
 
-// inPod runs a command of the tests' program in a Pod of the host, and returns its output.
+// inPod runs a command of the tests' program in a Pod in the host, and returns its output.
 func inPod(ctx context.Context, namespace, pod string, args ...string) string {
 	GinkgoHelper()
 	return run(ctx, world.Host(), "kubectl", append([]string{"-n", namespace, "exec", pod, "--", "/workload"}, args...)...)
 }
 
-// onDisk waits until a Pod of the host is ready in the second member, and returns the data on its
-// disk.
+// onDisk waits until a host Pod is ready in the second member, and returns the data on its disk.
 func onDisk(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	run(ctx, world.Host(), "kubectl", "-n", namespace, "wait", "pod/"+name, "--for=condition=Ready", "--timeout", settle.String())

@@ -118,10 +118,10 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := loaded.ConfigName(); err != nil || got != want {
-		t.Errorf("loaded as %s, %v; saved as %s", got, err, want)
+		t.Errorf("the loaded image has name %s and error %v, want %s", got, err, want)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "*")); err != nil || len(left) != 1 {
-		t.Errorf("the directory contains %s, %v", left, err)
+		t.Errorf("the directory contains %s (error %v), want only the archive", left, err)
 	}
 	if err := Save(to, map[string]v1.Image{"Not A Name": image}); err == nil {
 		t.Error("Save accepted an invalid name")

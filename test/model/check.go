@@ -20,7 +20,8 @@ type Bounds struct {
 	Disruptions uint8
 	// Names is the number of names that claims can have.
 	Names int
-	// SecondWaits means that the second claim is never provisioned, and only gets a free volume.
+	// SecondWaits means that no volume is provisioned for the second claim, so that it can only be
+	// bound to a free one.
 	SecondWaits bool
 	// Writes means that the PV controllers write a spec and a status in separate moves.
 	Writes bool
@@ -132,8 +133,8 @@ type upset struct {
 }
 
 // Check visits all worlds within the bounds. Because classes never change, it makes a separate
-// search for each combination of classes. It calls each look with each search after all of the
-// search's worlds have been visited.
+// search for each combination of classes. When a search has visited all of its worlds, Check passes
+// it to each of the looks.
 func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
 	all := make([]Result, 0, len(m.classes()))
 	var mu sync.Mutex

@@ -42,9 +42,9 @@ var (
 	claimNames = [names]string{"data", "logs"}
 )
 
-// The model's points in time, from earliest to latest. Objects have the creation time before or, if
-// a restore preceded their creation, after. restored is the time of each restore, and deleted that
-// of each deletion.
+// The model's points in time, from earliest to latest. The creation time of an object is "before"
+// or, if a restore preceded the creation, "after". The time of each restore is "restored", and that
+// of each deletion is "deleted".
 var (
 	before   = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	restored = before.Add(time.Hour)

@@ -27,7 +27,7 @@ var races = []race{
 		"member: the claim is deleted", "leaf_pv: patch *v1.PersistentVolume in the member",
 	},
 	{
-		"an object that is stamped or mirrored was deleted while the cache was stale: the step uses the old or the current state of the volume",
+		"an object was deleted while the cache was stale, and is about to be stamped or mirrored: the step uses the old or the current state of the volume",
 		"the cache catches up", "leaf_pv: ",
 	},
 	{
@@ -43,7 +43,7 @@ var races = []race{
 		"member: the provisioner creates a volume", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
 	},
 	{
-		"an admin sets a host PV to Recycle whose member retains it: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is then Failed or Released, and both are valid",
+		"an admin sets policy Recycle on a host PV whose volume the member retains: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is then Failed or Released, and both are valid",
 		"host: the PV controller cannot recycle the PV", "leaf_pv: patch *v1.PersistentVolume in the host",
 	},
 	{

@@ -86,7 +86,7 @@ func TestIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			found := panics.In(tt.log)
 			if len(found) != len(tt.want) {
-				t.Fatalf("found %q, want %d", found, len(tt.want))
+				t.Fatalf("found %q, want %d panics", found, len(tt.want))
 			}
 			for i, want := range tt.want {
 				if !strings.Contains(found[i], want) {

@@ -94,7 +94,7 @@ func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
 			}
 		}
 		if of < 3 {
-			return fmt.Errorf("%d members offer class %s", of, class)
+			return fmt.Errorf("%d members publish capacity for class %s, want 3", of, class)
 		}
 		return nil
 	})

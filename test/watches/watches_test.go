@@ -34,11 +34,11 @@ var exceptions = map[exception]string{
 	{"leafevent.reconciler", access{leaf, "PersistentVolumeClaim"}}: "only for an event that has arrived",
 	{"leafevent.reconciler", access{leaf, "Pod"}}:                   "only for an event that has arrived",
 
-	{"leafpod.reconciler", access{host, "Node"}}:                "the member's own node, for a kubelet's checks when a Pod is bound; a missing node is an error, which is retried",
+	{"leafpod.reconciler", access{host, "Node"}}:                "the member's virtual node, for a kubelet's checks when a Pod is bound; if the node is missing, leaf_pod returns an error and retries",
 	{"leafpod.reconciler", access{host, "ClusterRegistration"}}: "to find other members that could run a Pod; if there are none, the registrations are read again at intervals",
-	{"leafpod.reconciler", access{host, "StorageClass"}}:        "to find other members, like the registrations",
+	{"leafpod.reconciler", access{host, "StorageClass"}}:        "to find other members, as for the registrations",
 
-	{"leafpod.reconciler", access{host, "Namespace"}}: "to find other members, like the registrations",
+	{"leafpod.reconciler", access{host, "Namespace"}}: "to find other members, as for the registrations",
 
 	{"rootpod.reconciler", access{host, "Node"}}: "for a kubelet's checks, including those of another node to which the scheduler bound the Pod; for nodes that the scheduler selected for claims, only whether they are known: the next selection changes the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only if the scheduler does not nominate a node: its next attempt changes the Pod",
@@ -49,7 +49,7 @@ var exceptions = map[exception]string{
 	{"waitingpod.Reconciler", access{host, "StorageClass"}}:     "when the class of a Pod's claim is created, the scheduler retries the Pod, which changes the Pod",
 	{"waitingpod.Reconciler", access{host, "PersistentVolume"}}: "the volume of a bound claim, which already exists: the scheduler's next attempt changes the Pod",
 
-	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists; a missing namespace is an error, which is retried",
+	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists; if the namespace is missing, leaf_pv returns an error and retries",
 	{"leafpv.reconciler", access{host, "Pod"}}:                  "for events on Pods when a promise is fulfilled: no decision depends on them",
 	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, the Pods are checked again at intervals",
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
@@ -62,7 +62,7 @@ var exceptions = map[exception]string{
 	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      readAgain,
 	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: readAgain,
 
-	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "read together with the members, but not used",
+	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "source reads them together with the members, but does not use them",
 	{"source.Reconciler", access{host, "Pod"}}:                "only to prefer one of several members: the scheduler's selection changes the claim",
 	{"leafpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "whether the source's name still belongs to the same snapshot when the restored volume appears, which is watched",
 	{"rootpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "this controller lacks a reader for them: the volume is already mirrored",
@@ -132,7 +132,7 @@ func everyPackage(t *testing.T, root string, all []*controller) {
 	for _, entry := range entries {
 		found := slices.ContainsFunc(all, func(c *controller) bool { return packageOf(c) == entry.Name() })
 		if listed := untriggered[entry.Name()] != ""; found == listed {
-			t.Errorf("package %s: registers a controller: %t; is in untriggered: %t", entry.Name(), found, listed)
+			t.Errorf("package %s must either register a controller (%t) or be in untriggered (%t)", entry.Name(), found, listed)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// exceptions has the functions that inspect a message but do not decide based on it, each with its
-// purpose. An unnecessary entry fails the test.
+// exceptions lists the functions that inspect a message but do not base a decision on it, each with
+// its purpose. An unnecessary entry fails the test.
 var exceptions = map[string]string{
 	"internal/cli/bundle/redact.Text":       "removes credentials before a text leaves the cluster",
 	"internal/cli/tree/gather.Plain":        "puts text on one line, for a terminal",

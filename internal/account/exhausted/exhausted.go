@@ -95,6 +95,7 @@ func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.waker.Wake(memberClass)
 }
 
-// SourceOf enqueues the requests for a member class's name whenever its failures change. An
-// expiring limit enqueues nothing: the controller must check again at the time that Limit returned.
+// SourceOf enqueues the requests that a function returns for a member class's name, whenever the
+// class's failures change. An expiring limit enqueues nothing: the controller must check again at
+// the time that Limit returned.
 func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }

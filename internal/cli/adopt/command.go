@@ -50,12 +50,11 @@ func NewCommand(env *command.Env) *cobra.Command {
 	r := &run{env: env}
 	c := &cobra.Command{
 		Use:   "adopt MEMBER VOLUME --member-kubeconfig FILE",
-		Short: "Use an existing volume of a member as a PersistentVolume of the host",
-		Long: "Show the PersistentVolume VOLUME of the registered member MEMBER and the PersistentVolume for it in the host,\n" +
-			"check whether the host may adopt it, label the member's volume for this host, create the host's PersistentVolume,\n" +
-			"and wait until Xylem has linked them. No claim of the member may use the volume: release it there first, with\n" +
-			"policy Retain. A claim of the host can use it as within a single cluster: by volumeName, claimRef, selector or\n" +
-			"class.\n\n" +
+		Short: "Use an existing volume of a member as a PersistentVolume in the host",
+		Long: "Show PersistentVolume VOLUME in member MEMBER and the PersistentVolume for it in the host, check whether the host\n" +
+			"may adopt it, label the member's volume for this host, create the host's PersistentVolume, and wait until Xylem\n" +
+			"has linked them. No claim in the member may use the volume: release it there first, with policy Retain. Claims in\n" +
+			"the host can then use it as they would in a single cluster: by volumeName, claimRef, selector or class.\n\n" +
 			"Xylem never destroys the volume, unless you set --policy=Delete and its policy in the member is Delete too.\n" +
 			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
 		Example: "  # Show the changes, and check whether the host may adopt the volume:\n" +
@@ -73,7 +72,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	r.admin.AddFlags(flags, "the command labels the volume there as this user.")
 	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host. Default: VOLUME.")
 	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host. Default: the class that maps to VOLUME's class in the member.")
-	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim of the host that may use it. Default: any matching claim.")
+	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim in the host that can use the volume. Default: any matching claim.")
 	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete too.")
 	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the PersistentVolumes.")
 	r.dry.AddFlag(c, "show and check the changes without making them.", "also let both clusters validate the writes.")
@@ -85,7 +84,7 @@ func (r *run) validate() error {
 	namespace, name, ok := strings.Cut(r.claim, "/")
 	switch {
 	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Specify a kubeconfig of an admin of the member, who consents to the adoption")
+		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member: its admin must consent to the adoption")
 	case r.policy != string(corev1.PersistentVolumeReclaimRetain) && r.policy != string(corev1.PersistentVolumeReclaimDelete):
 		return fmt.Errorf("--policy=%s is unknown: use Retain or Delete", r.policy)
 	case r.claim != "" && (!ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0):
@@ -182,7 +181,7 @@ func (r *run) withdraw(ctx context.Context) error {
 	volume.Name = r.leafName
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"uid":%q,"labels":{%q:null}}}`, r.leaf.UID, v1alpha1.LabelHost))
 	if err := r.member.Patch(ctx, volume, patch, command.FieldOwner); err != nil {
-		return fmt.Errorf("the label %s on PersistentVolume %q of the member could not be removed: %w", v1alpha1.LabelHost, r.leafName, err)
+		return fmt.Errorf("could not remove the label %s from PersistentVolume %q in the member: %w", v1alpha1.LabelHost, r.leafName, err)
 	}
 	return nil
 }
@@ -198,7 +197,7 @@ func (r *run) await(ctx context.Context) error {
 			return false, nil
 		}
 		if err := r.member.Get(ctx, client.ObjectKeyFromObject(r.leaf), &leaf); err != nil {
-			return false, fmt.Errorf("read PersistentVolume %q of the member: %w", r.leafName, err)
+			return false, fmt.Errorf("read PersistentVolume %q in the member: %w", r.leafName, err)
 		}
 		_, stamped := mirror.OriginIn(r.there.HostID, &leaf)
 		return stamped, nil
@@ -208,7 +207,7 @@ func (r *run) await(ctx context.Context) error {
 	}
 	if r.output.Format == "" {
 		paint := r.env.PaintOf(r.env.Out)
-		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q has volume %q in member %q. Claims of the host can use it\n", paint.Good("Adopted"), r.asks.Name, r.leafName, r.registration)
+		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q represents volume %q in member %q. Claims in the host can use it\n", paint.Good("Adopted"), r.asks.Name, r.leafName, r.registration)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 		}
 	}
 	if len(found) > 1 {
-		return "", fmt.Errorf("several classes of the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.Quoted(found...))
+		return "", fmt.Errorf("several classes in the host map to the volume's class %q in the member: %s. Choose one with --class", r.leaf.Spec.StorageClassName, text.Quoted(found...))
 	}
 	return strings.Join(found, ""), nil
 }
@@ -218,7 +218,7 @@ func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	case ours:
 		s.Holder, s.HolderOrigin = claim, origin
 	case s.Leaf.Status.Phase == corev1.VolumeReleased:
-		return fmt.Errorf("claim \"%s/%s\" of the member still has volume %q. Set the volume's policy to Retain and delete the claim there first", ref.Namespace, ref.Name, r.leafName)
+		return fmt.Errorf("claim \"%s/%s\" in the member still uses volume %q. Set the volume's policy to Retain and delete the claim there first", ref.Namespace, ref.Name, r.leafName)
 	}
 	return nil
 }

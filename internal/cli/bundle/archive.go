@@ -105,10 +105,10 @@ func (b *bundle) write(file, content string) error {
 
 func (b *bundle) close() error {
 	if err := b.tar.Close(); err != nil {
-		return fmt.Errorf("end the archive: %w", err)
+		return fmt.Errorf("close the archive: %w", err)
 	}
 	if err := b.zip.Close(); err != nil {
-		return fmt.Errorf("end the archive: %w", err)
+		return fmt.Errorf("close the archive: %w", err)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func plain(namespace string) []listing {
 	}
 }
 
-// host writes the objects of the host that are related to Xylem.
+// host writes the objects in the host that are related to Xylem.
 func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) error {
 	c := &cluster{bundle: b, source: source, folder: "host"}
 	for _, list := range plain(o.env.Namespace) {
@@ -76,7 +76,7 @@ func (o *options) host(ctx context.Context, b *bundle, source *collect.Source) e
 		return field(obj, "spec", "driver") == v1alpha1.ProvisionerName
 	})
 	s := newScope(classes, nodes, volumes, contents)
-	claims := c.read(ctx, kindClaim, s.claim) // before the Pods and snapshots, which depend on them
+	claims := c.read(ctx, kindClaim, s.claim) // before the Pods and snapshots, which are selected by claim too
 	pods := c.read(ctx, kindPod, s.pod)
 	snapshots := c.read(ctx, kindSnapshot, s.snapshot)
 	for _, file := range []struct {
@@ -110,7 +110,7 @@ func field(obj *unstructured.Unstructured, path ...string) string {
 	return value
 }
 
-// scope determines which claims, Pods and snapshots of the host are related to Xylem.
+// scope determines which claims, Pods and snapshots in the host are related to Xylem.
 type scope struct{ classes, nodes, volumes, contents, claims sets.Set[string] }
 
 func newScope(classes, nodes, volumes, contents []*unstructured.Unstructured) scope {

@@ -115,7 +115,7 @@ func lines(kept []byte, limit int64, cut bool) []byte {
 			return kept[i+1:]
 		}
 	}
-	return nil // the cut part of a line might contain the name that identifies a credential
+	return nil // the missing start of a line might contain the name that identifies a credential
 }
 
 // metricsTimeout limits how long reading the metrics of one Pod may take.

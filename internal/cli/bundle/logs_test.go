@@ -34,27 +34,27 @@ func TestTail(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 			if whole, err := tail(strings.NewReader(tc.log), tc.limit); err != nil || whole != tc.want {
-				t.Errorf("read in a single call: %q, %v", whole, err)
+				t.Errorf("read in a single call: got %q, %v, want %q", whole, err, tc.want)
 			}
 		})
 	}
 }
 
-// tail returns what it read before an error.
+// TestTailFails checks that tail returns what it read before an error.
 func TestTailFails(t *testing.T) {
 	broken := errors.New("broken")
 	got, err := tail(io.MultiReader(strings.NewReader("a\nb\n"), iotest.ErrReader(broken)), 100)
 	if got != "a\nb\n" || !errors.Is(err, broken) {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("got %q, %v, want what was read and the reader's error", got, err)
 	}
 }
 
 func TestPortOf(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: 1}, {Name: metricsPort, ContainerPort: 8443}}}}}}
 	if got := portOf(pod); got == nil || *got != "8443" {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 8443", got)
 	}
 	if got := portOf(&corev1.Pod{}); got != nil {
-		t.Errorf("got %q", *got)
+		t.Errorf("got %q for a Pod without ports, want nil", *got)
 	}
 }

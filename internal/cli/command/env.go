@@ -24,8 +24,8 @@ import (
 // userAgent identifies the plugin in all API requests.
 const userAgent = "kubectl-xylem"
 
-// Env has the streams, clients and flags that all commands share. It removes everything from the
-// output that a terminal would interpret.
+// Env has the streams, clients and flags that all commands share. It removes from the output
+// everything that a terminal would interpret.
 type Env struct {
 	genericiooptions.IOStreams
 	// Host has kubectl's own flags for the host: kubeconfig, context, namespace and so on.
@@ -142,7 +142,7 @@ func (e *Env) colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
 }
 
-// behind returns the underlying stream of a stripped one, or the stream itself.
+// behind returns the stream to which a plain stream writes. It returns any other stream as it is.
 func behind(w io.Writer) io.Writer {
 	if p, ok := w.(*plain); ok {
 		return p.to

@@ -33,7 +33,7 @@ func Explain(who string, config *rest.Config, err error) error {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is deleted, then run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
-		return fmt.Errorf(access.Forbidden+": %w. Specify a kubeconfig of a cluster admin", who, err)
+		return fmt.Errorf(access.Forbidden+": %w. Specify a kubeconfig that belongs to a cluster admin", who, err)
 	case apierrors.IsForbidden(err): // rejected by an admission policy or a quota, whose message explains why
 		return fmt.Errorf("%s rejects the request: %w", cluster, err)
 	case errors.As(err, &certificate):
@@ -46,8 +46,8 @@ func Explain(who string, config *rest.Config, err error) error {
 	return fmt.Errorf("%s: %w", cluster, err)
 }
 
-// Refused reports whether a cluster rejected a request. Then the cluster changed nothing, and a
-// retry does not help. After other errors, both are uncertain.
+// Refused reports whether a cluster rejected a request. If so, the cluster changed nothing, and a
+// retry would not help. After any other error, the request may have succeeded, or a retry may help.
 func Refused(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -33,7 +33,7 @@ type Member struct {
 
 // AddFlags adds the flags.
 func (m *Member) AddFlags(flags *pflag.FlagSet, purpose string) {
-	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", "File with a kubeconfig of an admin of the member: "+purpose)
+	flags.StringVar(&m.Kubeconfig, "member-kubeconfig", "", "Path to an admin kubeconfig for the member: "+purpose)
 	flags.StringVar(&m.Context, "member-context", "", "Context of --member-kubeconfig. Default: its current context.")
 }
 

@@ -80,7 +80,7 @@ func FuzzStripped(f *testing.F) {
 			t.Fatal(err)
 		}
 		if out.String() != errOut.String() {
-			t.Errorf("two writes: %q, one write: %q", out, errOut)
+			t.Errorf("two writes produced %q, but one write produced %q", out, errOut)
 		}
 		left := out.String()
 		for _, own := range colours {

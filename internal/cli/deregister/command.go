@@ -239,7 +239,7 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("registration %q is still being deleted (%s): %w. Run this command again to wait for it; `kubectl describe clusterregistration %s` shows what it waits for",
+		return fmt.Errorf("registration %q is still being deleted (%s): %w. Run this command again to wait for it; `kubectl describe clusterregistration %s` shows what it is waiting for",
 			r.name, shown, err, r.name)
 	}
 	return nil
@@ -263,7 +263,7 @@ func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, pol
 			back, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
 			defer cancel()
 			if failed := set(back, cr.Spec.Deregistration); failed != nil {
-				err = fmt.Errorf("%w (spec.deregistration is now %s, was %s, and could not be set back: %w)", err, policy, cr.Spec.Deregistration, failed)
+				err = fmt.Errorf("%w (spec.deregistration is now %s, was %s, and could not be restored: %w)", err, policy, cr.Spec.Deregistration, failed)
 			}
 		}
 		return host(err)

@@ -115,7 +115,7 @@ func (r *run) clean(ctx context.Context) error {
 		return err
 	}
 	slices.Reverse(objects)
-	gone := true // whether the namespace with the fence is gone
+	gone := true // whether the namespace with the fence no longer exists
 	for _, obj := range objects {
 		if !left.forgettable() && (obj.GetKind() == "Namespace" || obj.GetName() == "xylem-stamps") {
 			continue

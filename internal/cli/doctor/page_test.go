@@ -59,6 +59,6 @@ Not checked
 		})
 	}
 	if got := (page{problems: true}).print(&judge.Checkup{Counts: judge.Counts{OK: 3}}); got != "3 ok, 0 warnings, 0 errors\n" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want only the counts", got)
 	}
 }

@@ -120,7 +120,7 @@ func (r *run) validate() error {
 	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
 		return fmt.Errorf("%q is not a valid name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
 	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Specify a kubeconfig of an admin of the member")
+		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member")
 	case r.Lifetime < shortest || r.Lifetime > longest:
 		return fmt.Errorf("--token-lifetime=%s is out of range: use %s to %s", r.Lifetime, shortest, longest)
 	case r.timeout <= 0:
@@ -255,7 +255,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err != nil {
 		return nil, err
 	}
-	if r.server == "" { // if the manager uses another address, only the manager must be able to connect to it
+	if r.server == "" { // another address must be reachable by the manager, but not by this machine
 		if err := r.Verify(ctx, token); err != nil {
 			return nil, err
 		}

@@ -45,7 +45,7 @@ func (r *run) look(ctx context.Context) error {
 			return fmt.Errorf(access.OtherCluster+". Choose another name, or deregister that cluster first", "--member-kubeconfig", r.MemberID, fmt.Sprintf("registration %q", r.name), id)
 		}
 		if r.before.DeletionTimestamp != nil {
-			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what it waits for", r.name, r.name)
+			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what it is waiting for", r.name, r.name)
 		}
 	}
 	var namespace corev1.Namespace

@@ -22,6 +22,6 @@ func TestClassesOfAHostileMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e") || !strings.Contains(out.String(), "fast") {
-		t.Errorf("got %q", out)
+		t.Errorf("got %q, want the class without characters that a terminal interprets", out)
 	}
 }

@@ -41,13 +41,13 @@ func TestPermanentReasons(t *testing.T) {
 			_, err := w.look(cr)
 			if c.lasts > 0 {
 				if err != nil {
-					t.Fatalf("failed immediately: %v", err)
+					t.Fatalf("got error %v immediately, want none yet", err)
 				}
 				clock.Step(c.lasts)
 				_, err = w.look(cr)
 			}
 			if (err != nil) != c.end {
-				t.Errorf("got %v", err)
+				t.Errorf("got error %v, want an error: %t", err, c.end)
 			}
 		})
 	}

@@ -111,7 +111,7 @@ func TestPrint(t *testing.T) {
 		"Waiting Pods: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! not read: PersistentVolumes: forbidden",
 	} {
 		if !strings.Contains(printed, want) {
-			t.Errorf("%q is missing in\n%s", want, printed)
+			t.Errorf("%q is missing from\n%s", want, printed)
 		}
 	}
 	if strings.Contains(printed, "provisioned:") {

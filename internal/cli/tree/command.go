@@ -28,7 +28,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tree KIND NAME | KIND/NAME",
 		Short: "Show where the volumes of a claim or workload really are",
-		Long: `Show a claim, Pod, Deployment, StatefulSet or namespace of the host with all objects that belong to it: host claim,
+		Long: `Show a claim, Pod, Deployment, StatefulSet or namespace in the host with all objects that belong to it: host claim,
 host volume, member, leaf claim, leaf volume with the real driver and handle, and the Pods in both clusters. The tree
 includes states, ages, and relevant conditions and events.
 

@@ -38,7 +38,7 @@ type Fleet interface {
 	State(name string) (fleet.State, bool)
 }
 
-// Reconciler sets the Pods of members that are away to not ready.
+// Reconciler marks the Pods of away members as not ready.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
@@ -110,8 +110,8 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	return route.RequestsFor(ctx, pods, err, nil)
 }
 
-// ofPod enqueues a Pod whose condition Ready must be checked, because the Pod is on the Node of a
-// member that is away.
+// ofPod enqueues a Pod whose Ready condition must be checked, because the Pod is on the Node of an
+// away member.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || !shownReady(pod) {

@@ -30,7 +30,7 @@ func decide(o observed) string {
 		return ""
 	}
 	away := nodes.Condition(o.node, v1alpha1.NodeMemberAway)
-	after := "The Pod is kept until the member is back"
+	after := "The Pod is kept until the member is connected again"
 	if !nodes.IsReady(o.node) {
 		after = "The host evicts it when its tolerations for the node expire"
 	}

@@ -46,20 +46,20 @@ func TestDecide(t *testing.T) {
 		observed observed
 		says     []string // nil if no condition is written
 	}{
-		"the member is away, and its Pods are kept": {seen(), []string{`member "a"`, "2026-11-20T20:49:00Z", "no response", "kept until the member is back"}},
+		"the member is away, and its Pods are kept": {seen(), []string{`member "a"`, "2026-11-20T20:49:00Z", "no response", "kept until the member is connected again"}},
 		"the member is away, and its Pods are evicted": {seen(func(o *observed) { o.node.Status.Conditions[1].Status = corev1.ConditionFalse }), []string{
 			`member "a"`, "evicts it when its tolerations for the node expire"}},
-		"the node lifecycle controller set the Pod to not ready": {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
-		"away_pod has already set the condition":                 {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
-		"the Pod was not ready before":                           {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
-		"the Pod never started":                                  {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
-		"the Pod has finished":                                   {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
-		"the Pod is being deleted":                               {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
-		"the member is not away":                                 {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
-		"the member is back and leaf_pod writes the condition":   {seen(func(o *observed) { o.linked = true }), nil},
-		"the Pod is on a node of the host":                       {seen(func(o *observed) { o.node.Labels = nil }), nil},
-		"the node does not exist":                                {seen(func(o *observed) { o.node = nil }), nil},
-		"the Pod does not exist":                                 {seen(func(o *observed) { o.pod = nil }), nil},
+		"the node lifecycle controller set the Pod to not ready":           {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
+		"away_pod has already set the condition":                           {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
+		"the Pod was not ready before":                                     {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},
+		"the Pod never started":                                            {seen(func(o *observed) { o.pod.Status.Conditions = nil }), nil},
+		"the Pod has finished":                                             {seen(func(o *observed) { o.pod.Status.Phase = corev1.PodSucceeded }), nil},
+		"the Pod is being deleted":                                         {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
+		"the member is not away":                                           {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
+		"the member is connected again, and leaf_pod writes the condition": {seen(func(o *observed) { o.linked = true }), nil},
+		"the Pod is on a node of the host":                                 {seen(func(o *observed) { o.node.Labels = nil }), nil},
+		"the node does not exist":                                          {seen(func(o *observed) { o.node = nil }), nil},
+		"the Pod does not exist":                                           {seen(func(o *observed) { o.pod = nil }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)

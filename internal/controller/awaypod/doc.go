@@ -1,9 +1,9 @@
-// Package awaypod sets the Pods of a member that is away to not ready. Its controller away_pod runs
-// on the leader and reconciles one Pod for each request. The node lifecycle controller does the
-// same when a kubelet stops reporting, but only on Nodes that are not Ready, whose Pods it also
-// evicts. If a registration keeps its Pods, its virtual node stays Ready.
+// Package awaypod marks the Pods of an away member as not ready. Its controller away_pod runs on
+// the leader and reconciles one Pod for each request. The node lifecycle controller does the same
+// when a kubelet stops reporting, but only on Nodes that are not Ready, and it also evicts their
+// Pods. If a registration keeps its Pods, its virtual node stays Ready.
 //
 // away_pod writes a Pod's Ready condition only while the Node reports that its member is away
 // (condition xylem.io/MemberAway) and the member has no Link. While there is a Link, leaf_pod
-// writes the condition. It corrects the condition when the member is back.
+// writes the condition. It corrects the condition when the member is connected again.
 package awaypod

@@ -109,6 +109,6 @@ func TestDecide(t *testing.T) {
 
 func TestName(t *testing.T) {
 	if nameOf("a", "b") == nameOf("b", "a") || nameOf("fast", "3f0c") != published(seen()).Name {
-		t.Errorf("name %q", nameOf("fast", "3f0c"))
+		t.Errorf("name is %q, want a unique name, and the published one", nameOf("fast", "3f0c"))
 	}
 }

@@ -3,9 +3,9 @@
 // StorageClass for each request. It manages one CSIStorageCapacity for each Xylem class in mirror
 // mode whose class exists in the member. The CSIDriver csi.xylem.io enables storage capacity
 // tracking, so the scheduler does not assign a claim to a node without such an object: neither to a
-// node of the host, nor to a member that lacks the class or the capacity. If the class is deleted
-// after the scheduler chose the member, root_pvc removes the selected node and emits an event that
-// lists the existing classes.
+// host node, nor to a member that lacks the class or the capacity. If the class is deleted after
+// the scheduler chose the member, root_pvc removes the selected node and emits an event that lists
+// the existing classes.
 //
 // The published capacity is the largest of any one segment of the member's storage, according to
 // the CSIStorageCapacities that the driver creates in the member. A claim must fit into one

@@ -31,7 +31,8 @@ import (
 )
 
 const (
-	// countDelay delays a count, so that several changes of volumes cause only one.
+	// countDelay is the delay before volumes are counted, so that several changes cause only one
+	// count.
 	countDelay = 5 * time.Second
 	// workers is the number of concurrent reconciles. Each makes a few reads and a write.
 	workers = 4
@@ -61,7 +62,7 @@ type Reconciler struct {
 	Snapshots *route.Optional
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
-	// HostID is the host's cluster ID. Namespace is the namespace of the Secrets.
+	// HostID is the host's cluster ID. Namespace is the namespace of the kubeconfig Secrets.
 	HostID, Namespace string
 }
 

@@ -26,12 +26,12 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 }
 
 // announced contains the reasons of the Ready condition that require an admin to act, or that
-// report what a deregistration waits for.
+// report what a deregistration is waiting for.
 var announced = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
 
-// announceWaiting emits an event on the registration when its deregistration waits for something.
-// It also emits one when the member is away: that event reports how long the Pods are kept, and
-// what happens afterwards.
+// announceWaiting emits an event on the registration when its deregistration has to wait. It also
+// emits one when the member is away, which reports how long the Pods are kept, and what happens
+// afterwards.
 func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration) {
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionNodeReady} {
 		was := meta.FindStatusCondition(before.Status.Conditions, kind)

@@ -67,7 +67,7 @@ func TestOlder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := older(tc.a, tc.b); got != tc.want {
-				t.Errorf("older is %v", got)
+				t.Errorf("older is %t, want %t", got, tc.want)
 			}
 		})
 	}

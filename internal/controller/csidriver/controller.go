@@ -30,7 +30,7 @@ const (
 	actor = guarded.Actor("csi-driver")
 
 	// reportAgain is how often the controller reports a foreign object that differs from the
-	// required one. Until it is fixed, the scheduler may assign claims to nodes of the host.
+	// required one. Until it is fixed, the scheduler may assign claims to host nodes.
 	reportAgain = 5 * time.Minute
 )
 
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case remove:
 		err = host.Delete(ctx, driver)
 	case report:
-		ctrl.LoggerFrom(ctx).Error(nil, "Xylem did not create the CSIDriver, and it differs from what Xylem needs: the scheduler may assign claims to nodes of the host, or Pods may wait for volumes to be attached",
+		ctrl.LoggerFrom(ctx).Error(nil, "Xylem did not create the CSIDriver, and it differs from what Xylem needs: the scheduler may assign claims to the host's own nodes, or Pods may wait for volumes to be attached",
 			"csiDriver", driver.Name, "wrong", d.wrong)
 		contradicts(r.Recorder, driver, d.wrong)
 		return reconcile.Result{RequeueAfter: reportAgain}, nil

@@ -50,8 +50,8 @@ func wanted(name string) *storagev1.CSIDriver {
 	}
 }
 
-// tracked reports whether the scheduler requires a CSIStorageCapacity for the driver. It looks up
-// the provisioner of a claim's class, which is the same for promises.
+// tracked reports whether the scheduler must require a CSIStorageCapacity for the driver. The
+// scheduler looks for capacity by the class's provisioner, which is csi.xylem.io even for promises.
 func tracked(name string) bool { return name == v1alpha1.ProvisionerName }
 
 // shipped reports whether the chart or config/storage created the object.
@@ -64,7 +64,7 @@ const (
 
 // preventable reports whether the host's scheduler can keep Pods off nodes without the driver, and
 // does not do so yet. The field is never unset, because then Pods of promises could be placed on
-// nodes of the host.
+// host nodes.
 func preventable(driver *storagev1.CSIDriver) bool {
 	return nodes.ReadsCSINodes(driver) && !*driver.Spec.PreventPodSchedulingIfMissing
 }

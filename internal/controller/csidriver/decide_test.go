@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 func TestPromiseDriver(t *testing.T) {
 	promises := wanted(v1alpha1.PromiseDriverName)
 	if promises.Name != v1alpha1.PromiseDriverName || *promises.Spec.StorageCapacity || *promises.Spec.AttachRequired {
-		t.Errorf("got %v", promises)
+		t.Errorf("got %v, want a driver without storage capacity and attachment", promises)
 	}
 	if got := decide(promises.Name, promises, true); got.do != nothing {
 		t.Errorf("decision %v, want none", got)

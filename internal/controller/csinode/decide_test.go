@@ -131,7 +131,7 @@ func TestCondition(t *testing.T) {
 				t.Fatalf("condition is %v, want a condition: %t", got, tc.problem != nil)
 			}
 			if got != nil && (got.Status != corev1.ConditionFalse || got.Reason != tc.problem.reason || got.Message != tc.problem.message || got.LastTransitionTime != tc.since) {
-				t.Errorf("condition %v", got)
+				t.Errorf("condition is %v, want status False, problem %v, and since %v", got, *tc.problem, tc.since)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.ClusterID == placed && lost(m) {
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is back, or delete the claim; Xylem then deletes the volume when the member is back. If it is lost permanently, delete its ClusterRegistration and annotate the ClusterRegistration with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is connected again, or delete the claim; Xylem then deletes the volume once the member is connected. If the member is lost permanently, delete its ClusterRegistration and annotate the ClusterRegistration with %s=true",
 				m.Registration, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -32,7 +32,7 @@ func away(o observed, timeout time.Duration) decision {
 	return decision{}
 }
 
-// lost reports whether a member is disconnected. It returns false after the manager starts until
+// lost reports whether a member is disconnected. After the manager starts, it returns false until
 // the first attempt to connect has ended.
 func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
 
@@ -47,7 +47,7 @@ func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected: Xylem has created nothing there. If the member is not back within %s, the scheduler chooses again", m.Registration, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected: Xylem has created nothing there. If the member is not connected within %s, the scheduler chooses again", m.Registration, timeout)
 		d.again = wait
 		return d
 	}

@@ -64,8 +64,8 @@ func say(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
-// waiting reports whether the claim is neither bound nor being bound. A claim that names a volume
-// may wait for it, but if the class provisions promises, the wait would never end.
+// waiting reports whether the claim is neither bound nor being bound. Claims that name a volume
+// count too: if their class provisions promises, they would wait for the volume forever.
 func waiting(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
 	return claim.DeletionTimestamp == nil && hostclass.NameOf(claim) != "" &&

@@ -115,7 +115,7 @@ func placed(cluster string) func(*observed) {
 	return func(o *observed) { o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// awayFor makes the claim one that has reported for the given time that its member is away.
+// awayFor sets the claim's condition: it has reported for the given time that the member is away.
 func awayFor(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{

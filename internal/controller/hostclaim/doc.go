@@ -2,7 +2,7 @@
 // host_claim runs on the leader, with one request for each claim. It reports on the claim why it
 // cannot be provisioned and what to do, for example if the class binds immediately or has invalid
 // parameters, or if no member offers the class. It also removes selected-node if no provisioner
-// will ever provision there, because the scheduler leaves that to the provisioner.
+// will ever provision a volume there: the scheduler leaves the removal to the provisioner.
 //
 // Once a claim is placed in a member, root_pvc reports on it.
 package hostclaim

@@ -65,7 +65,7 @@ func (o observed) locate() copysource.Location {
 	return o.source.Locate(o.claim)
 }
 
-// kind returns the claim's data source, as the rules of registrations need it, or nil if it has
+// kind returns the claim's data source, in the form that registrations' rules use, or nil if it has
 // none.
 func (o observed) kind() *datasource.Source {
 	if o.source == nil {
@@ -93,7 +93,7 @@ func (o observed) sourced() decision {
 	}
 	m := o.members[i]
 	if lost(m) {
-		return say(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when it is back; `kubectl describe clusterregistration %s` shows the cause",
+		return say(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when it is connected again; `kubectl describe clusterregistration %s` shows the cause",
 			m.Registration, o.source.Of, m.Registration)
 	}
 	if answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {

@@ -80,10 +80,10 @@ func TestSourced(t *testing.T) {
 	}{
 		"the source is ready":                                                  {observed: seen(copying())},
 		"another node is selected":                                             {observed: seen(copying(), selected(virtual))},
-		"a node of the host is selected":                                       {observed: seen(copying(), selected(plain))},
+		"a host node is selected":                                              {observed: seen(copying(), selected(plain))},
 		"the selected node does not exist":                                     {observed: seen(copying(), selected(missing))},
 		"the source does not exist":                                            {observed: seen(copying(gone)), reason: v1alpha1.ReasonSourceNotReady, says: []string{`claim "golden"`}},
-		"the source does not exist, and a node of the host is selected":        {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
+		"the source does not exist, and a host node is selected":               {observed: seen(copying(gone), selected(plain)), reason: v1alpha1.ReasonSourceNotReady},
 		"the source does not exist, but the claim is placed: root_pvc reports": {observed: seen(copying(gone), placed)},
 		"the source's member is not registered":                                {observed: seen(copying(func(o *observed) { o.members = o.members[:1] })), reason: v1alpha1.ReasonSourceNotReady, says: []string{`"id-b"`, "not registered"}},
 		"the source's member is not connected":                                 {observed: seen(copying(inB(withClass))), reason: v1alpha1.ReasonMemberAway, says: []string{`member "b"`, "continues"}},

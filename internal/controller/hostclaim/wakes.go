@@ -84,7 +84,7 @@ func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconci
 	return requests(ctx, claims, err)
 }
 
-// inNamespace enqueues the waiting claims of a namespace whose labels have changed.
+// inNamespace enqueues the waiting claims in a namespace whose labels have changed.
 func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Client, namespace.GetName())
 	return requests(ctx, claims, err)

@@ -36,8 +36,8 @@ func class(uid types.UID, provisioner string, parameters map[string]string) *sto
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", UID: uid}, Provisioner: provisioner, Parameters: parameters}
 }
 
-// An invalid class is reported only once, even if it is reconciled again. After it was re-created,
-// it is reported again.
+// An invalid class is reported only once, even if it is reconciled again. If it is re-created, it
+// is reported again.
 func TestReconcile(t *testing.T) {
 	const ours = v1alpha1.ProvisionerName
 	wrong := map[string]string{"xylem.io/sise": "x"}

@@ -138,7 +138,7 @@ func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	case lifecycle.Abandon:
 		return r.abandon(ctx, s)
 	default:
-		return fmt.Errorf("step %s is not one of %s", step, Name)
+		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
@@ -196,7 +196,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	}
 	found, err := index.SnapshotsOfClaim(ctx, r.Client, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the snapshots of a volume")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the snapshots of a volume", "volume", pv.Name)
 	}
 	var requests []reconcile.Request
 	for i := range found {

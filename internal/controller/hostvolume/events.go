@@ -9,7 +9,7 @@ import (
 func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID string) {
 	if clusterID == "" {
 		r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-			"abandoned the volume because of annotation %s: no member has it, so no objects are left", v1alpha1.AnnotationAbandon)
+			"abandoned the volume because of annotation %s: no member has it, so no objects remain in any member", v1alpha1.AnnotationAbandon)
 		return
 	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",

@@ -54,7 +54,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	return s, err
 }
 
-// claimNamed returns the claim to whose name a host PV refers, regardless of its UID.
+// claimNamed returns the claim with the name in a host PV's claimRef, whatever its UID.
 func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	if pv == nil || pv.Spec.ClaimRef == nil {
 		return nil, nil
@@ -87,7 +87,7 @@ func ofRegistration(cache client.Reader) handler.MapFunc {
 		}
 		imports, err := index.ImportsIn(ctx, cache, registration.Status.ClusterID)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that admins import")
+			ctrl.LoggerFrom(ctx).Error(err, "could not look up the volumes that admins import", "cluster", registration.Name)
 			return nil
 		}
 		var requests []reconcile.Request

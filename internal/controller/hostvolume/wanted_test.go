@@ -97,7 +97,7 @@ type writes struct{ client.Client }
 func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
 
 // A promise is deleted only if live reads show that it is unchanged and that no claim needs it.
-func TestVanishIsLive(t *testing.T) {
+func TestPromiseDeletionReadsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		pv   *corev1.PersistentVolume

@@ -132,7 +132,7 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	if report.Attached(claim) == nil {
 		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look up the volume of a claim")
+			ctrl.LoggerFrom(ctx).Error(err, "could not look up the volume of a claim", "root", client.ObjectKeyFromObject(claim))
 		}
 		if pv == nil || !r.namedOf(ctx, pv) {
 			return nil
@@ -154,7 +154,7 @@ func (r *reconciler) named(ctx context.Context, leaf string) bool {
 	}
 	found, err := index.AttachmentsOf(ctx, r.LeafAttachments(), leaf)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the attachments of a volume")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the attachments of a volume", "leaf", leaf)
 	}
 	return len(found) > 0
 }
@@ -170,7 +170,7 @@ func stated(ctx context.Context, host client.Reader, requests []reconcile.Reques
 // claimsOf returns requests for the claims of host PVs.
 func claimsOf(ctx context.Context, volumes []corev1.PersistentVolume, err error) []reconcile.Request {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the volumes that an event concerns")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the volumes that an event concerns")
 	}
 	var requests []reconcile.Request
 	for i := range volumes {

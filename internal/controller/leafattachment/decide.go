@@ -70,7 +70,7 @@ func decide(o observed) (*statement, time.Duration) {
 		if o.shown == nil {
 			return nil, again
 		}
-		return &statement{corev1.ConditionFalse, v1alpha1.ReasonDetached, fmt.Sprintf("attached to no node of member %q: no Pod there needs the volume", o.member.Registration)}, again
+		return &statement{corev1.ConditionFalse, v1alpha1.ReasonDetached, fmt.Sprintf("not attached to any node of member %q: no Pod there needs the volume", o.member.Registration)}, again
 	}
 	s := &statement{corev1.ConditionFalse, nodes[0].state.reason(), nodes[0].words(o.member)}
 	if nodes[0].state >= detaching {
@@ -166,7 +166,7 @@ func nodeOf(a *storagev1.VolumeAttachment, now time.Time) (n *node, wait time.Du
 	return n, 0
 }
 
-// until returns the rest of patience. The member's clock, which set began, may be ahead.
+// until returns how much of patience is left. The member's clock, which set began, may be ahead.
 func until(began, now time.Time) time.Duration {
 	return min(began.Add(patience).Sub(now), patience)
 }

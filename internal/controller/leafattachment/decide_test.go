@@ -70,7 +70,7 @@ func TestDecide(t *testing.T) {
 		}
 		return all
 	}
-	detached := &statement{corev1.ConditionFalse, v1alpha1.ReasonDetached, `attached to no node of member "cluster38": no Pod there needs the volume`}
+	detached := &statement{corev1.ConditionFalse, v1alpha1.ReasonDetached, `not attached to any node of member "cluster38": no Pod there needs the volume`}
 	isAttached := &statement{corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "n1" of member "cluster38" since 2026-11-25T11:59:30Z`}
 	before := shown(corev1.ConditionTrue, v1alpha1.ReasonAttached)
 	unreadable := &mirror.Refusal{Reason: v1alpha1.ReasonAttachmentsUnreadable, Message: "forbidden"}
@@ -103,7 +103,7 @@ func TestDecide(t *testing.T) {
 		"attachments cannot be read":                                       {observed{shown: before, unreadable: unreadable}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable, "forbidden"}, 0},
 		"attachments cannot be read, and the condition already reports it": {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonAttachmentsUnreadable), unreadable: unreadable}, nil, 0},
 		"attachments of a new volume cannot be read":                       {observed{unreadable: unreadable}, nil, 0},
-		"the member is back, and the Pod was deleted":                      {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway)}, detached, 0},
+		"the member is connected again, and the Pod was deleted":           {observed{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway)}, detached, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.in.member, tc.in.now = here, now
@@ -133,7 +133,7 @@ func TestDecideIsBounded(t *testing.T) {
 		t.Errorf("the message contains control characters: %q", got.message)
 	}
 	if !strings.Contains(got.message, "one two") || !strings.Contains(got.message, "; and 496 other nodes") {
-		t.Errorf("the message is %q", got.message)
+		t.Errorf("the message is %q, want the sanitized error and the number of other nodes", got.message)
 	}
 }
 
@@ -147,8 +147,8 @@ func TestDecideAway(t *testing.T) {
 		"away": {awayObserved{cluster: "id", registered: true, name: "cluster38", away: away}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonMemberAway,
 			`it is unknown whether the volume is attached: member "cluster38" has been away since 2026-11-25T11:00:00Z: no answer. The last report was: as before`}},
 		"away, and the condition already reports it": {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, away: away}, nil},
-		"back":                  {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, linked: true, away: away}, nil},
-		"briefly not connected": {awayObserved{cluster: "id", registered: true}, nil},
+		"connected again":                 {awayObserved{shown: shown(corev1.ConditionUnknown, v1alpha1.ReasonMemberAway), cluster: "id", registered: true, linked: true, away: away}, nil},
+		"not connected, and not away yet": {awayObserved{cluster: "id", registered: true}, nil},
 		"deregistered": {awayObserved{cluster: "id"}, &statement{corev1.ConditionUnknown, v1alpha1.ReasonClusterGone,
 			`it is unknown whether the volume is attached: the cluster with ID "id" was deregistered. The last report was: as before`}},
 		"the claim has no volume in a member": {awayObserved{}, &statement{}},

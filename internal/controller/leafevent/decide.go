@@ -110,15 +110,16 @@ func judge(o observed) relevance {
 	return ignored
 }
 
-// mayBind reports whether the event is that a leaf claim cannot be bound to the volume that Xylem
-// chose for it. The member's PV controller emits it for each reused or adopted volume,
-// until Xylem has set the leaf PV's claimRef to the claim.
+// mayBind reports whether the event states that a leaf claim cannot be bound to the volume that
+// Xylem chose for it. The member's PV controller emits this event for each reused or adopted
+// volume, until Xylem has set the leaf PV's claimRef to the claim.
 func (o observed) mayBind() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.event.Reason == failedBinding && claim.Spec.VolumeName != ""
 }
 
-// bindsNow reports whether such a claim is now bound, so that the event is no longer true.
+// bindsNow reports whether a claim that could not be bound (mayBind) is now bound, so that the
+// event is no longer true.
 func (o observed) bindsNow() bool {
 	claim, ok := o.leaf.(*corev1.PersistentVolumeClaim)
 	return ok && o.mayBind() && claim.Status.Phase == corev1.ClaimBound

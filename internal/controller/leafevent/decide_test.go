@@ -144,11 +144,11 @@ func TestRepeated(t *testing.T) {
 	}
 	more := ofPod(func(o *observed) { o.event.Count = 4 })
 	if after := brought(got, repeated(more)); after == nil || after.Count != 4 {
-		t.Errorf("a higher count is written as %v", after)
+		t.Errorf("a higher count is written as %v, want an event with count 4", after)
 	}
 	long := repeated(ofPod(func(o *observed) { o.event.Message = strings.Repeat("ü", 2000) }))
 	if len(long.Message) > messageLimit {
-		t.Errorf("the message has %d bytes", len(long.Message))
+		t.Errorf("the message has %d bytes, want at most %d", len(long.Message), messageLimit)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestNameOf(t *testing.T) {
 	long := strings.Repeat("a", 240) + "." + strings.Repeat("b", 12)
 	for _, root := range []string{"web", long, strings.Repeat("a", 253)} {
 		if name := nameOf(root, "c", "e"); len(name) > nameLimit || strings.Contains(name, "..") {
-			t.Errorf("name %q for an event of %q", name, root)
+			t.Errorf("name %q for an event on %q, want a valid name of at most %d bytes", name, root, nameLimit)
 		}
 	}
 	if nameOf("web", "c", "e") == nameOf("web", "c", "f") || nameOf("web", "c", "e") == nameOf("web", "d", "e") {

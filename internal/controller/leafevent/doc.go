@@ -6,6 +6,6 @@
 // The name of the copy is derived from the original, so that the controller finds it after a
 // restart and updates it when the count grows. An event is copied only if its object is a
 // leaf, and only to a root that has this leaf in this member. Someone who writes events or
-// stamps in a member can therefore not add text to objects of the host that are not placed in
-// that member (I8).
+// stamps in a member therefore cannot add text to host objects that are not placed in that
+// member (I8).
 package leafevent

@@ -155,7 +155,7 @@ func madeByKubernetes(resource, name string) bool {
 	return false
 }
 
-// passing reports whether a resource contains only events, which do not keep a namespace.
+// passing reports whether a resource is events. They do not keep a namespace from being deleted.
 func passing(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
 }

@@ -146,7 +146,7 @@ func TestFewResourcesAreShown(t *testing.T) {
 	}
 	facts := sum(nodes, nil)
 	if len(facts.Capacity) != shownLimit || len(facts.Allocatable) != shownLimit {
-		t.Errorf("got %d resources and %d allocatable resources", len(facts.Capacity), len(facts.Allocatable))
+		t.Errorf("got %d resources and %d allocatable resources, want %d of each", len(facts.Capacity), len(facts.Allocatable), shownLimit)
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
 		if _, shown := facts.Capacity[name]; !shown {

@@ -28,9 +28,9 @@ const (
 	actor = guarded.Actor("leaf-pod")
 	// workers is the number of Pods of one member whose status is written concurrently.
 	workers = 8
-	// remembered is the number of leaves whose final state is kept in memory until their
-	// roots report it. A manager that restarts in between has lost the final state and
-	// reports such a Pod as Failed.
+	// remembered is the maximum number of leaves whose final state is kept in memory until
+	// their roots report it. If the manager restarts in between, the final state is lost, and
+	// the root is reported as Failed.
 	remembered = 1024
 	// rememberedSize is the size in bytes above which a leaf is not remembered. The caches
 	// limit the data of a member, but remembered leaves may have left the caches (I7).
@@ -40,8 +40,8 @@ const (
 type reconciler struct {
 	*member.Link
 	ended *lru.Cache // root and leaf name -> finished leaf Pod
-	// present maps the name of a root and its leaf to the UID of the root. It contains the
-	// leaves for which an event was handled, but not their deletion.
+	// present maps the name of a root and its leaf to the root's UID. It contains the leaves for
+	// which an event was handled, except those whose deletion was handled.
 	present sync.Map
 }
 

@@ -45,14 +45,14 @@ func TestEnded(t *testing.T) {
 	}
 	r.ofLeaf(t.Context(), leaf(corev1.PodRunning))
 	if last := r.lastOf(root("root-uid")); last != nil {
-		t.Errorf("a running leaf is remembered as %s", last.Status.Phase)
+		t.Errorf("a running leaf is remembered as %s, want it not remembered", last.Status.Phase)
 	}
 	r.ofLeaf(t.Context(), leaf(corev1.PodSucceeded))
 	if last := r.lastOf(root("root-uid")); last == nil || last.Status.Phase != corev1.PodSucceeded {
-		t.Errorf("the leaf ended as %v", last)
+		t.Errorf("the final state is %v, want phase Succeeded", last)
 	}
 	if last := r.lastOf(root("made-anew")); last != nil {
-		t.Errorf("a re-created Pod has a leaf that ended as %s", last.Status.Phase)
+		t.Errorf("a re-created root has the final state %s of the earlier root's leaf", last.Status.Phase)
 	}
 	if _, err := r.observe(t.Context(), client.ObjectKeyFromObject(root(""))); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func (noLeaves) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return empty{}.Get(ctx, key, into, opts...)
 }
 
-// A leaf that the cache has dropped does not count as vanished until its deletion was handled: an
+// A leaf that the cache has dropped does not count as vanished before its deletion is handled: an
 // earlier event may report that it succeeded.
 func TestUnhandledEnd(t *testing.T) {
 	o := seen(shown)
@@ -101,23 +101,23 @@ func TestUnhandledEnd(t *testing.T) {
 	follow := r.follow()
 	follow.Create(event.CreateEvent{Object: leaf})
 	if d := decided(); d != (nothing{}) {
-		t.Errorf("before the deletion was handled, the decision is %#v", d)
+		t.Errorf("before the deletion is handled, the decision is %#v, want nothing", d)
 	}
 	ended := leaf.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	follow.Update(event.UpdateEvent{ObjectOld: leaf, ObjectNew: ended})
 	follow.Delete(event.DeleteEvent{Object: ended})
 	if d, vanished := decided().(fail); !vanished || d.status.Reason != v1alpha1.ReasonLeafVanished {
-		t.Errorf("after the deletion was handled, the decision is %#v", d)
+		t.Errorf("after the deletion is handled, the decision is %#v, want reason LeafVanished", d)
 	}
 	r.ofLeaf(t.Context(), ended)
 	if d, ok := decided().(show); !ok || d.status.Phase != corev1.PodSucceeded {
-		t.Errorf("after its end was handled, the decision is %#v", d)
+		t.Errorf("after the leaf's final state is handled, the decision is %#v, want phase Succeeded", d)
 	}
 }
 
 // A root is enqueued when it is bound to this member's node. Before that, the controller does
-// nothing about it, whatever changes in the root or its leaf.
+// nothing, whatever changes in the root or its leaf.
 func TestAwaitsBinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root *corev1.Pod
@@ -132,7 +132,7 @@ func TestAwaitsBinding(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(remembered)}
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 			if got := len(r.ofLeaf(t.Context(), leaf)) > 0; got != tc.want {
-				t.Errorf("an event of the leaf enqueues the root: %t", got)
+				t.Errorf("an event of the leaf enqueues the root: %t, want %t", got, tc.want)
 			}
 			if tc.root == nil {
 				return
@@ -143,10 +143,10 @@ func TestAwaitsBinding(t *testing.T) {
 				t.Error("the root's deletion does not enqueue it immediately")
 			}
 			if got := r.here(tc.root, after); got != tc.want {
-				t.Errorf("an update concerns the controller: %t", got)
+				t.Errorf("an update concerns the controller: %t, want %t", got, tc.want)
 			}
 			if d := decide(observed{member: here, root: after, leaf: leaf, last: leaf}); !tc.want && d != (nothing{}) {
-				t.Errorf("an ignored Pod has a decision: %#v", d)
+				t.Errorf("the decision for an ignored Pod is %#v, want nothing", d)
 			}
 			bound := after.DeepCopy()
 			bound.Spec.NodeName = here.NodeName
@@ -188,7 +188,7 @@ func (statusWrites) Patch(context.Context, client.Object, client.Patch, ...clien
 	return errWrite
 }
 
-// A root fails because of the live state of both clusters, not because of a stale cache.
+// Whether a root fails depends on the live state of both clusters, not on a stale cache.
 func TestFailureIsLive(t *testing.T) {
 	unfit := func() observed { return seen(noLeaf, notPushed, doesNotFit) }
 	for name, tc := range map[string]struct {

@@ -28,8 +28,8 @@ type observed struct {
 	unhandled bool
 	// node is the member's virtual node.
 	node *corev1.Node
-	// stranded reports that the disk of a promise that the Pod needs was provisioned in
-	// another member.
+	// stranded reports that the Pod needs a promise whose disk was provisioned in another
+	// member.
 	stranded *mirror.Refusal
 	// unmet is a promise that this member cannot fulfill and that keeps the Pod waiting. It
 	// is nil if no owner would re-create the Pod.
@@ -65,8 +65,8 @@ func decide(o observed) decision {
 	}
 	if o.leaf != nil {
 		want := o.want(o.leaf)
-		// A finished root has been counted. If a restored member brings its leaf back, the
-		// root must not run again.
+		// A Job may have counted a finished root already. If a restored member brings its leaf
+		// back, the root must not run again.
 		if podstatus.Finished(o.root) && want.Phase != o.root.Status.Phase || podstatus.Current(o.root, want) {
 			return nothing{}
 		}
@@ -88,8 +88,8 @@ func decide(o observed) decision {
 		"the Pod's counterpart in member %q was evicted or deleted there, and Xylem does not run it again under this name", o.member.Registration)), leafPodGone: true}
 }
 
-// shows returns the decision to write a leaf's status. It fails the root, which emits an
-// event, if the leaf was evicted.
+// shows returns the decision to write a leaf's status. If the leaf was evicted, it returns fail,
+// which also emits an event.
 func shows(want corev1.PodStatus) decision {
 	if want.Reason == v1alpha1.ReasonLeafEvicted {
 		return fail{status: want}

@@ -211,6 +211,6 @@ var decisions = cmp.Options{
 func TestVanishedNamesTheMember(t *testing.T) {
 	d, ok := decide(seen(noLeaf, shown)).(fail)
 	if !ok || !strings.Contains(d.status.Message, "member "+strconv.Quote(here.Registration)) {
-		t.Errorf("decision is %#v", d)
+		t.Errorf("decision is %#v, want a message that names the member", d)
 	}
 }

@@ -4,6 +4,6 @@
 // of the host's scheduler and controllers.
 //
 // The controller keeps the final state of a leaf in memory, because the leaf may be gone
-// before its root is reconciled. A manager that restarts in between reports such a Pod as
+// before its root is reconciled. If the manager restarts in between, the root is reported as
 // Failed.
 package leafpod

@@ -54,7 +54,7 @@ func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.
 			return nil, err
 		}
 		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.pinnedElsewhere(p.volume) {
-			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod of the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new Pod in that member", p.claim.Name), nil
+			return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the volume of claim %q was provisioned in another member, to which another Pod that uses the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new Pod in that member", p.claim.Name), nil
 		}
 	}
 	return nil, nil

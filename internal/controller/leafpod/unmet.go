@@ -35,7 +35,7 @@ type unmet struct {
 	others []string
 }
 
-// cut is the most that a time can lose when it is stored in whole seconds.
+// cut is the most by which a time is truncated when it is stored in whole seconds.
 const cut = time.Second
 
 func (o observed) overdue() bool {

@@ -44,7 +44,7 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	case lifecycle.Fulfil:
 		return r.fulfil(ctx, s)
 	default:
-		return fmt.Errorf("step %s is not one of %s", step, Name)
+		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 

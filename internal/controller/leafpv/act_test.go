@@ -65,7 +65,7 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 		return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("the volume is not checked again: %v, %v", result, err)
+		t.Errorf("result is %v, error is %v; want a requeue without an error", result, err)
 	}
 }
 

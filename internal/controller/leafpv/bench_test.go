@@ -6,7 +6,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// BenchmarkNext measures the cost of one unchanged mirrored volume after a restart.
+// BenchmarkNext measures the decision for one unchanged mirrored volume, as after a restart.
 func BenchmarkNext(b *testing.B) {
 	s := observedOf(b, seen(mirrored))
 	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.None {

@@ -31,7 +31,7 @@ import (
 )
 
 // cluster is a client that shares its objects with its readers, as a cache does, and records the
-// PVs written.
+// PVs that are written.
 type cluster struct {
 	client.Client
 	objects []client.Object

@@ -122,7 +122,7 @@ func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolum
 	}
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(root))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
 	}
 	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || podstatus.Finished(&pod) })
 }
@@ -159,7 +159,7 @@ func (r *reconciler) made(ctx context.Context, root types.NamespacedName, uid ty
 	found := r.ofLeafClaim(ctx, root)
 	volumes, err := index.VolumesOfRoot(ctx, r.Cache, uid)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the volumes of a claim", "root", root)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the volumes of a claim", "root", root)
 	}
 	for i := range volumes {
 		found = append(found, named(volumes[i].Name)...)
@@ -197,7 +197,7 @@ func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcil
 			found = append(found, named(claim.Spec.VolumeName)...)
 		}
 	}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that request volumes by name")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the claims that request volumes by name", "class", class.GetName())
 	}
 	return found
 }

@@ -250,10 +250,10 @@ func TestNext(t *testing.T) {
 		return told(v1alpha1.ReasonSurplusVolume, "member \"cluster38\" has volume \"pv-1\" for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete the volume there if nobody needs it", why)
 	}
 	taken := func(name string) result {
-		return told(v1alpha1.ReasonVolumeMismatch, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, and is not used: volume %q, which the claim is bound to, does not represent it: another volume has that name. `+
+		return told(v1alpha1.ReasonVolumeMismatch, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, but Xylem does not use it: volume %q, which the claim is bound to, does not represent it: another volume has that name. `+
 			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", name)
 	}
-	replaced := told(v1alpha1.ReasonVolumeReplaced, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, and is not used: member "cluster38" has re-created it with the same name, and volume "pv-1" of the claim represents the earlier one. `+
+	replaced := told(v1alpha1.ReasonVolumeReplaced, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, but Xylem does not use it: member "cluster38" has re-created it with the same name, and volume "pv-1" of the claim represents the earlier one. `+
 		`To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName "pv-1". Xylem keeps its data`)
 	orphan := result{Orphan: true}
 	retainedHost, repointed := keepHost, leaf(lifecycle.Repoint)
@@ -263,34 +263,34 @@ func TestNext(t *testing.T) {
 		there *volume.Observed
 		want  result
 	}{
-		"the PV does not exist":           {&volume.Observed{Member: here, Name: "pv-1"}, rest},
-		"the PV is the member's own (I4)": {seen(noClaim, rootGone), rest},
-		"the root was deleted before the PV was stamped, and the member retains: the PV is stamped, so that it is reported (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
-		"the root was deleted before the PV was stamped, and the member deletes":                                                 {seen(rootGone), rest},
-		"the PV is being deleted in the member and has policy Retain":                                                            {seen(mirrored, terminating), rest},
-		"the PV is being deleted in the member and has policy Delete: retained (I2)":                                             {seen(mirrored, terminating, leafPolicy(deletes)), stamp},
-		"the PV is being deleted before it was mirrored: retained, but not mirrored":                                             {seen(terminating), stamp},
-		"the PV is being deleted before it was mirrored, and has policy Retain":                                                  {seen(stamped, terminating), rest},
-		"the PV is being deleted, its root was deleted, and the member retains: the PV is stamped, so that it is reported (I1)":  {seen(terminating, rootGone, leafPolicy(retains)), stamp},
-		"the host PV was abandoned after Xylem set the PV to Delete, and is gone: the PV is retained (I2)":                       {seen(stamped, rootGone, leafPolicy(deletes)), keep},
-		"the root was deleted, but the cache is stale: root_pv destroys the volume":                                              {seen(mirrored, released, leafPolicy(deletes)), rest},
-		"root and leaf claim were deleted, but the cache is stale":                                                               {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
-		"the claim was just bound: one patch sets the stamp and policy Retain (I2)":                                              {seen(), stamp},
-		"the member's PV controller has not bound the PV yet":                                                                    {seen(leafPhase(corev1.VolumeAvailable)), rest},
-		"the member's PV controller has not bound the claim yet":                                                                 {seen(func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
-		"the PV is stamped: the host PV is created, with the root's UID in its claimRef":                                         {seen(stamped), create("pv-1", deletes)},
-		"the PV is stamped, but its name is taken in the host: the host PV gets a suffix (I4)":                                   {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
-		"the host's class has policy Retain (I2)":                                                                                {seen(stamped, func(s *volume.Observed) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
-		"the host's class does not exist: policy Retain (I2)":                                                                    {seen(stamped, func(s *volume.Observed) { s.Class = nil }), create("pv-1", retains)},
-		"the leaf PV's original policy is Retain (I2)":                                                                           {seen(leafPolicy(retains), stamped), create("pv-1", retains)},
-		"the leaf PV's original policy is unknown (I2)":                                                                          {seen(stamped, gave("Recycle")), create("pv-1", retains)},
-		"the PV is mirrored and bound: no write (I5)":                                                                            {seen(mirrored), rest},
-		"the member's admin sets policy Delete while the PV is in use: set back to Retain (I2)":                                  {seen(mirrored, leafPolicy(deletes)), stamp},
-		"a user of the member removed the stamp":                                                                                 {seen(mirrored, notStamped, leafPolicy(deletes)), stamp},
-		"the host PV was deleted: re-created with policy Retain, which repairs a Lost claim (I2)":                                {seen(mirrored, noHost), create("pv-1", retains)},
-		"the suffixed host PV was deleted: re-created under the suffixed name, although the plain name is free":                  {seen(mirrored, noHost, boundTo(suffixed)), create(suffixed, retains)},
-		"the host PV was deleted: re-created under its plain name, although the suffixed name is taken":                          {seen(mirrored, noHost, suffixTaken), create("pv-1", retains)},
-		"the suffixed host PV was deleted, and a foreign PV has taken its name (I4)":                                             {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), taken(suffixed)},
+		"the PV does not exist":  {&volume.Observed{Member: here, Name: "pv-1"}, rest},
+		"the PV is foreign (I4)": {seen(noClaim, rootGone), rest},
+		"the root was deleted before the PV was stamped, and the PV has policy Retain: it is stamped, so that it is reported (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
+		"the root was deleted before the PV was stamped, and the PV has policy Delete":                                             {seen(rootGone), rest},
+		"the PV is being deleted in the member and has policy Retain":                                                              {seen(mirrored, terminating), rest},
+		"the PV is being deleted in the member and has policy Delete: retained (I2)":                                               {seen(mirrored, terminating, leafPolicy(deletes)), stamp},
+		"the PV is being deleted before it was mirrored: retained, but not mirrored":                                               {seen(terminating), stamp},
+		"the PV is being deleted before it was mirrored, and has policy Retain":                                                    {seen(stamped, terminating), rest},
+		"the PV is being deleted, its root was deleted, and its policy is Retain: it is stamped, so that it is reported (I1)":      {seen(terminating, rootGone, leafPolicy(retains)), stamp},
+		"the host PV was abandoned after Xylem set the PV to Delete, and is gone: the PV is retained (I2)":                         {seen(stamped, rootGone, leafPolicy(deletes)), keep},
+		"the root was deleted, but the cache is stale: root_pv destroys the volume":                                                {seen(mirrored, released, leafPolicy(deletes)), rest},
+		"root and leaf claim were deleted, but the cache is stale":                                                                 {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
+		"the claim was just bound: one patch sets the stamp and policy Retain (I2)":                                                {seen(), stamp},
+		"the member's PV controller has not bound the PV yet":                                                                      {seen(leafPhase(corev1.VolumeAvailable)), rest},
+		"the member's PV controller has not bound the claim yet":                                                                   {seen(func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
+		"the PV is stamped: the host PV is created, with the root's UID in its claimRef":                                           {seen(stamped), create("pv-1", deletes)},
+		"the PV is stamped, but its name is taken in the host: the host PV gets a suffix (I4)":                                     {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
+		"the host's class has policy Retain (I2)":                                                                                  {seen(stamped, func(s *volume.Observed) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
+		"the host's class does not exist: policy Retain (I2)":                                                                      {seen(stamped, func(s *volume.Observed) { s.Class = nil }), create("pv-1", retains)},
+		"the leaf PV's original policy is Retain (I2)":                                                                             {seen(leafPolicy(retains), stamped), create("pv-1", retains)},
+		"the leaf PV's original policy is unknown (I2)":                                                                            {seen(stamped, gave("Recycle")), create("pv-1", retains)},
+		"the PV is mirrored and bound: no write (I5)":                                                                              {seen(mirrored), rest},
+		"the member's admin sets policy Delete while the PV is in use: set back to Retain (I2)":                                    {seen(mirrored, leafPolicy(deletes)), stamp},
+		"a user of the member removed the stamp":                                                                                   {seen(mirrored, notStamped, leafPolicy(deletes)), stamp},
+		"the host PV was deleted: re-created with policy Retain, which repairs a Lost claim (I2)":                                  {seen(mirrored, noHost), create("pv-1", retains)},
+		"the suffixed host PV was deleted: re-created under the suffixed name, although the plain name is free":                    {seen(mirrored, noHost, boundTo(suffixed)), create(suffixed, retains)},
+		"the host PV was deleted: re-created under its plain name, although the suffixed name is taken":                            {seen(mirrored, noHost, suffixTaken), create("pv-1", retains)},
+		"the suffixed host PV was deleted, and a foreign PV has taken its name (I4)":                                               {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), taken(suffixed)},
 
 		"the leaf claim was lost: root_pvc re-creates it":                         {seen(mirrored, noClaim), rest},
 		"the leaf claim was lost, and the member's admin sets policy Delete (I2)": {seen(mirrored, noClaim, leafPolicy(deletes)), hold},
@@ -328,7 +328,7 @@ func TestNext(t *testing.T) {
 		"the claim is placed in another member (I3)":                              {seen(dropped, asks, askedIn("id39")), orphan},
 		"the requested name is taken in the host (I4)":                            {seen(dropped, asks, nameTaken), orphan},
 		"the volume is in use in the member (I4)":                                 {seen(dropped, asks, leafPhase(corev1.VolumeBound)), orphan},
-		"the claim's class is another provisioner's (I4)":                         {seen(dropped, asks, func(s *volume.Observed) { s.Class.Provisioner = "other" }), orphan},
+		"the claim's class belongs to another provisioner (I4)":                   {seen(dropped, asks, func(s *volume.Observed) { s.Class.Provisioner = "other" }), orphan},
 		"the claim requests more than the volume's capacity":                      {seen(dropped, asks, func(s *volume.Observed) { s.Leaf.Spec.Capacity = nil }), orphan},
 		"the earlier leaf claim is still bound: root_pvc adopts it first":         {seen(stamped, rootGone, asks), result{Step: lifecycle.AdoptClaim, By: lifecycle.RootPVC}},
 
@@ -348,10 +348,10 @@ func TestNext(t *testing.T) {
 		"an admin freed the host PV after Xylem set the leaf PV to Delete: retained (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Observed) {
 			s.Host.Spec.ClaimRef, s.Host.Status.Phase = nil, corev1.VolumeAvailable
 		}), hold},
-		"host PV freed after Xylem set Delete, and bound to another claim before leaf_pv observed that: retained (I2)":                             {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
-		"host PV freed after Xylem set Delete, bound to another claim, and the leaf claim is gone: retained (I2)":                                  {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
-		"host PV freed after Xylem set Delete, and about to be bound to another claim: retained (I2)":                                              {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), hold},
-		"host PV freed after Xylem set Delete, and the next claim was deleted too: retained, so that the remaining leaf claim can be deleted (I1)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), hold},
+		"host PV freed after Xylem set policy Delete, and bound to another claim before leaf_pv observed that: retained (I2)":                             {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
+		"host PV freed after Xylem set policy Delete, bound to another claim, and the leaf claim is gone: retained (I2)":                                  {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
+		"host PV freed after Xylem set policy Delete, and about to be bound to another claim: retained (I2)":                                              {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), hold},
+		"host PV freed after Xylem set policy Delete, and the next claim was deleted too: retained, so that the remaining leaf claim can be deleted (I1)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), hold},
 
 		"host PV freed, and bound to a newer claim with the root's name: retained (I2)":                             {seen(mirrored, boundAgain, leafPolicy(deletes)), hold},
 		"host PV freed, bound to a newer claim, and the stamp was removed: stamped for the leaf claim's root":       {seen(mirrored, boundAgain, notStamped), stamp},
@@ -380,13 +380,13 @@ func TestNext(t *testing.T) {
 		"leaf claim re-created, but the leaf PV has no host PV (I2)":                                             {seen(stamped, claimRecreated), rest},
 		"leaf claim re-created, but the host PV is bound to another root (I8)":                                   {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
 		"leaf claim re-created, and the host PV was freed: no panic":                                             {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
-		"volume reused by a claim with another name: the leaf PV's claimRef is set to its leaf claim":          {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
-		"volume reused by a claim with another name, but another claim of the member has the PV (I4)":          {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
-		"volume reused by a claim with another name, but still set to Delete: retained (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
+		"volume reused by a claim with another name: the leaf PV's claimRef is set to its leaf claim":            {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
+		"volume reused by a claim with another name, but another claim of the member has the PV (I4)":            {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
+		"volume reused by a claim with another name, but the leaf PV still has policy Delete: retained (I2)":     {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"leaf claim re-created, but the leaf PV is being deleted":                                                {seen(mirrored, claimRecreated, terminating), rest},
 		"leaf claim re-created, but the root was deleted, and the cache is stale":                                {seen(mirrored, claimRecreated, released), rest},
 		"leaf claim re-created for another volume":                                                               {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
-		"the leaf PV's claimRef is its leaf claim, but the PV is not bound yet":                                  {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
+		"the leaf PV's claimRef names its leaf claim, but the PV is not bound yet":                               {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
 		"the leaf claim is gone, and the cluster is registered under another name: the host PV is updated later": {seen(mirrored, noClaim, registeredAs("old")), rest},
 		"leaf claim re-created, but already being deleted":                                                       {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), rest},
 	} {

@@ -20,7 +20,7 @@ func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mi
 
 func (r *reconciler) eventRecreated(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeRecreated, "Mirror",
-		"Xylem re-created PersistentVolume %q for the volume in member %q, because it was missing in the host. Its policy is Retain. Set it to Delete if the data should be deleted with the claim", host.Name, r.Registration)
+		"Xylem re-created PersistentVolume %q for the volume in member %q, because it was missing from the host. Its policy is Retain. Set it to Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {

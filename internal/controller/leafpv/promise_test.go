@@ -145,7 +145,7 @@ func TestFulfil(t *testing.T) {
 			s := observedOf(t, there)
 			plan := lifecycle.Next(s)
 			if step := plan.By(lifecycle.LeafPV); step != lifecycle.Fulfil {
-				t.Fatalf("step is %q", step)
+				t.Fatalf("the next step is %q, want Fulfil", step)
 			}
 			after, _ := take(t, s, plan)
 			if after == nil {

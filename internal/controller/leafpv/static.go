@@ -17,8 +17,8 @@ import (
 )
 
 // imported records on an admin's host PV which leaf PV it represents. Live reads must first prove
-// that both are unchanged, that no other host PV is for the volume, and that neither the member's
-// claim in claimRef nor the root in the stamp still exists.
+// that both are unchanged, that no other host PV represents the volume, and that neither the
+// member's claim in claimRef nor the root in the stamp still exists.
 func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 	asks := s.Import()
 	if _, same, err := r.Proof().HostUnchanged(ctx, asks); err != nil || !same {
@@ -89,7 +89,7 @@ func (r *reconciler) ofImport(_ context.Context, obj client.Object) []reconcile.
 func (r *reconciler) ofImportClass(ctx context.Context, class client.Object) []reconcile.Request {
 	imports, err := index.ImportsIn(ctx, r.Host, r.ClusterID)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the host PVs that admins created")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the host PVs that admins created", "class", class.GetName())
 	}
 	var found []reconcile.Request
 	for i := range imports {

@@ -75,7 +75,7 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	case lifecycle.RecordContent:
 		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.RecordContent(s.Host, s.Content))
 	default:
-		return fmt.Errorf("step %s is not one of %s", step, Name)
+		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 

@@ -83,8 +83,8 @@ func decide(o observed) decision {
 	return renew{token: token, lifetime: lifetime}
 }
 
-// due returns when a token's renewal is due: after a share of its lifetime, plus jitter. The result
-// depends only on the arguments.
+// due returns when a token's renewal is due: after a share of its lifetime, plus jitter. The jitter
+// is deterministic.
 func due(registration string, token access.Token, after float64) time.Time {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // Write never fails
@@ -92,8 +92,8 @@ func due(registration string, token access.Token, after float64) time.Time {
 	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
 }
 
-// lasting returns an error if the new token is no improvement. The member determines the times in
-// the token and the time of its own clock, and could otherwise make the manager renew continuously.
+// lasting returns an error if the new token does not last longer. The member controls the times in
+// the token and its own clock, and could otherwise make the manager renew the token continuously.
 func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
 		return fmt.Errorf("the member issued a token that does not expire later than the current one: it expires at %s", token.Expires.UTC().Format(time.RFC3339))

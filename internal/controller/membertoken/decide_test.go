@@ -116,7 +116,7 @@ func TestLasting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := lasting("cluster38", tc.token, before, tc.now, DefaultAfter); (err == nil) != tc.want {
-				t.Errorf("lasting() = %v", err)
+				t.Errorf("lasting() = %v, want no error: %t", err, tc.want)
 			}
 		})
 	}

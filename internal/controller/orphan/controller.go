@@ -53,7 +53,7 @@ func Setup(link *member.Link, o Options) error {
 }
 
 // run takes an inventory of the member immediately, at intervals, and when the caches show a
-// candidate, until the link ends. From then on, the orphans are unknown.
+// candidate, until the link ends. After that, the orphans are unknown.
 func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 	defer func() {
 		account.UncountOrphans(s.Registration)

@@ -35,7 +35,7 @@ type evidence struct {
 	// promised contains the UIDs of the claims that are bound to this member's promises without a
 	// disk.
 	promised map[types.UID]bool
-	// lost contains the promises, by name, to which roots are bound but which are missing in the host.
+	// lost contains the promises, by name, to which roots are bound but which the host lacks.
 	lost map[string]bool
 	// roots contains the host's claims in the namespaces of the volumes whose root must be read.
 	roots map[types.NamespacedName]*corev1.PersistentVolumeClaim
@@ -118,7 +118,7 @@ func (e evidence) judge(v volume) *account.Orphan {
 	case mirrored:
 		reason, message = account.Surplus, fmt.Sprintf("claim %q has volume %q", v.origin.Root, root.Spec.VolumeName)
 	case v.withdrawn:
-		reason, message = account.WithdrawnLate, fmt.Sprintf("the provisioner created the volume after Xylem had withdrawn claim %q, and the policy is Retain", v.origin.Root)
+		reason, message = account.WithdrawnLate, fmt.Sprintf("the provisioner created the volume after Xylem had withdrawn claim %q, and the volume's policy is Retain", v.origin.Root)
 	case root != nil && root.UID == v.origin.UID:
 		if message = e.elsewhere(v, root); message == "" {
 			return nil
@@ -129,7 +129,7 @@ func (e evidence) judge(v volume) *account.Orphan {
 	case root == nil:
 		reason, message = account.RootGone, v.rootGone()
 	default:
-		reason, message = account.RootReplaced, fmt.Sprintf("another claim now has the name of claim %q, for which the volume was provisioned, and no PersistentVolume of the host represents the volume", v.origin.Root)
+		reason, message = account.RootReplaced, fmt.Sprintf("claim %q, for which the volume was provisioned, has been replaced by another one with that name, and no PersistentVolume in the host represents the volume", v.origin.Root)
 	}
 	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
 }
@@ -142,8 +142,8 @@ func (v volume) rootGone() string {
 	return fmt.Sprintf("the host has neither claim %q, for which the volume was provisioned, nor a PersistentVolume that represents the volume", v.origin.Root)
 }
 
-// elsewhere returns why the volume does not belong to its existing root (I3). A root that is
-// neither bound nor placed will be placed where its volume is.
+// elsewhere returns why the volume does not belong to its existing root (I3), or "" if it may. A
+// root that is neither bound nor placed will be placed in the member that has its volume.
 func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)
@@ -166,7 +166,7 @@ func (e evidence) recreated(v volume, host string) bool {
 }
 
 // promises reports whether the PV with that name is the claim's promise, and no other volume
-// fulfills it. An earlier claim's promise that is reused counts if it is lost.
+// fulfills it. A promise reused from an earlier claim counts only if the host has lost it.
 func (e evidence) promises(name string, claim types.UID) bool {
 	if e.lost[name] {
 		return true

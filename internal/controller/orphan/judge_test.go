@@ -98,7 +98,7 @@ func TestJudge(t *testing.T) {
 			if found := e.judged([]volume{tc.volume}); len(found) > 0 {
 				got = found[0].Reason
 				if found[0].Root != key || found[0].Volume != "pv-1" || found[0].UID != "leaf-uid" || found[0].Message == "" {
-					t.Errorf("judged %+v", found[0])
+					t.Errorf("orphan is %+v, want volume pv-1 with its UID, its root and a message", found[0])
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -150,7 +150,7 @@ func TestVolume(t *testing.T) {
 				t.Error(diff)
 			}
 			if ours && v.origin.Root != key {
-				t.Errorf("root %s", v.origin.Root)
+				t.Errorf("root is %s, want %s", v.origin.Root, key)
 			}
 		})
 	}

@@ -46,7 +46,7 @@ type leafSnapshot struct {
 	leaf types.UID
 }
 
-// sweepSnapshots reads both sides live, the member first, like sweep.
+// sweepSnapshots reads both sides live, the member first, as sweep does.
 func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) {
 	leaves, err := s.leafSnapshots(ctx)
 	if err != nil || len(leaves) == 0 {
@@ -87,7 +87,8 @@ func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) 
 	return s.confirmedSnapshots(ctx, found)
 }
 
-// leafSnapshots returns the member's contents of this host, except those that are being deleted.
+// leafSnapshots returns the member's VolumeSnapshotContents that belong to this host, except
+// those that are being deleted.
 func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
 	origins := map[types.UID]mirror.Origin{}
 	var snapshots snapshotv1.VolumeSnapshotList
@@ -141,7 +142,7 @@ func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, ro
 	case there && uid == leaf.origin.UID:
 		return nil // the host's snapshot-controller is about to create the content
 	case there:
-		return orphan(account.RootReplaced, "another VolumeSnapshot now has the name of %q, for which it was taken, and no VolumeSnapshotContent of the host represents it", root)
+		return orphan(account.RootReplaced, "VolumeSnapshot %q, for which it was taken, has been replaced by another one with that name, and no VolumeSnapshotContent in the host represents it", root)
 	}
 	return orphan(account.RootGone, "the host has neither VolumeSnapshot %q, for which it was taken, nor a VolumeSnapshotContent that represents it", root)
 }

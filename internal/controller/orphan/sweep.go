@@ -110,7 +110,7 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 	return claims, nil
 }
 
-// volumes returns the member's PVs of this host, except those that are being deleted.
+// volumes returns the member's PVs that belong to this host, except those that are being deleted.
 func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
 	var volumes []volume
 	var list corev1.PersistentVolumeList
@@ -179,8 +179,8 @@ func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[
 	return roots, nil
 }
 
-// confirmed returns the orphans that still exist. A volume that was deleted as usual while the
-// lists were read may have lost its root first.
+// confirmed returns the orphans that still exist. A volume that was being deleted while the lists
+// were read may have appeared to have no root.
 func (s *sweeper) confirmed(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
 	var there []account.Orphan
 	for _, o := range found {

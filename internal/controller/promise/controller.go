@@ -33,8 +33,8 @@ const (
 	// workers is the number of concurrent reconciles. A promise is one write, and guarded.Root
 	// limits the number of concurrent writes to the same value.
 	workers = 4
-	// underWay is how long a missing disk is not reported. If the claim has a Pod, the disk usually
-	// exists by then, and an earlier report would cost an unnecessary write.
+	// underWay is the delay before a missing disk is reported. If the claim has a Pod, the disk
+	// usually exists by then, and an earlier report would cost an unnecessary write.
 	underWay = 5 * time.Second
 )
 
@@ -120,8 +120,8 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 
 // pause returns the delay until a claim is reconciled after it or its promise has changed. The
 // delay is 0 if a promise must be created, or if a final or failed state must be reported or no
-// longer applies. Other controllers also write to a waiting claim, so that an earlier reconcile
-// would interfere with the writes of its binding.
+// longer applies. In all other cases, the delay keeps this controller from interfering with the
+// writes of those that bind the claim.
 func pause(before, after client.Object) time.Duration {
 	if after == nil || asks(before, after) || conclusive(before) || conclusive(after) {
 		return 0

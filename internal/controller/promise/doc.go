@@ -32,17 +32,17 @@
 // deletion, deregistration and abandoning therefore do not distinguish them. A PV with an
 // incomplete record is neither a promise nor a volume: Xylem creates and destroys nothing for it.
 //
-// While its promise is created, a claim may be bound to another volume of the same class that an
-// admin freed, such as a retained promise. host_volume then deletes the unneeded promise (wanted),
-// after live reads of claim and PV. The name of a reused promise contains an earlier
-// claim's UID, so only the PV's claimRef shows which claim has it. If such a PV is lost, the
+// While its promise is being created, a claim may be bound to another volume of the same class that
+// an admin freed, such as a retained promise. host_volume then deletes the unneeded promise
+// (wanted), after live reads of claim and PV. The name of a reused promise contains an earlier
+// claim's UID, so only the PV's claimRef shows which claim has it. If a reused promise is lost, the
 // claim's phase is Lost, which no tenant can write. The promise is then re-created with the name in
 // the claim and policy Retain, and the leaf volume does not count as surplus.
 //
 // # Pods
 //
 // A Pod is bound before its disk exists, and waits on the virtual node. A Pod that was scheduled to
-// another member than the promise's also waits, and reports that. When the disk exists, leaf_pod
+// a member other than the promise's also waits, and reports this. When the disk exists, leaf_pod
 // fails this Pod, so that its owner re-creates it and the scheduler places the new one with the
 // disk. A Pod that also uses mirrored claims is bound only when those are. To break this cycle, the
 // Pod counts as scheduled once the scheduler has nominated it and selected its node for one of the
@@ -64,7 +64,7 @@
 //
 // # WhenUnused
 //
-// root_pv of the member that has the disk releases it (I2, case c) in three steps:
+// The controller root_pv of the member that has the disk releases it (I2, case c) in three steps:
 //
 //   - If a live list shows no unfinished Pod of the claim that is bound to this member or to no
 //     node, root_pv sets the annotation xylem.io/unused-since. Pods of DaemonSets do not count,
@@ -79,8 +79,8 @@
 //     after a live read of the leaf PV, and the leaf claim is deleted only after a live read of the
 //     PV.
 //
-// root_pod reads the PV live before it creates a leaf Pod of such a claim, and waits while either
-// annotation is set. A Pod that was bound before the annotation was set is in the third list. For a
+// Before root_pod creates a leaf Pod for a claim with release WhenUnused, it reads the PV live, and
+// waits while either annotation is set. A Pod that was bound before the annotation was set is in the third list. For a
 // Pod that was bound later, root_pod observes the annotation. No Pod can therefore get a disk that
 // is about to be destroyed. unused-since is removed before a Pod runs, so that no grace period is
 // measured from a time before this Pod, even if the manager is killed in the meantime. The leaf
@@ -94,7 +94,7 @@
 // because no event reports their node.
 //
 // Policy Retain in either cluster takes precedence. A disk without a recorded consumer is kept;
-// this requires a host that was restored to a state before the placement. A class with this release
+// only a host that was restored to a state before the placement has one. A class with this release
 // and policy Retain is rejected, because nothing would ever be released. If the leaf PV's original
 // policy is Retain, or if an admin sets the PV to Retain, the PV still gets no node affinity to the
 // member, because node affinity cannot change: Pods elsewhere wait, and report where they can run.

@@ -13,7 +13,7 @@ import (
 )
 
 // A claim whose volume was just created here proves that the driver has capacity again.
-func TestHear(t *testing.T) {
+func TestObserveCapacity(t *testing.T) {
 	none := func(*observed) {}
 	for name, tc := range map[string]struct {
 		before, then func(*observed)

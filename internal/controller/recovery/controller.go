@@ -75,8 +75,9 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// begins marks a change of a claim's placement as urgent. The controller must observe that a claim
-// waits here: only then does its volume show later that the driver had capacity.
+// begins marks a change of a claim's placement as urgent, because the controller must observe that
+// a claim is waiting here. Only then does the claim's volume prove later that the driver has
+// capacity.
 var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
@@ -105,8 +106,8 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	return r.WithSiblings(ctx, obj)
 }
 
-// inNamespace enqueues the claims of a namespace that wait here: the namespace's labels may
-// determine which members admit them.
+// inNamespace enqueues the claims in a namespace that are waiting here, because the namespace's
+// labels may determine which members admit them.
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	claims, err := index.WaitingIn(ctx, r.Host, namespace.GetName())
 	return route.RequestsFor(ctx, claims, err, func(claim *corev1.PersistentVolumeClaim) bool {
@@ -114,8 +115,8 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	})
 }
 
-// ofSegment enqueues nothing. When a member reports its capacity again, the recorded failures of
-// its driver are cleared.
+// ofSegment clears the recorded failures of a StorageClass when the member reports its capacity
+// again. It enqueues nothing.
 func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile.Request {
 	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
 		r.Exhausted.Forget(segment.StorageClassName)

@@ -106,7 +106,7 @@ func (stay) decision()    {}
 // (kube-scheduler's podMaxBackoffSeconds).
 const followTime = 15 * time.Second
 
-// cut is the most that a time loses when it is truncated to seconds.
+// cut is the maximum by which a time shrinks when it is truncated to seconds.
 const cut = time.Second
 
 // lookAgain is the delay until Xylem checks whether the lower capacity is published. The watch

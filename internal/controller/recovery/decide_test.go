@@ -203,8 +203,8 @@ func siblingMoved(age time.Duration) func(*claim) {
 	}
 }
 
-// siblingCopies gives the other claim a data source. node is where the controller source sent the
-// claim, or empty.
+// siblingCopies gives the other claim a data source. node is the node that the controller source
+// selected for the claim, or empty.
 func siblingCopies(node string) func(*claim) {
 	return func(c *claim) {
 		c.source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
@@ -310,7 +310,7 @@ func TestDecide(t *testing.T) {
 		"another claim's source is in another member, and that claim has its volume":                 {seen(noEvidence, sibling(siblingCopies("kosmos-second"), siblingBound)), "nothing"},
 		"another claim's source is in another member, and a third claim has its volume":              {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
 		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
-		"the source is of a populator's kind that no other member supports": {seen(func(o *observed) {
+		"no other member has a populator for the kind of the claim's source": {seen(func(o *observed) {
 			o.claim.source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
 			o.group[0] = *o.claim
 		}), "stay tried first"},

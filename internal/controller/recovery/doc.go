@@ -23,10 +23,10 @@
 // steered-to and tried. It reassigns no claim if one of them is bound, has a foreign class, or has
 // an abandoned call that may still provision. The condition reports that.
 //
-// The rewrite makes the scheduler's PreBind fail, and the scheduler then tries only the new node.
+// This change makes the scheduler's PreBind fail, and the scheduler then tries only the new node.
 // The next steps are the same as when the scheduler selects another node: the first member's
-// root_pod and root_pvc withdraw, placed-in is removed when that member is proven empty (I3), and
-// the second member's root_pvc waits for that. Since Xylem chose the member, not the scheduler,
+// root_pod and root_pvc withdraw the leaves, placed-in is removed when that member is proven empty
+// (I3), and the second member's root_pvc waits until then. Since Xylem chose the member, not the scheduler,
 // root_pvc also waits until a Pod is nominated there. A leaf that is bound in between takes
 // precedence: placed-in still names its member, and the other claims of its Pod follow it. If the
 // manager is killed between the writes for two claims of a Pod, the others follow the one that was

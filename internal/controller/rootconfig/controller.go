@@ -285,7 +285,7 @@ func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Obje
 	}
 	there, found, err := r.get(ctx, r.Live, client.ObjectKeyFromObject(leaf))
 	if err != nil {
-		return fmt.Errorf("in the member: %w", err)
+		return fmt.Errorf("read the existing copy in the member: %w", err)
 	}
 	if found && !ours(there, r.HostID, o.key) {
 		r.eventRefused(o.users, o.conflict())
@@ -301,7 +301,7 @@ func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
 		return err
 	}
 	if root == nil || root.UID != o.copies.Namespace {
-		return fmt.Errorf("namespace %s of the host was re-created, and the cache still has the earlier one", o.key.Namespace)
+		return fmt.Errorf("namespace %s was re-created in the host, and the cache still has the earlier one", o.key.Namespace)
 	}
 	return nil
 }

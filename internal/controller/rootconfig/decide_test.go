@@ -220,6 +220,6 @@ func TestFillAndRestamp(t *testing.T) {
 		t.Error(diff)
 	}
 	if drift := configMaps().drift(want, after); drift != refs.ConfigCurrent {
-		t.Errorf("drift is %s after an update", drift)
+		t.Errorf("drift is %s after an update, want none", drift)
 	}
 }

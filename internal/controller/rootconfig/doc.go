@@ -3,7 +3,7 @@
 // to the Pods.) Its two controllers, root_configmap and root_secret, are the only writers of leaf
 // ConfigMaps and Secrets.
 //
-// A copy is needed while an unfinished Pod of the host refers to it and runs or will run in the
+// A copy is needed while an unfinished Pod in the host refers to it and runs or will run in the
 // member. Such a Pod is bound to the member's virtual node. A Pod that is nominated to that node
 // and has a claim placed in the member counts too, because its leaf may be pushed early. The copy
 // is deleted when neither such a Pod nor a leaf Pod refers to it, so containers that are still

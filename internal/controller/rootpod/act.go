@@ -93,7 +93,7 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 		return nil, nil, nil
 	}
 	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
-		return nil, nil, err // the copies belong to an earlier namespace; the event of the new one enqueues the Pod
+		return nil, nil, err // the copies belong to an earlier namespace; the new namespace's event enqueues the Pod
 	}
 	o.Root, o.Nominated = live, r.nominated(live)
 	if d, still := lifecycle.Next(o).(lifecycle.Create); still {
@@ -221,10 +221,11 @@ func (r *reconciler) reporter(claim string) mirror.Reporter {
 	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
 }
 
-// settled proves with live reads that none of the Pod's disks is being released. The controller
-// that releases a disk marks it first and then looks for Pods like this one. A disk must not be
-// marked as unused either: if the manager were killed, the mark could outlive this Pod, and the
-// grace period would be measured from the old time.
+// settled proves with live reads that none of the Pod's disks is marked as unused or as being
+// released. The controller that releases a disk looks for Pods after it has marked the disk, so
+// either these reads show the mark, or that controller finds this Pod. If the manager were killed,
+// a mark as unused could outlive this Pod, and the next grace period would be measured from the
+// old time.
 func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
 		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {

@@ -82,7 +82,7 @@ func (writes) Create(context.Context, client.Object, ...client.CreateOption) err
 
 // An early leaf is withdrawn only if live reads confirm the decision: the cache may have been
 // filled from a stale server.
-func TestWithdrawalIsLive(t *testing.T) {
+func TestWithdrawalReadsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
@@ -150,7 +150,7 @@ func TestRemovalAfterARestore(t *testing.T) {
 
 // A leaf is created only if a live read of the root confirms it. In a stale cache, a Pod that ran
 // may look as if it had never been pushed.
-func TestCreationIsLive(t *testing.T) {
+func TestCreationReadsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
@@ -188,7 +188,7 @@ func TestCreationIsLive(t *testing.T) {
 }
 
 // The leaf of a finished root is removed only if live reads of both clusters confirm the decision.
-func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
+func TestRemovalOfAFinishedRootsLeafReadsLive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, member func(*reads)
 		want         error
@@ -220,7 +220,8 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	}
 }
 
-// listed is a cache that lists the member's claims and the host's Pods, and gets the given objects.
+// listed is a cache whose List returns the member's claims and the host's Pods, and whose Get
+// returns the given objects.
 type listed struct {
 	cache.Cache
 	objects []client.Object
@@ -304,7 +305,7 @@ func TestNodeIsAwaited(t *testing.T) {
 				t.Fatal("the leaf was not observed")
 			}
 			if failed := err != nil; failed != tc.fails {
-				t.Errorf("error is %v", err)
+				t.Errorf("error is %v, want one: %t", err, tc.fails)
 			}
 		})
 	}
@@ -361,7 +362,7 @@ func TestReferencesObserved(t *testing.T) {
 				lacking = o.Lacking.Reason
 			}
 			if !slices.Equal(o.Missing, tc.missing) || lacking != tc.lacking || o.Copies != copies {
-				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v", o.Missing, tc.missing, lacking, tc.lacking, o.Copies)
+				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v, want %v", o.Missing, tc.missing, lacking, tc.lacking, o.Copies, copies)
 			}
 		})
 	}
@@ -422,7 +423,7 @@ func TestMirrorsObserved(t *testing.T) {
 	}
 }
 
-// volumes is reads that can also list PVs.
+// volumes extends reads with a list of PVs, which contains only the one PV.
 type volumes struct{ reads }
 
 func (v volumes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {

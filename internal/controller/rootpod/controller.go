@@ -171,7 +171,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	return o, nil
 }
 
-// observeUnpushed observes what a Pod without a leaf waits for.
+// observeUnpushed observes what a Pod without a leaf is waiting for.
 func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed) error {
 	switch {
 	case !o.AwaitsNode():

@@ -56,7 +56,7 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	case lifecycle.Unfulfil:
 		return reconcile.Result{}, r.unfulfil(ctx, s)
 	default:
-		return reconcile.Result{}, fmt.Errorf("step %s is not one of %s", step, Name)
+		return reconcile.Result{}, fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
@@ -179,8 +179,8 @@ func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error 
 }
 
 // sameLeaf proves that the leaf claim's volume is unchanged since it was observed: it is still the
-// mirrored volume with the observed policy, or it is absent. Xylem must not destroy just any volume
-// that was re-created with that name: it must be the observed one, and outlive the claim.
+// mirrored volume with the observed policy, or it is absent. If the volume was observed as
+// re-created with that name, it must be the observed one, and outlive the claim.
 func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
 	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {
@@ -194,7 +194,7 @@ func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.Le
 }
 
 // protected reports whether Kubernetes is about to remove its own finalizer from a deleted PV. If
-// Xylem removed its finalizer at the same time, one of the two writes would meet with a conflict.
+// Xylem removed its finalizer at the same time, one of the two writes would fail with a conflict.
 // The PV stays until both finalizers are removed, in any order.
 func protected(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)

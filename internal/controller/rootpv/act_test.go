@@ -136,7 +136,7 @@ func TestEvidenceIsLive(t *testing.T) {
 			tc.change(s, host, leaf)
 			plan := lifecycle.Next(s)
 			if plan.By(lifecycle.RootPV) != lifecycle.DeleteClaim {
-				t.Fatalf("the plan is %+v", plan)
+				t.Fatalf("the plan is %+v, want DeleteClaim", plan)
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
@@ -145,7 +145,7 @@ func TestEvidenceIsLive(t *testing.T) {
 			_, err := r.act(t.Context(), s, plan)
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
-				t.Errorf("nothing was deleted: %v", err)
+				t.Errorf("the leaf claim was not deleted: %v", err)
 			case !tc.written && errors.Is(err, errWrite):
 				t.Error("the leaf claim was deleted")
 			case tc.fails != nil && !errors.Is(err, tc.fails):
@@ -157,8 +157,8 @@ func TestEvidenceIsLive(t *testing.T) {
 	}
 }
 
-// A restored cluster may have lost objects. Until an admin confirms the restore, the host PV
-// stays.
+// A restored cluster may have lost objects. Xylem keeps the host PV until an admin confirms the
+// restore.
 func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
 		t.Run(name, func(t *testing.T) {

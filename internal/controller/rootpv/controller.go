@@ -97,7 +97,7 @@ func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []rec
 	found := requests(ctx, hosts, err)
 	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a claim", "root", key)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf claim of a claim", "root", key)
 	}
 	if leaf == nil || leaf.Spec.VolumeName == "" {
 		return found
@@ -135,7 +135,7 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []recon
 	found = append(found, requests(ctx, hosts, err)...)
 	promise, err := index.PromiseOf(ctx, r.Host, origin.UID)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the promise of a leaf claim", "root", origin.Root)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the promise of a leaf claim", "root", origin.Root)
 	}
 	if promise != nil && hostpv.IsPromiseIn(promise, r.ClusterID) {
 		found = append(found, sameName(ctx, promise)...)
@@ -150,7 +150,7 @@ func (r *reconciler) standFor(ctx context.Context, leaf string) []reconcile.Requ
 
 func requests(ctx context.Context, hosts []corev1.PersistentVolume, err error) []reconcile.Request {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up host volumes")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the host PVs that an event concerns")
 		return nil
 	}
 	var found []reconcile.Request

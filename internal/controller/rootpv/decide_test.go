@@ -203,7 +203,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever the combination, a destruction begins only with phase Released or Failed, policy
+// In every combination, Xylem begins to destroy a volume only with phase Released or Failed, policy
 // Delete on both sides, the stamp, and the right root (I2).
 func TestNeverDestroysWithoutEvidence(t *testing.T) {
 	phases := []corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
@@ -244,6 +244,6 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 		}
 	}
 	if n != 6*4*4*4*2*2 {
-		t.Errorf("checked %d combinations", n)
+		t.Errorf("checked %d combinations, want all", n)
 	}
 }

@@ -1,4 +1,4 @@
-// Package rootpv propagates the end of a host PV to the member. Once the host PV's claim is
+// Package rootpv propagates the release and deletion of a host PV to the member. Once its claim is
 // deleted, rootpv deletes the leaf claim and, if the policy is Delete, the volume. It destroys a
 // volume only with evidence (I2), and a finalizer keeps the host PV until then. It deletes leaf
 // claims of bound volumes, sets leaf PVs to Delete, and removes host PVs' finalizers. INVARIANTS.md

@@ -29,7 +29,7 @@ const lookAgain = 5 * time.Second
 // recorded, and two live lists a grace period apart show no consumer. A third list follows the mark
 // that keeps new Pods from being pushed.
 
-// observeUnused observes for how long this process has recorded that no Pod uses a promise.
+// observeUnused adds how long ago this process recorded that no Pod uses the promise.
 func (r *reconciler) observeUnused(s *volume.Observed) error {
 	if !s.Scratch() {
 		return nil
@@ -186,7 +186,7 @@ func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	for _, name := range podspec.ClaimNames(pod) {
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a Pod", "root", client.ObjectKeyFromObject(pod))
+			ctrl.LoggerFrom(ctx).Error(err, "could not look up the claims of a Pod", "root", client.ObjectKeyFromObject(pod))
 		}
 		if claim != nil && hostpv.NamesPromise(claim.Spec.VolumeName) {
 			found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: claim.Spec.VolumeName}})

@@ -162,7 +162,7 @@ func TestKept(t *testing.T) {
 				}
 			}
 			if got := <-recorder.Events; !strings.Contains(got, v1alpha1.ReasonReleaseRefused) {
-				t.Errorf("event is %q", got)
+				t.Errorf("event is %q, want reason %s", got, v1alpha1.ReasonReleaseRefused)
 			}
 			if len(recorder.Events) > 0 {
 				t.Error("the event was emitted twice")
@@ -193,7 +193,7 @@ func TestLooksAgain(t *testing.T) {
 	}
 }
 
-// unfulfilled returns a promise of the member that has no disk, and whose claim is gone.
+// unfulfilled returns a promise in the member that has no disk, and whose claim is gone.
 func unfulfilled(change ...func(*volume.Observed)) *volume.Observed {
 	host := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
@@ -316,7 +316,7 @@ func TestReleaseProves(t *testing.T) {
 				t.Errorf("unexpected error: %v", err)
 			}
 			if requeued := result.RequeueAfter > 0; requeued != tc.requeued {
-				t.Errorf("checked again: %t", requeued)
+				t.Errorf("checked again: %t, want %t", requeued, tc.requeued)
 			}
 		})
 	}
@@ -374,7 +374,7 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 }
 
-// A mark is written unless there is a valid one, whatever time another leader's clock wrote in it.
+// A mark is written unless a valid one exists, whatever time another leader's clock wrote in it.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
@@ -397,7 +397,7 @@ func TestMarks(t *testing.T) {
 				t.Errorf("mark is %q, want %q: %v", write.annotations[v1alpha1.AnnotationUnusedSince], tc.want, err)
 			}
 			if tc.want == "" && result.RequeueAfter != grace {
-				t.Errorf("checked again after %s", result.RequeueAfter)
+				t.Errorf("checked again after %s, want %s", result.RequeueAfter, grace)
 			}
 		})
 	}
@@ -412,7 +412,7 @@ func TestReleaseCannotBeUndone(t *testing.T) {
 		change func(leaf *reads)
 		want   error
 	}{
-		"held": {seen: unused(releasing), want: errWrite},
+		"nothing has changed": {seen: unused(releasing), want: errWrite},
 		"the leaf PV was just set to Delete": {seen: unused(releasing), change: func(leaf *reads) {
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},

@@ -59,13 +59,13 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 	case lifecycle.AdoptClaim:
 		return r.adopt(ctx, o)
 	default:
-		return fmt.Errorf("step %s is not one of %s", plan.Step, Name)
+		return fmt.Errorf("step %s does not belong to %s", plan.Step, Name)
 	}
 }
 
-// unlessUsed undoes a step that brought a promise into the member, if a live list shows that no
-// Pod here needs it. After a restart, a cache filled by a lagging API server may lack the Pod
-// that needs the disk.
+// unlessUsed calls back, which undoes a step in the member. If the claim is bound to a promise, a
+// live list must first show that no Pod here needs the disk: after a restart, a cache filled by a
+// lagging API server may lack such a Pod.
 func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lifecycle.Plan, back func(context.Context, observing.Claim) error) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil {
 		key := client.ObjectKeyFromObject(o.Root)
@@ -105,8 +105,8 @@ func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observing.Claim
 	return r.place(ctx, o)
 }
 
-// place places the claim in this member. Provisioning latency is measured from here, but not for
-// an existing leaf or volume.
+// place places the claim in this member. It also starts to measure the provisioning latency,
+// unless the claim already has a leaf or a volume.
 func (r *reconciler) place(ctx context.Context, o observing.Claim) error {
 	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
@@ -197,7 +197,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 }
 
 // needed proves, before a promise's leaf claim is created, that the promise still needs a disk
-// here or, if only the leaf claim was lost, that it still has its disk. It reads the promise live.
+// here or, if only the leaf claim was lost, still has its disk. It reads the promise live.
 func (r *reconciler) needed(ctx context.Context, o observing.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:

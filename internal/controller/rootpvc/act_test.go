@@ -126,7 +126,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		return reconcile.Result{}, r.act(ctx, observing.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
-		t.Errorf("not retried: %v, %v", result, err)
+		t.Errorf("result is %v, error %v, want a retry without an error", result, err)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestPlacementFollowsTheRequest(t *testing.T) {
 	}
 }
 
-// A claim that is older than the host's last restore may have a leaf claim of which the host lost
-// the record. It is placed only if each of the other members is proven to have none (I3).
+// A claim that is older than the host's last restore may have a leaf claim whose record the host
+// has lost. It is placed only if every other member is proven to have no leaf claim for it (I3).
 func TestPlaceUnlessElsewhere(t *testing.T) {
 	down := errors.New("connection refused")
 	restored := func(o *scene) {
@@ -169,8 +169,8 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		o      observing.Claim
 		others []placing.Other
 		err    error
-		// asked means that the other members are listed. in and unasked are those that prevent the
-		// placement.
+		// asked means that the other members are listed. in and unasked are the members that prevent
+		// the placement: those that have the leaf claim, and those that could not be read.
 		asked       bool
 		in, unasked []string
 		want        error

@@ -30,7 +30,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// world is the state of two clusters: claims of two names, and volumes that anybody may have
+// world is the state of two clusters: claims with two names, and volumes that anybody may have
 // edited.
 type world struct {
 	roots  []*corev1.PersistentVolumeClaim
@@ -46,8 +46,8 @@ type world struct {
 	rules     placement.Rules
 }
 
-// uids has two UIDs for each claim name: of the claim that may exist, and of an earlier one that is
-// gone.
+// uids has two UIDs for each claim name: the UID of the claim that may exist, and that of an
+// earlier claim, which is gone.
 var uids = map[string][2]types.UID{"data": {"data-new", "data-old"}, "logs": {"logs-new", "logs-old"}}
 
 type dice struct{ *rand.Rand }
@@ -274,7 +274,7 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	return seen
 }
 
-// asksOwner returns the request for which the owner of a step decides on it.
+// asksOwner returns the request that makes the owner of a step plan that step.
 func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 	switch p.Owner {
 	case lifecycle.LeafPV:
@@ -362,7 +362,7 @@ func (w world) kept() world {
 	return after
 }
 
-// Changes that route.VolumeChanged and similar functions ignore change no plan.
+// Changes that route.VolumeChanged and similar functions ignore do not change any plan.
 func TestIgnoredChangesChangeNoPlan(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(3, 4))}
 	for n := range 5_000 {

@@ -105,7 +105,7 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	if got := leaf.Spec.VolumeAttributesClassName; got == nil || *got != "m-gold" {
-		t.Errorf("class is %v", got)
+		t.Errorf("class is %v, want m-gold", got)
 	}
 	leaf.Status.Phase = corev1.ClaimBound
 	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {

@@ -25,13 +25,13 @@ const (
 	// workers is the number of claims of one member that are reconciled concurrently. Each needs
 	// at most a write or two before it waits for a watch.
 	workers = 8
-	// askAgain is the interval for checking whether other members have a claim of which a restored
-	// host may have lost the placement. No event enqueues the claim when another member connects.
+	// askAgain is the interval at which other members are checked for the leaf claim of a root whose
+	// placement a restored host may have lost. No event enqueues the root when a member connects.
 	askAgain = 10 * time.Second
 )
 
-// reconciler reconciles the claims of the host that concern one member, by the name that root
-// and leaf share.
+// reconciler reconciles the host's claims that concern one member, by the name that root and leaf
+// share.
 type reconciler struct {
 	*member.Link
 	Options
@@ -46,7 +46,7 @@ type Options struct {
 	Book *account.Book
 	// Mirrors has the host PVs that were created for claims.
 	Mirrors *account.Mirrors
-	// Passages measures provisioning latency since the placement.
+	// Passages measures provisioning latency, starting with the placement.
 	Passages *account.Passages
 	// Gate delays claims that the host cannot bind yet.
 	Gate *backlog.Gate

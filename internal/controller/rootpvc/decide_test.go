@@ -38,7 +38,7 @@ var (
 const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
 // seen returns the observation of a claim for which the scheduler has just selected this member's
-// node. The claim is placed here, and the member has no object of it yet.
+// node. The claim is placed here, but the member has no objects for it yet.
 func seen(change ...func(*scene)) observing.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
@@ -414,13 +414,13 @@ func TestDecide(t *testing.T) {
 		"the leaf claim was not created from the snapshot: its volume is not used":                      {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
 		"the claim's Pod has another claim whose source is in another member":                           {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
 		"one of the claim's Pods has a claim whose source is in another member, the other Pod has none": {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
-		"the data source of the claim is of a kind that no registration lists": {seen(func(o *scene) {
+		"the claim's data source is of a kind that no registration lists": {seen(func(o *scene) {
 			o.root.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
 		"the claim is being deleted: nothing is created for it": {seen(rootDeleted), decision{}},
 		"the claim is being deleted, but a Pod still uses it":   {seen(pushed, rootDeleted), decision{}},
 
-		// The member fails the claim.
+		// The member cannot provision the claim.
 		"the member's provisioner fails: the claim reports it":                               {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
 		"the member's scheduler finds no node for the consumer":                              {seen(pushed, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
 		"the provisioner and the scheduler fail: the provisioner's message takes precedence": {seen(pushed, fails, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
@@ -453,9 +453,9 @@ func TestDecide(t *testing.T) {
 		"the root is gone, and both sides' policies are Delete: root_pv destroys the volume (I2)":                                         {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
 		"the root is gone, its volume has policy Delete and no host PV represents it (I2)":                                                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the root is gone, its volume has policy Retain and was never mirrored (I1)":                                                      {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"the volume is reused, and refers to its new claim: the member's PV controller is notified":                                   {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
-		"the volume is reused, and the member's PV controller is already notified":                                                    {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
-		"the volume is reused, but does not refer to its new claim yet":                                                               {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
+		"the volume is reused, and refers to its new claim: the member's PV controller is notified":                                       {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
+		"the volume is reused, and the member's PV controller is already notified":                                                        {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
+		"the volume is reused, but does not refer to its new claim yet":                                                                   {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
 		"the root is gone, the volume was never mirrored: destroyed after proof (I1)":                                                     {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root was re-created, the old volume was never mirrored (I1)":                                                                 {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":                                                   {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
@@ -489,7 +489,7 @@ func TestDecide(t *testing.T) {
 		"re-created, and requests its volume: the placement is recorded first (I3)":                                           {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
 		"re-created, requests its volume, placed here: the new root gets the leaf claim":                                      {seen(comesBack), takes(lifecycle.AdoptClaim)},
 		"re-created, requests its volume, placed elsewhere (I3)":                                                              {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"re-created, requests its volume, and another member also has such a volume (I8)":                                     {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
+		"re-created, requests its volume, and another member has an orphan with the same name (I8)":                           {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
 		"re-created in a new namespace, requests its volume (I8)":                                                             {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"re-created in a new namespace, requests its volume, and an admin allows it":                                          {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
 		"re-created, requests its volume and more than its capacity":                                                          {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
@@ -503,7 +503,7 @@ func TestDecide(t *testing.T) {
 		"the root is gone, and no host PV represents the volume, which was in use":                                            {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
 		"the host was restored to a state before the claim was placed, and its volume is here: placed":                        {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
 		"the host was restored to a state before the claim was placed, and the scheduler selected another member":             {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
-		"the restore of the host is not confirmed: only the member shows the placement (I8)":                                  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the host's restore is not confirmed: only the member shows the placement (I8)":                                       {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
 		"the host was restored before the leaf claim was created (I8)":                                                        {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
 		"the claim has a volume here but was never placed, without a restore (I8)":                                            {seen(leafBound, stampedVolume, selected(""), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
 		"the claim has a volume here but was never placed, without a restore, and the scheduler selected another member (I8)": {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
@@ -511,7 +511,7 @@ func TestDecide(t *testing.T) {
 		"the claim has an unbound leaf here but was never placed: withdrawn (I8)":                                             {seen(pushed, selected(""), placedIn("")), takes(lifecycle.Withdraw)},
 		"the claim has an unbound leaf here, and the host was restored: withdrawn, because no node is selected (I1)":          {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Withdraw)},
 
-		// Bound to a volume of this member.
+		// Bound to a volume in this member.
 		"bound and pushed: settled (I5)":                                                                         {seen(leafBound, bound), decision{}},
 		"bound, not placed: the placement is recorded (I3)":                                                      {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
 		"bound, placed elsewhere: reported (I3)":                                                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
@@ -598,7 +598,7 @@ func TestLeafClaim(t *testing.T) {
 		observed           observing.Claim
 		volume, class, gib string
 	}{
-		"new: any volume of the member's class":                                  {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
+		"new: any volume of the member's class":                              {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
 		"reused: the same volume, with the volume's own class":               {seen(bound), "pv-1", "gp3", "1Gi"},
 		"reused, and the root has grown: at the volume's present size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
 		"reused, and the volume is larger than requested":                    {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
@@ -631,8 +631,8 @@ func TestLeafClaim(t *testing.T) {
 	}
 }
 
-// Two members that both set the Placed condition would write forever (I5). With any annotations, at
-// most one member reports a problem.
+// At most one member reports a problem, whatever the claim's annotations are. If two members set the
+// Placed condition, they would overwrite each other forever (I5).
 func TestOneMemberReports(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	for name, tc := range map[string]struct {
@@ -643,7 +643,7 @@ func TestOneMemberReports(t *testing.T) {
 		"this member's node is selected, placed in the other member":        {[]func(*scene){placedIn(elsewhereID)}, true, false},
 		"placed here, the other member's node is selected":                  {[]func(*scene){selected(elsewhereNode)}, false, true},
 		"placed here, no node is selected":                                  {[]func(*scene){selected("")}, true, false},
-		"a node of the host is selected":                                    {[]func(*scene){selected("worker-1")}, false, false},
+		"a host node is selected":                                           {[]func(*scene){selected("worker-1")}, false, false},
 		"bound, placed here, the other member's node is selected":           {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
 		"bound, placed in the other member, this member's node is selected": {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
 		"no member has the claim: each member may remove its own report":    {[]func(*scene){selected(""), placedIn("")}, true, true},
@@ -671,7 +671,7 @@ func TestClassNotFoundListsExistingClasses(t *testing.T) {
 	said := func(classes ...string) string {
 		plan := planned(seen(func(o *scene) { o.memberClasses = classes }))
 		if plan.Step != lifecycle.Unselect {
-			t.Fatalf("plan is %+v", plan)
+			t.Fatalf("plan is %+v, want Unselect", plan)
 		}
 		return plan.Report.Message
 	}
@@ -685,7 +685,7 @@ func TestClassNotFoundListsExistingClasses(t *testing.T) {
 		many[i] = fmt.Sprintf("\x1b[2Jclass-%d", i)
 	}
 	if message := said(many...); len(message) > 1024 || strings.Contains(message, "\x1b") {
-		t.Errorf("%d bytes: %.200q", len(message), message)
+		t.Errorf("the message has %d bytes, want at most 1024 without control characters: %.200q", len(message), message)
 	}
 }
 
@@ -722,13 +722,13 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 	}
 }
 
-// A claim with another name that now has the volume does not count as the root.
+// If a claim with another name now has the volume, that claim is not observed as the root.
 func TestObserveKeepsTheRoot(t *testing.T) {
 	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.Root != nil || o.Leaf.UID != "leaf-uid" {
-		t.Errorf("root is %v", o.Root)
+		t.Errorf("root is %v, leaf claim %s, want no root and leaf claim leaf-uid", o.Root, o.Leaf.UID)
 	}
 	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.Root.UID != "newer" || o.Leaf.UID != "leaf-uid" {
-		t.Errorf("root is %s, leaf claim %s", o.Root.UID, o.Leaf.UID)
+		t.Errorf("root is %s, leaf claim %s, want newer and leaf-uid", o.Root.UID, o.Leaf.UID)
 	}
 }
 

@@ -100,10 +100,10 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 	})
 }
 
-// destroyUnmirrored is case (b) of I2. Live reads show that the leaf PV has no stamp, that the
-// root's UID is gone, and that no host PV has the leaf PV's handle. The leaf claim is younger
-// than the member's last restore, and this process holds the fence. The leaf PV's own policy
-// then decides.
+// destroyUnmirrored implements case (b) of I2: it deletes the leaf claim of a volume that was
+// never mirrored. Live reads show that the leaf PV has no stamp, that the root's UID is gone, and
+// that no host PV has the leaf PV's handle. The leaf claim is younger than the member's last
+// restore, and this process holds the fence. The leaf PV's own policy decides about the data.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) error {
 	if r.LastRestores().Predates(o.Leaf) {
 		return nil // the restore was detected in the meantime, so another rule applies
@@ -120,9 +120,9 @@ func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
 	return ours
 }
 
-// deleteRetained destroys nothing: a live read shows that the leaf PV outlives the leaf claim.
-// It does not list all host PVs, because there may be thousands of such claims after a restore
-// of the member.
+// deleteRetained deletes a leaf claim after a live read has shown that the leaf PV outlives it,
+// so no data is lost. It does not list all host PVs, because a restore of the member may leave
+// thousands of these claims.
 func (r *reconciler) deleteRetained(ctx context.Context, o observing.Claim) error {
 	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return proof.Outlives(pv, o.Leaf) })
 	if err != nil || !proven {
@@ -131,7 +131,7 @@ func (r *reconciler) deleteRetained(ctx context.Context, o observing.Claim) erro
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, proof.Keeping{Root: e.Root, Leaf: e.Leaf, None: e.None, Member: e.Member}))
 }
 
-// deleteLeft deletes a leaf claim that names another claim's volume.
+// deleteLeft deletes a leaf claim whose volume now belongs to another claim.
 func (r *reconciler) deleteLeft(ctx context.Context, o observing.Claim) error {
 	if o.Observed.Host == nil {
 		return r.deleteRetained(ctx, o)
@@ -182,7 +182,7 @@ func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.Per
 	if err != nil || by == nil {
 		return err
 	}
-	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. %s",
+	problem := mirror.Refuse(v1alpha1.ReasonVolumeKept, "Xylem keeps claim %q in member %q: PersistentVolume %q in the host represents its volume, whose data the deletion could destroy. %s",
 		o.Origin.Root, r.Registration, by.Name, toAbandon(by))
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)

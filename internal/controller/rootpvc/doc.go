@@ -8,22 +8,22 @@
 // rootpvc places a claim once the host's PV controller has set the annotation
 // volume.kubernetes.io/storage-provisioner to csi.xylem.io. Other provisioners wait for this
 // annotation, too. The PV controller writes it milliseconds after the scheduler has selected a
-// node. If rootpvc did not wait, one of the two writes would often meet with a conflict. If it
-// was the PV controller's, the user would see ProvisioningFailed on the claim. rootpvc waits
-// for one second at most, because the PV controller's write may meet with another conflict.
+// node. If rootpvc did not wait, one of the two writes would often fail with a conflict. If that
+// was the PV controller's write, the user would see ProvisioningFailed on the claim. rootpvc
+// waits for one second at most, because another conflict may delay the PV controller's write.
 //
 // # Withdrawing
 //
 // rootpvc removes a placement once the member has no leaf claim. A provisioner may still be
-// working for a leaf claim that was withdrawn. Xylem never mirrors the volume that it creates
-// (I3): the member's own policy destroys it, or Xylem reports it.
+// creating a volume for a leaf claim that was withdrawn. Xylem never mirrors that volume (I3):
+// the member destroys it if its policy is Delete, and otherwise Xylem reports it.
 //
 // If a leaf claim's root is gone, and live reads show that no host PV represents its volume,
 // rootpvc deletes the leaf claim and keeps the volume. The name is then free again. If a host
 // PV has the volume's handle but otherwise does not match it, the leaf claim stays, and the PV
 // gets the event VolumeKept. While destruction is suspended, for example after a restore of
-// the host, such a claim continues to hold its volume. This is the evidence that nobody
-// released the volume. rootpvc deletes a leaf claim that has lost both its root and its volume.
+// the host, a leaf claim without a root keeps its volume, which proves that nobody released the
+// volume. rootpvc deletes a leaf claim that has lost both its root and its volume.
 //
 // # Adopting
 //
@@ -41,13 +41,12 @@
 // retained host PV was deleted is released, and within a single cluster, too, only an admin
 // can undo that.
 //
-// Class, size, access modes and volume mode must match in any case. If another member has an
+// Class, size, access modes and volume mode must always match. If another member has an
 // orphan with the same name and root, the claim gets neither volume, because only an admin can
-// decide which one is right. The confirmation of HostRestored concerns destruction and is not
-// required, because adopting destroys nothing. A live read of the name proves that the old
-// root's UID is gone. Only the leaf claim's stamp changes, so the volume is never unbound and
-// never passes through Available. A released volume first gets its host PV, and is then
-// treated as a reused volume.
+// decide which one is right. Adopting does not wait until an admin confirms HostRestored,
+// because it destroys nothing. A live read of the name proves that the old root's UID is gone.
+// Only the leaf claim's stamp changes, so the volume is never unbound and never passes through
+// Available. A released volume first gets its host PV, and is then treated as a reused volume.
 //
 // A restore may bring back a claim with its old UID but without its placement. Such a claim is
 // placed where its leaf claim is, if the leaf claim is older than a confirmed restore of the
@@ -56,8 +55,8 @@
 // leaf claim, including its stamp, to attract the root claim (I8). Then the claim reports
 // AdoptionUnconfirmed, and Xylem writes nothing, except that it withdraws an unbound leaf claim.
 // The epoch in the member's Lease also shows a restore, but the member's admin can write it.
-// Before an admin of the host confirms the restore, it counts only if the scheduler has
-// selected this member anyway.
+// Until an admin of the host confirms such a restore, Xylem relies on it only if the scheduler
+// has selected this member anyway.
 //
 // If the scheduler selects another member for such a claim, that member's controller first
 // looks for the leaf claim in all other members, with live reads. While one of them has the

@@ -154,12 +154,12 @@ func TestClaimsAreEnqueued(t *testing.T) {
 		t.Fatal(err)
 	}
 	for !clock.HasWaiters() {
-		runtime.Gosched() // until the gate has created its ticker
+		runtime.Gosched() // wait until the gate has created its ticker
 	}
 	clock.Step(6 * time.Minute)                             // unbound volumes no longer count
 	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // the claim is enqueued immediately or never
 	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.Root) {
-		t.Errorf("%s is enqueued, but no longer waits", woken)
+		t.Errorf("enqueued %s, want the waiting claim", woken)
 	}
 	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
 		t.Errorf("not placed after the gate enqueued it: %v", err)

@@ -55,7 +55,7 @@ func labelled(id string) func(*scene) {
 	return func(o *scene) { o.promise.Labels = map[string]string{v1alpha1.LabelClusterID: id} }
 }
 
-// letGo means that an admin took the promise away from this member.
+// letGo means that an admin released the promise from this member.
 func letGo(o *scene) { o.promise = hostpv.ReleasePromise(o.promise, o.root, here.ClusterID) }
 
 func leafVolumeDeleted(o *scene) { o.leafVolume.DeletionTimestamp = &now }
@@ -82,10 +82,10 @@ func TestDecidePromised(t *testing.T) {
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
 		"the leaf claim is pending":                                           {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
 		"the leaf claim is pending, and the member reports why":               {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
-		"the volume is deleted before it is bound":                            {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the volume is being deleted before it is bound":                      {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"the leaf claim is bound":                                             {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
-		"the volume is deleted once it is bound":                              {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the volume is deleted once it is bound, and the Pod was deleted":     {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the bound volume is being deleted":                                   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the bound volume is being deleted, and the Pod was deleted":          {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"the leaf claim is bound, and the Pod is gone":                        {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the leaf claim is pending, and the Pod is gone":                      {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
 		"the Pod is gone, and the member has no objects":                      {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
@@ -248,7 +248,7 @@ func TestWithdrawalOfPromiseIsLive(t *testing.T) {
 				o := s.observe()
 				o.Observed.Placement.LeafClass = &storagev1.StorageClass{}
 				if got, _ := named(o); got != what {
-					t.Fatalf("decision is %s", got)
+					t.Fatalf("decision is %s, want %s", got, what)
 				}
 				tc.host.claim = o.Root
 				r := newReconciler(&member.Link{
@@ -275,11 +275,11 @@ func TestDecideReleasing(t *testing.T) {
 		o.hosts = []corev1.PersistentVolume{*hostpv.Fulfil(hostpv.WithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
 	})
 	if got, reason := named(o.observe()); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
-		t.Errorf("in use: decision is %s %s", got, reason)
+		t.Errorf("in use: decision is %s %s, want a report of VolumeLost", got, reason)
 	}
 	o.hosts[0].Annotations[v1alpha1.AnnotationReleasing] = o.hosts[0].Annotations[v1alpha1.AttributeLeafUID]
 	if got, reason := named(o.observe()); got != "root_pv: Unfulfil" || reason != "" {
-		t.Errorf("releasing: decision is %s %s", got, reason)
+		t.Errorf("releasing: decision is %s %s, want Unfulfil by root_pv", got, reason)
 	}
 }
 

@@ -100,8 +100,8 @@ func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
-// A volume that a host PV represents does not count as never mirrored, so it is not destroyed, even
-// if the member lost objects or the caches lack them (I2).
+// A volume that a host PV represents is not destroyed as if it had never been mirrored, even if the
+// member lost objects or the caches lack them (I2).
 func TestDestroyUnmirroredIsProven(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(o *scene, host *cluster)
@@ -112,7 +112,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"a host PV has the volume's name": {change: func(o *scene, host *cluster) {
 			host.add(mirrorFor(o))
 		}},
-		"a host PV has the volume's name, but records another UID of the leaf PV": {change: func(o *scene, host *cluster) {
+		"a host PV has the volume's name, but records another UID for the leaf PV": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
@@ -271,7 +271,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		"the host has a PV for the root, whose volume this member lacks": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			host.add(forRoot(o, r, made(o, "pv-1")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV for the root, and its data is destroyed with the claim": {change: func(o *scene, r *reconciler, host, _ *cluster) {
+		"the host has a Released PV for the root, with policy Delete": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
 			host.add(pv)
@@ -378,7 +378,7 @@ func TestSuspendedListsNothing(t *testing.T) {
 	}{
 		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), 2},
 		"destroy":  {seen(leafBound, rootGone), 1},
-		// This deletion destroys no data, and after a restore of the member there may be many.
+		// This deletion destroys no data, and a restore of the member may require many of them.
 		"retained": {seen(leafBound, stampedVolume, retainedVolume, rootGone), 0},
 		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), 1},
 	} {
@@ -404,7 +404,7 @@ type suspended struct{ guarded.HostOnly }
 
 func (suspended) MayDestroy() error { return guarded.ErrSuspended }
 
-// A new claim of the same name waits for the deletion, and reports that destruction is suspended.
+// A new claim with the same name waits for the deletion, and reports that destruction is suspended.
 func TestSuspensionIsReportedOnTheNextClaim(t *testing.T) {
 	o := seen(leafBound, rootNewer)
 	r, _, _, told := proving(o)
@@ -445,7 +445,7 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 	}
 }
 
-// Without a root, the host PV that keeps a leaf claim reports why.
+// If the root is gone, an event on the host PV reports why the leaf claim is kept.
 func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 	o := seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone)
 	r, _, _, told := proving(o)
@@ -455,7 +455,7 @@ func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 	heard(t, told, v1alpha1.ReasonVolumeReplaced)
 }
 
-// While another controller has the next step, root_pvc does not remove the claim's report.
+// While the next step belongs to another controller, root_pvc does not remove the claim's report.
 func TestAbstainingWritesNothing(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("another"))
 	o.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeLost}}
@@ -492,14 +492,14 @@ func (p *patches) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 	return nil
 }
 
-// A leaf claim without a placement in the host is suspicious, but is not reported if only the cache
+// A leaf claim whose root has no placement is suspicious, but is not reported if only the cache
 // lacks the placement.
 func TestDoubtIsLive(t *testing.T) {
 	for name, placed := range map[string]string{"not placed": "", "placed in the meantime": here.ClusterID} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(leafBound, placedIn(""), selected(elsewhereNode))
 			if plan := planned(o); plan.Phase != lifecycle.Unconfirmed {
-				t.Fatalf("plan is %+v", plan)
+				t.Fatalf("plan is %+v, want phase Unconfirmed", plan)
 			}
 			r, host, _, told := proving(o)
 			host.claim = o.Root.DeepCopy()

@@ -27,8 +27,8 @@ func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecyc
 	return r.reports.Problem(ctx, o, plan.Report)
 }
 
-// inUse reports whether another claim of the member uses the claim's volume. If there is no
-// such claim, the member is about to release the volume.
+// inUse reports whether another claim in the member uses the claim's volume. If none does, the
+// member is about to release the volume.
 func (r *reconciler) inUse(ctx context.Context, o observing.Claim) (bool, error) {
 	ref := o.Observed.Leaf.Spec.ClaimRef
 	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})

@@ -27,8 +27,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// scene is the input of an observation: objects, most of which are in the caches, and the
-// observer's results for others. leafVolume is the PV in the member, whichever claim uses it.
+// scene is the input of an observation: some of its objects are in the caches, the other fields
+// replace results of the observer. leafVolume is the PV in the member, whichever claim uses it.
 type scene struct {
 	member                mirror.Member
 	rules                 placement.Rules
@@ -52,7 +52,7 @@ type scene struct {
 	labels   map[string]string
 	unlisted bool
 	attempt  volume.Attempt
-	// from is the data source of the root.
+	// from is the root's data source.
 	from *volume.From
 	// hosts are the host PVs, except for the promise to which the root is bound.
 	hosts []corev1.PersistentVolume

@@ -78,7 +78,7 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	case lifecycle.DropKept:
 		return r.dropKept(ctx, s)
 	default:
-		return fmt.Errorf("step %s is not one of %s", step, Name)
+		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 

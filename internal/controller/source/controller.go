@@ -33,7 +33,7 @@ const (
 	workers = 4
 )
 
-// Reconciler selects the member of claims with a data source.
+// Reconciler selects the member for claims with a data source.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
@@ -182,7 +182,7 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	return route.RequestsFor(ctx, claims, err, concerns)
 }
 
-// never ignores updates, because only the existence of a Node matters.
+// never is the filter that ignores all updates, because only the existence of a Node matters.
 func never(_, _ client.Object) bool { return false }
 
 // all enqueues all waiting claims with a data source.

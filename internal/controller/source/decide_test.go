@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"the claim has no Pod yet":                                                     {seen(), goes},
 		"the scheduler chose another member":                                           {seen(selected("node-a")), goes},
-		"the scheduler chose a node of the host":                                       {seen(selected("worker-1")), goes},
+		"the scheduler chose a host node":                                              {seen(selected("worker-1")), goes},
 		"the scheduler chose the source's member: the source is recorded":              {seen(selected("node-b")), goes},
 		"the source's member is selected and recorded":                                 {seen(steered("node-b")), decision{}},
 		"the scheduler selected another member after the source's member was recorded": {seen(steered("node-b"), selected("node-a")), goes},
@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"the source is of a populator's kind, and a member whose registration does not list it is selected": {seen(ofImage, selected("node-a"), requested), decision{write: true, node: "node-c"}},
 		"the source is of a populator's kind, before the PV controller records the provisioner":             {seen(ofImage, selected("node-a")), decision{}},
 		"the source is of a populator's kind that no registration lists":                                    {seen(ofImage, selected("node-a"), requested, without("c")), decision{}},
-		"the source is of a populator's kind, and a node of the host is selected":                           {seen(ofImage, selected("worker-1"), requested), decision{}},
+		"the source is of a populator's kind, and a host node is selected":                                  {seen(ofImage, selected("worker-1"), requested), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {

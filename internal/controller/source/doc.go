@@ -1,12 +1,12 @@
-// Package source selects the member of claims with a data source. Its controller source runs on the
-// leader, with one request for each claim.
+// Package source selects the member for claims with a data source. Its controller, also named
+// source, runs on the leader, with one request for each claim.
 //
 // Only the member that has a volume or snapshot can create a copy of it, but the stock scheduler
 // ignores data sources. It does respect the annotation selected-node: an unbound claim with that
 // annotation fits only on that node. source therefore writes selected-node and steered-to, with the
 // member's virtual node, and the record of the data source (xylem.io/source), in one patch. It does
 // so as soon as the source claim has a volume, or the snapshot is ready. If the claim has no Pod
-// yet, the scheduler nominates the first Pod on that node immediately. If the scheduler has already
+// yet, the scheduler chooses that node for the first Pod immediately. If the scheduler has already
 // chosen another node, its PreBind fails, and it tries the selected node some seconds later. Each
 // write contains the claim's resourceVersion, so it conflicts with a concurrent write of the
 // scheduler.

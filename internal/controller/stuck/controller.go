@@ -27,7 +27,8 @@ const (
 	// Name is the name of the controller.
 	Name = "stuck"
 	// DefaultAfter is how long a deletion may take before it is reported. A provisioner retries
-	// within about a minute, and a Pod's grace period is already counted.
+	// within about a minute. A Pod's grace period does not count, because its deletionTimestamp
+	// is the time when that period ends.
 	DefaultAfter = 2 * time.Minute
 	// look is the maximum interval between two checks. Reports of other deletions can delay a
 	// report further (reportsAtOnce).
@@ -64,7 +65,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.known = map[types.UID]account.Cause{}
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "check for stuck deletions")
+			ctrl.LoggerFrom(ctx).Error(err, "could not check for stuck deletions")
 		}
 		select {
 		case <-ctx.Done():

@@ -80,7 +80,7 @@ func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 	case connected == nil:
 		return because(account.CauseAway, "member %q was never connected. `kubectl describe clusterregistration` shows why", cr.Name)
 	case connected.Status != metav1.ConditionTrue:
-		return because(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is back", cr.Name,
+		return because(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is connected again", cr.Name,
 			connected.LastTransitionTime.UTC().Format(time.RFC3339), connected.Reason)
 	case connected.Reason == v1alpha1.ReasonHostRestored, connected.Reason == v1alpha1.ReasonMemberRestored:
 		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as condition Connected of its ClusterRegistration describes", cr.Name, connected.Reason)

@@ -67,7 +67,7 @@ func TestAway(t *testing.T) {
 		"never connected": {nil, "member \"cluster38\" was never connected. `kubectl describe clusterregistration` shows why"},
 		"connected":       {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected}, ""},
 		"unreachable": {&metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
-			`member "cluster38" has not been connected since 2026-11-20T12:00:00Z (Unreachable). Xylem continues when the member is back`},
+			`member "cluster38" has not been connected since 2026-11-20T12:00:00Z (Unreachable). Xylem continues when the member is connected again`},
 		"suspended": {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored},
 			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration describes`},
 	} {

@@ -71,7 +71,7 @@ func (e *explainer) Explain(ctx context.Context, kind string, key types.Namespac
 		why, err = e.content(ctx, key.Name)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find out why a deletion is stuck", "cluster", e.Registration, "leaf", key.String())
+		ctrl.LoggerFrom(ctx).Error(err, "could not find out why a deletion is stuck", "cluster", e.Registration, "leaf", key.String())
 	}
 	return why
 }

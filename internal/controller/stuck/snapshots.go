@@ -47,8 +47,8 @@ func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	return heldBySnapshots(names, away(cr)), nil
 }
 
-// heldBySnapshots returns the snapshots for which a claim waits and, if the member is away, why
-// they take so long.
+// heldBySnapshots returns the snapshots that a claim's deletion is waiting for and, if the member
+// is away, why they take so long.
 func heldBySnapshots(names []string, away account.Cause) account.Cause {
 	if len(names) == 0 {
 		return none

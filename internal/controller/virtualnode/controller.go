@@ -153,7 +153,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	if !o.leaving() || o.node == nil {
 		r.await(name, "")
 	} else {
-		// Wait for the Pods before they are counted, so that no deletion is missed.
+		// Record the Node before its Pods are counted, so that no deletion is missed.
 		r.await(name, o.node.Name)
 		if o.pods, err = r.podsOn(ctx, o.node.Name); err != nil {
 			return o, err

@@ -110,8 +110,8 @@ func takenAgain(o observed) time.Duration {
 	return takenRetry
 }
 
-// cordoned reports whether no new Pods can be bound to the Node before it is deleted. The
-// Node of a registration that is gone is deleted without a cordon.
+// cordoned reports whether the Node is cordoned, as it must be before it is deleted. The Node
+// of a registration that is gone needs no cordon.
 func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
 
 // verdict reports whether Pods of the host can run in a member.
@@ -125,7 +125,7 @@ type verdict struct {
 // judge reports whether the member is ready, or why it is not.
 func judge(o observed) verdict {
 	if o.registration == nil {
-		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone without a deregistration"}
+		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone, but the cluster was not deregistered"}
 	}
 	s := o.state
 	switch {

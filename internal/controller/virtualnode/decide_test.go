@@ -141,9 +141,9 @@ func TestDecide(t *testing.T) {
 		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
 		}), want: "status Ready=True away tainted"},
-		"back":                        {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
-		"back, and no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
-		"away permanently":            {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
+		"back":                                   {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
+		"connected again, and no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
+		"away permanently":                       {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
 		"the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = ready, fleet.State{}, false, start
 		}), want: "nothing", again: DefaultGrace},
@@ -304,8 +304,8 @@ func TestUnchangedReasonIsNotReported(t *testing.T) {
 	}
 }
 
-// The Node contains the manager's address and port for API servers, but no port if the
-// manager does not serve the kubelet API.
+// The Node reports the manager's address and port, to which API servers connect. It reports
+// no port if the manager does not serve the kubelet API.
 func TestNodeAPI(t *testing.T) {
 	here := func(ip string, port int32) func(*observed) {
 		return func(o *observed) { o.podIP, o.port = ip, port }
@@ -343,7 +343,7 @@ func TestNodeAPI(t *testing.T) {
 			}
 			status := patched.after.Status
 			if status.DaemonEndpoints.KubeletEndpoint.Port != tc.port || len(status.Addresses) != tc.addresses {
-				t.Errorf("port %d, addresses %v", status.DaemonEndpoints.KubeletEndpoint.Port, status.Addresses)
+				t.Errorf("port %d, addresses %v; want port %d and %d addresses", status.DaemonEndpoints.KubeletEndpoint.Port, status.Addresses, tc.port, tc.addresses)
 			}
 			if again := decide(seen(tc.change, func(o *observed) { o.node = patched.after })); again.do != nil {
 				t.Errorf("decision %T after the patch, want none", again.do)

@@ -19,10 +19,10 @@
 // Pods have ended. The Node then remains and is reported as away until the last Pod is gone
 // or the cluster is registered again under that name.
 //
-// The Pods of a member that is away are kept, unless the registration requests eviction
+// The Pods of an away member are kept, unless the registration requests eviction
 // (spec.node.whenAway). The node lifecycle controller adds a NoExecute taint to every Node
 // that is not Ready, and Kubernetes evicts the Pods there when their tolerations expire. A
-// Node cannot opt out of that. Xylem therefore keeps the Node Ready: the taint
+// Node cannot opt out of this. Xylem therefore keeps the Node Ready: the taint
 // xylem.io/member-away keeps new Pods off, the condition xylem.io/MemberAway reports the
 // cause, and away_pod marks the Pods as not ready.
 //

@@ -18,6 +18,6 @@ func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegi
 // Node.
 func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
-		"ClusterRegistration %q is gone without a deregistration, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
+		"ClusterRegistration %q is gone, but the cluster was not deregistered, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
 		registration, text.Count(pods, "Pod"))
 }

@@ -81,8 +81,8 @@ func setMeta(node *corev1.Node, o observed) {
 	}
 }
 
-// awayTaint keeps new Pods off the Node of a member that is away without evicting any. The
-// taints that Kubernetes adds to a Node that is not Ready would evict them.
+// awayTaint keeps new Pods off the Node of an away member without evicting any. The taints
+// that Kubernetes adds to a Node that is not Ready would evict Pods.
 var awayTaint = corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
 // askedBefore returns what the registration requested when the Node was last written. It
@@ -193,7 +193,7 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 }
 
 // awayNow reports whether the member has a permanent problem, or a temporary one for longer
-// than the grace period. Otherwise, it returns the rest of the grace period.
+// than the grace period. If the problem is newer, left is the remaining grace period.
 func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 	v := judge(o)
 	if v.ready {
@@ -205,9 +205,9 @@ func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
 	return left == 0, left
 }
 
-// setReady sets the conditions Ready and MemberAway. If the registration keeps the Pods of a
-// member that is away, the Node stays Ready, because Kubernetes evicts the Pods of any other
-// Node.
+// setReady sets the conditions Ready and MemberAway. If the registration keeps the Pods of an
+// away member, the Node stays Ready, because Kubernetes evicts Pods from Nodes that are not
+// Ready.
 func setReady(node *corev1.Node, o observed) time.Duration {
 	v := judge(o)
 	isAway, left := awayNow(node, o)

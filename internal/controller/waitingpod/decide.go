@@ -165,7 +165,7 @@ func unschedulableSince(pod *corev1.Pod) (time.Time, bool) {
 // obstacle is the reason why a member cannot run the Pod.
 type obstacle struct {
 	reason string
-	// why follows the member's name in the message. remedy tells the user what to do.
+	// why follows the member's name in the message. remedy is what the user can do.
 	why, remedy string
 }
 
@@ -240,7 +240,7 @@ func apart(pinned []claimSeen) *mirror.Refusal {
 		}
 		where = append(where, fmt.Sprintf("claim %q is in member %q", c.claim.Name, in))
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims of one member, or register the member that has the volumes", some(where))
+	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims whose volumes are in one member, or register the member that has the volumes", some(where))
 }
 
 // summary returns the most helpful reason, and each remedy once.
@@ -278,9 +278,9 @@ func (o observed) obstacle(m index.Member) *obstacle {
 	case nodes.Away(m.Node):
 		away := nodes.Condition(m.Node, v1alpha1.NodeMemberAway)
 		return &obstacle{v1alpha1.ReasonMemberAway, fmt.Sprintf("has been away since %s (%s)", away.LastTransitionTime.UTC().Format(time.RFC3339), away.Reason),
-			"The Pod is scheduled when a member is back."}
+			"The Pod is scheduled when a member is connected again."}
 	case !m.Connected:
-		return &obstacle{v1alpha1.ReasonMemberAway, "is not connected", "The Pod is scheduled when a member is back."}
+		return &obstacle{v1alpha1.ReasonMemberAway, "is not connected", "The Pod is scheduled when a member is connected again."}
 	case m.Node.Spec.Unschedulable:
 		return &obstacle{v1alpha1.ReasonCordoned, "is cordoned", fmt.Sprintf("To allow new Pods, run `kubectl uncordon %s`.", m.NodeName)}
 	}

@@ -287,7 +287,7 @@ func TestDecide(t *testing.T) {
 		},
 		"one member is still connecting": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
 
-		"the claim's volume is in a member that is away": {
+		"the claim's volume is in an away member": {
 			observed: seen(boundIn("a"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonMemberAway,
 			says: []string{`the Pod cannot run where its claim "data" is: member "a" has been away since`},
 		},

@@ -26,8 +26,8 @@ func NewBytes() Bytes { return Bytes{rate.NewLimiter(statusRate, statusBurst)} }
 // sized is implemented by objects that can compute their encoded size.
 type sized interface{ Size() int }
 
-// Wait waits until another of the member's statuses may be written, depending on the object's size.
-// Call Wait before Turns.Take, so that other writes can proceed.
+// Wait waits until the rate allows the status of an object of this size to be written. Call Wait
+// before Turns.Take, so that a waiting status does not occupy a turn.
 func (b Bytes) Wait(ctx context.Context, seen client.Object) error {
 	object, ok := seen.(sized)
 	if !ok {

@@ -140,7 +140,7 @@ func TestWentBack(t *testing.T) {
 	}
 	written := record("me", 0, 3)
 	kept := written
-	kept.RenewTime = metav1.NewTime(at.Truncate(time.Microsecond)) // like the API server
+	kept.RenewTime = metav1.NewTime(at.Truncate(time.Microsecond)) // the API server truncates times
 	for name, tc := range map[string]struct {
 		written, read resourcelock.LeaderElectionRecord
 		want          bool

@@ -44,8 +44,8 @@ var embedding = []struct {
 	{netip.MustParsePrefix("::/96"), 12},
 }
 
-// isISATAP reports whether an address has the interface identifier of ISATAP (RFC 5214). The
-// prefix does not matter.
+// isISATAP reports whether an address has an ISATAP interface identifier (RFC 5214), whatever its
+// prefix is.
 func isISATAP(address netip.Addr) bool {
 	raw := address.As16()
 	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe

@@ -62,7 +62,7 @@ func TestAddressesBehindAProxy(t *testing.T) {
 	}
 	_, err := WayTo("https://169.254.169.254:6443", false, proxies)
 	if p := (*Problem)(nil); !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused {
-		t.Errorf("got error %v", err)
+		t.Errorf("error is %v, want a Problem with reason KubeconfigRefused", err)
 	}
 	for server, proxied := range map[string]bool{"https://member.example.com": true, "https://203.0.113.7:6443": true, "https://10.1.2.3:6443": false} {
 		got, err := WayTo(server, false, proxies)
@@ -71,7 +71,7 @@ func TestAddressesBehindAProxy(t *testing.T) {
 		}
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, server, http.NoBody)
 		if proxy, err := got.Proxy(request); err != nil || (proxy != nil) != proxied {
-			t.Errorf("%s: proxy %v, error %v", server, proxy, err)
+			t.Errorf("%s: proxy is %v, error %v; want a proxy: %t", server, proxy, err, proxied)
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package access
 
 // Facts about a cluster and its credentials. The Connected condition and the kubectl plugin report
-// them with the same text. The first argument is the cluster, or the kubeconfig or flag that
-// selects it. The text shows the others.
+// them with the same text. The first argument names the cluster, or the kubeconfig or flag that
+// points to it. AlreadyRegistered takes only the registration's name.
 const (
 	Unreachable       = "%s is unreachable"
 	Unauthorized      = "%s rejects the credentials"

@@ -151,7 +151,7 @@ func TestMessagesHideCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := ParseKubeconfig([]byte(kubeconfig(line, token)), false)
 			if err == nil || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("error is %v", err)
+				t.Errorf("error is %v, want one without the credentials", err)
 			}
 		})
 	}
@@ -173,7 +173,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 		if err != nil {
 			p := &Problem{}
 			if !errors.As(err, &p) || p.Message == "" || config != nil {
-				t.Errorf("error %#v, config %v", err, config)
+				t.Errorf("error is %#v, config %v; want a Problem with a message, and no config", err, config)
 			}
 			return
 		}
@@ -181,7 +181,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 		// verifies the server.
 		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CertFile != "" || config.KeyFile != "" ||
 			config.CAFile != "" || config.Insecure || config.Proxy != nil || config.Username != "" || config.Impersonate.UserName != "" {
-			t.Errorf("accepted: %+v", config)
+			t.Errorf("the accepted config has a field that is not allowed: %+v", config)
 		}
 		if !strings.HasPrefix(strings.ToLower(config.Host), "https://") {
 			t.Errorf("accepted host %q", config.Host)

@@ -42,7 +42,7 @@ func TestWithToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := access.TokenOf(now); got != "new" {
-		t.Errorf("token is %q", got)
+		t.Errorf("token is %q, want %q", got, "new")
 	}
 	if strings.ReplaceAll(string(was), "old", "new") != string(now) {
 		t.Errorf("fields other than the token changed:\n%s\n%s", was, now)

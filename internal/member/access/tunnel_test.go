@@ -56,10 +56,10 @@ func TestThrough(t *testing.T) {
 			defer cancel()
 			conn, err := w.Through(ctx, "tcp", "member.example:6443")
 			if request := <-asked; request.Method != http.MethodConnect || request.Host != "member.example:6443" || request.Header.Get("Proxy-Authorization") == "" {
-				t.Errorf("the proxy received %s %s, %v", request.Method, request.Host, request.Header)
+				t.Errorf("the proxy received %s %s, %v; want CONNECT member.example:6443 with the proxy's credentials", request.Method, request.Host, request.Header)
 			}
 			if (err == nil) != tc.works {
-				t.Fatalf("error: %v", err)
+				t.Fatalf("error is %v, want none: %t", err, tc.works)
 			}
 			if err != nil {
 				if strings.Contains(err.Error(), "secret") {
@@ -72,7 +72,7 @@ func TestThrough(t *testing.T) {
 				t.Fatal(err)
 			}
 			if line, err := bufio.NewReader(conn).ReadString('\n'); line != "hello\n" {
-				t.Errorf("%q, %v", line, err)
+				t.Errorf("received %q, error %v; want the line that was sent", line, err)
 			}
 		})
 	}

@@ -12,8 +12,8 @@
 //	one response, or one event of a watch, decoded    --member-answer-limit (128Mi)
 //	one response on the wire, decompressed; one event 32 MiB; 4 MiB
 //	all responses that are being read                 64 MiB
-//	decoding, on average                              64 MiB a second; more waits
-//	all objects in the Link's caches, as reduced      --member-cache-limit (256Mi)
+//	decoding, on average                              64 MiB per second; beyond that, reads wait
+//	all objects in the Link's caches, once reduced    --member-cache-limit (256Mi)
 //
 // Package leafcache enforces the last limit where a cache lists and watches. It reduces each
 // object before it decodes the next one, and requests pages of 100 if the member does not

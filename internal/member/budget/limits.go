@@ -117,7 +117,7 @@ func (l *Limiter) tooLarge(what string) *access.Problem {
 
 // tooLong returns the Problem for a response that is longer than any API server sends.
 func (l *Limiter) tooLong(what string, limit int64) *access.Problem {
-	return l.Exceed("the member's response to %q has more than %s, which no API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
+	return l.Exceed("the member's response to %q is larger than %s, which is more than any API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
 }
 
 // malformed returns the Problem for a response that cannot be parsed.
@@ -140,7 +140,7 @@ type reading struct {
 func (r *reading) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if r.keep(int64(n)) {
-		return 0, r.limiter.Exceed("the member's responses that are being read at the same time, the latest of them to %q, have more than %s. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
+		return 0, r.limiter.Exceed("the member's responses that are being read at the same time, the latest of them to %q, exceed %s in total. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
 	}
 	return n, err
 }

@@ -14,9 +14,9 @@
 // manager then takes the fence but keeps the epochs, because they are the evidence, and MayDestroy
 // fails until the registration is annotated with the token that its condition names.
 //
-// A leadership may last for months, and last night's backup has the same epoch. So the manager also
-// raises the epoch within a leadership, every --fence-epoch-interval (5 min). The epochs then
-// disagree if a cluster is restored from an older state. If a member is restored from a more recent
+// A leadership may last for months, so last night's backup may have the same epoch. The manager
+// therefore also raises the epoch within a leadership, every --fence-epoch-interval (5 min). The
+// epochs then disagree if a cluster is restored from an older state. If a member is restored from a more recent
 // state, the manager that has renewed the Lease since then detects the restore with its next probe.
 // It raises the epoch in the host's record, so that the next manager detects the restore too. Until
 // then, a step that uses the presence or absence of member objects as evidence also reads the Lease

@@ -27,9 +27,9 @@ const annotationNextEpoch = v1alpha1.AnnotationFenceEpoch + "-next"
 // host's cluster ID. The leader holds and renews it. Its epoch grows with each leadership, and
 // the host's record has the epoch too. Renewing the Lease also probes the connection.
 //
-// Held is true only until two thirds of the Lease's duration after the last renewal was sent,
-// by the monotonic and the wall clock. So a process that was frozen, or a machine that was
-// suspended, is fenced when it resumes.
+// Held returns nil only until two thirds of the Lease's duration have passed since the last
+// renewal was sent, by the monotonic and the wall clock. So a process that was frozen, or a
+// machine that was suspended, is fenced when it resumes.
 type Fence struct {
 	clock     clock.PassiveClock
 	memberNow func() time.Time // by the member's clock
@@ -43,7 +43,7 @@ type Fence struct {
 	duration  time.Duration
 
 	mu        sync.RWMutex
-	lease     *coordinationv1.Lease // as last written by this process; nil: not held
+	lease     *coordinationv1.Lease // as last written by this process; nil if not held
 	renewed   time.Time
 	suspended *access.Problem
 	// restores are the recorded or detected restores. unconfirmed is the confirmation that an admin
@@ -287,11 +287,11 @@ func disagreement(there, here, next int64, confirmed string) *access.Problem {
 	}
 	if there > here {
 		return access.Problemf(v1alpha1.ReasonHostRestored,
-			"the host was restored from an older state: the member has epoch %d of the fence, and the host has %d. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
+			"the host was restored from an older state: the fence is at epoch %d in the member, but at %d in the host. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
 			there, here, v1alpha1.AnnotationConfirmRestore, token)
 	}
 	return access.Problemf(v1alpha1.ReasonMemberRestored,
-		"the member was restored from an older state: the host has epoch %d of the fence, and the member has %d. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
+		"the member was restored from an older state: the fence is at epoch %d in the host, but at %d in the member. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
 		here, there, v1alpha1.AnnotationConfirmRestore, token)
 }
 

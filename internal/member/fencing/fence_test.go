@@ -176,10 +176,10 @@ func TestHeld(t *testing.T) {
 			start := time.Now()
 			c := &fixed{now: later(start, tc.wall, tc.monotonic)}
 			if got := c.now.Sub(start); got != tc.monotonic {
-				t.Fatalf("the monotonic clock moved by %s", got)
+				t.Fatalf("the monotonic clock moved by %s, want %s", got, tc.monotonic)
 			}
 			if got := c.now.Round(0).Sub(start.Round(0)); got != tc.wall {
-				t.Fatalf("the wall clock moved by %s", got)
+				t.Fatalf("the wall clock moved by %s, want %s", got, tc.wall)
 			}
 			f := New(Options{Clock: c, Duration: lasts})
 			if !tc.never {
@@ -187,7 +187,7 @@ func TestHeld(t *testing.T) {
 			}
 			err := f.Held()
 			if (err == nil) != tc.want || err != nil && !errors.Is(err, guarded.ErrFenced) {
-				t.Errorf("held: %v", err)
+				t.Errorf("Held returned %v, want nil: %t", err, tc.want)
 			}
 			f.Drop()
 			if f.Held() == nil {
@@ -204,6 +204,6 @@ func TestMayDestroy(t *testing.T) {
 	}
 	f.suspended = access.Problemf(v1alpha1.ReasonHostRestored, "the host was restored")
 	if err := f.MayDestroy(); !errors.Is(err, guarded.ErrSuspended) || !strings.Contains(err.Error(), "the host was restored") {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want ErrSuspended and the reason", err)
 	}
 }

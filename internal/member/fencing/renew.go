@@ -177,7 +177,7 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}
 	if lease == nil || known == nil || olderThan(lease, known) {
-		return fmt.Errorf("%w: the last renewal is missing in the member, which may have been restored", guarded.ErrFenced)
+		return fmt.Errorf("%w: the member lacks the last renewal, so it may have been restored", guarded.ErrFenced)
 	}
 	return nil
 }

@@ -73,13 +73,13 @@ func TestHostRevision(t *testing.T) {
 			for range tc.revisions {
 				_ = h.Check(t.Context())
 			}
-			for what, err := range map[string]error{"asked again": h.Check(t.Context()), "remembered": h.Restored()} {
+			for what, err := range map[string]error{"Check": h.Check(t.Context()), "Restored": h.Restored()} {
 				if errors.Is(err, hostrevision.ErrRestored) != tc.restored {
-					t.Errorf("%s: %v", what, err)
+					t.Errorf("%s returned %v, want ErrRestored: %t", what, err, tc.restored)
 				}
 			}
 			if err := h.Current(t.Context()); errors.Is(err, guarded.ErrSuspended) != tc.restored {
-				t.Errorf("the destructive step returned %v", err)
+				t.Errorf("Current returned %v, want ErrSuspended: %t", err, tc.restored)
 			}
 			if got := h.Highest(); got != tc.highest {
 				t.Errorf("the highest revision is %d, want %d", got, tc.highest)
@@ -90,11 +90,11 @@ func TestHostRevision(t *testing.T) {
 		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
 		h.Note(errors.New("the Lease's revision decreased"))
 		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrRestored) || !strings.Contains(err.Error(), "Lease") {
-			t.Errorf("start: %v", err)
+			t.Errorf("Start returned %v, want ErrRestored and the evidence", err)
 		}
 		f := New(Options{Duration: lasts, Revision: h})
 		if err := f.Held(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, hostrevision.ErrRestored) {
-			t.Errorf("held: %v", err)
+			t.Errorf("Held returned %v, want ErrFenced and ErrRestored", err)
 		}
 	})
 	t.Run("the revision of a cached object", func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestHostRevision(t *testing.T) {
 			}
 		}
 		if err := h.Check(t.Context()); !errors.Is(err, hostrevision.ErrRestored) {
-			t.Errorf("Check with a host older than a cached object returned %v", err)
+			t.Errorf("Check with a host older than a cached object returned %v, want ErrRestored", err)
 		}
 	})
 	t.Run("none", func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestHostRevisionIsShared(t *testing.T) {
 	}
 	before := host.asked.Load()
 	if before > callers {
-		t.Errorf("%d requests for %d callers", before, callers)
+		t.Errorf("%d requests for %d callers, want at most one for each", before, callers)
 	}
 	if err := h.Check(t.Context()); err != nil || host.asked.Load() != before+1 {
 		t.Errorf("got %v after %d requests; an earlier request must not prove a later step", err, host.asked.Load())

@@ -96,8 +96,8 @@ func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.L
 	return record, nil
 }
 
-// RecordAbandoned records what Xylem is about to release in a member. It does not repeat a line from an
-// earlier, interrupted attempt.
+// RecordAbandoned records what Xylem is about to release in a member. It does not repeat a line
+// from an earlier, interrupted attempt.
 func (r *Records) RecordAbandoned(ctx context.Context, to *guarded.Root, clusterID, what string) error {
 	return r.change(ctx, to, clusterID, "what is released", func(after *coordinationv1.Lease) error {
 		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordSpace(after.Annotations, v1alpha1.AnnotationLetGo))

@@ -78,8 +78,8 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	return nil
 }
 
-// NewSnapshots creates the cache of a member's snapshots. If the member rejects a watch, the cache
-// calls failed: the member may no longer serve snapshots.
+// NewSnapshots creates the cache of a member's snapshots. If the member rejects a watch, for
+// example because it no longer serves snapshots, the cache calls failed().
 func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
 	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
 		reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
@@ -94,7 +94,7 @@ func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme 
 }
 
 // NewAttachments creates the cache of a member's VolumeAttachments. If the member rejects a watch,
-// the cache calls failed: Xylem may have lost the permission to read them.
+// for example because Xylem has lost the permission, the cache calls failed().
 func NewAttachments(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, failed func(error)) (cache.Cache, error) {
 	built, err := newOptional(c, held, scheme, failed, map[reflect.Type]toolscache.TransformFunc{
 		reflect.TypeFor[*storagev1.VolumeAttachment](): reduceAttachment,

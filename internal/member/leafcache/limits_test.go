@@ -107,14 +107,14 @@ func TestHostileAnswers(t *testing.T) {
 			t.Logf("%d KiB on the wire, %d KiB allocated", len(tc.body)>>10, took>>10)
 			p := access.AsProblem(err)
 			if p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
-				t.Fatalf("error is %v", err)
+				t.Fatalf("error is %v, want a Problem with reason AnswersRefused that contains %q", err, tc.says)
 			}
 			// The limit allows for copies of the bytes read, but not for decoded objects.
 			if limit := uint64(16*mebibyte + 8*min(len(tc.body), budget.AnswerLimit)); tc.encoding == "" && took > limit {
-				t.Errorf("%d MiB were allocated for %d bytes", took>>20, len(tc.body))
+				t.Errorf("%d MiB were allocated for %d bytes, want at most %d MiB", took>>20, len(tc.body), limit>>20)
 			}
 			if ended := c.Limiter.Watch(t.Context()); !errors.Is(ended, p) {
-				t.Errorf("the link ended with %v", ended)
+				t.Errorf("the link ended with %v, want %v", ended, p)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestHostileComplaints(t *testing.T) {
 			var err error
 			took := allocated(func() { err = c.Live.List(t.Context(), &corev1.PodList{}) })
 			if err == nil || took > 8*mebibyte {
-				t.Errorf("error %v, %d MiB allocated", err, took>>20)
+				t.Errorf("error is %v, %d MiB were allocated; want an error and at most 8 MiB", err, took>>20)
 			}
 		})
 	}
@@ -216,7 +216,7 @@ func TestHostileWatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := readWatch(t, stream(t, tc.contentType, tc.endless, tc.parts...))
 			if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
-				t.Errorf("error is %v", err)
+				t.Errorf("error is %v, want a Problem with reason AnswersRefused that contains %q", err, tc.says)
 			}
 			if tc.passes > 0 && len(got) != tc.passes {
 				t.Errorf("%d bytes passed, want %d", len(got), tc.passes)
@@ -237,7 +237,7 @@ func podPage(n, label int) *corev1.PodList {
 }
 
 // The total size of a member's objects in caches is limited. It decreases when objects are
-// deleted, shrink, or are missing in the next list.
+// deleted, shrink, or are missing from the next list.
 func TestCachesAreBounded(t *testing.T) {
 	const labels = 10_000
 	limits := budget.DefaultLimits
@@ -246,7 +246,7 @@ func TestCachesAreBounded(t *testing.T) {
 	pages := make(chan *corev1.PodList, 1)
 	c := h.newCounted(&toolscache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
 		if options.Limit != pageLimit || options.ResourceVersion != "" {
-			t.Errorf("lists %+v", options)
+			t.Errorf("list options are %+v, want limit %d and no resourceVersion", options, pageLimit)
 		}
 		return <-pages, nil
 	}}, dropManagedFields)
@@ -260,7 +260,7 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 	one := h.total / 15
 	if one < labels || one > 2*labels {
-		t.Fatalf("a Pod of at least %d bytes counts as %d", labels, one)
+		t.Fatalf("a Pod of at least %d bytes counts as %d, want at most twice that", labels, one)
 	}
 	if err := list(podPage(15, labels)); err != nil || h.total != 15*one {
 		t.Errorf("after a repeated list, the cache counts %d bytes, want %d; error %v", h.total, 15*one, err)
@@ -280,10 +280,10 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 	err := list(podPage(100, labels))
 	if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "--member-cache-limit") {
-		t.Errorf("got %v for too many Pods", err)
+		t.Errorf("error is %v for too many Pods, want a Problem that names --member-cache-limit", err)
 	}
 	if err := h.Limiter.Watch(t.Context()); access.AsProblem(err) == nil {
-		t.Errorf("the link ended with %v", err)
+		t.Errorf("the link ended with %v, want a Problem", err)
 	}
 }
 
@@ -320,7 +320,7 @@ func TestStreamedListsAreCounted(t *testing.T) {
 	}
 	send(watch.Deleted, 5)
 	if h.total != 0 {
-		t.Errorf("an empty list counts as %d", h.total)
+		t.Errorf("after all Pods were deleted, the cache counts %d bytes, want 0", h.total)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestOrdinaryResponsesPass(t *testing.T) {
 	c := hostile(t, budget.ProtobufType, "", document("PodList", raw))
 	var got corev1.PodList
 	if err := c.Live.List(t.Context(), &got, client.InNamespace("shop")); err != nil || len(got.Items) != len(page.Items) {
-		t.Errorf("%d Pods, error %v", len(got.Items), err)
+		t.Errorf("got %d Pods, error %v; want %d Pods", len(got.Items), err, len(page.Items))
 	}
 	if left := c.Limiter.InFlight.Load(); left != 0 {
 		t.Errorf("%d bytes are still in flight", left)
@@ -355,7 +355,7 @@ func TestOrdinaryResponsesPass(t *testing.T) {
 	defer watching.Stop()
 	for range 2 {
 		if event := <-watching.ResultChan(); event.Type != watch.Added {
-			t.Errorf("event %+v", event)
+			t.Errorf("event is %+v, want type Added", event)
 		}
 	}
 }

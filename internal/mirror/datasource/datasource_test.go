@@ -38,13 +38,13 @@ func TestOf(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{Spec: tc.spec}
 			got, has := Of(claim)
 			if diff := cmp.Diff(tc.want, got); diff != "" || has != tc.has || Has(claim) != tc.has {
-				t.Errorf("has %t, -want +got:\n%s", has, diff)
+				t.Errorf("has a source: %t, want %t; -want +got:\n%s", has, tc.has, diff)
 			}
 			if !has {
 				return
 			}
 			if got.Placed() != tc.placed || got.String() != tc.text {
-				t.Errorf("placed %t, %s", got.Placed(), got)
+				t.Errorf("Placed returned %t, String %s; want %t, %s", got.Placed(), got, tc.placed, tc.text)
 			}
 		})
 	}
@@ -72,7 +72,7 @@ func TestSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Same(tc.root, tc.leaf); got != tc.want {
-				t.Errorf("Same: %t", got)
+				t.Errorf("Same returned %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestRecordOf(t *testing.T) {
 				t.Errorf("%t, -want +got:\n%s", ok, diff)
 			}
 			if ok && got.Annotation() != tc.annotation {
-				t.Errorf("written as %q", got.Annotation())
+				t.Errorf("Annotation returned %q, want %q", got.Annotation(), tc.annotation)
 			}
 		})
 	}

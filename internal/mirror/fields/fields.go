@@ -84,7 +84,7 @@ func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) Shape
 	return s
 }
 
-// walk calls decided for each field of the struct v that the shape drops or refuses, in the
+// walk calls decided() for each field of the struct v that the shape drops or refuses, in the
 // order of the type.
 func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.Value, path string)) {
 	for _, step := range s {

@@ -53,7 +53,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 		switch {
 		case known:
 			if want := read(value, &c); want != "" {
-				wrong = append(wrong, fmt.Sprintf("%s is %q; it is %s", key, value, want))
+				wrong = append(wrong, fmt.Sprintf("%s is %q; it must be %s", key, value, want))
 			}
 		case v1alpha1.Reserved(key):
 			wrong = append(wrong, unknownParameter(key))
@@ -97,7 +97,7 @@ var parameters = map[string]func(value string, into *Class) (want string){
 	},
 	v1alpha1.ParameterMemberClass: func(value string, _ *Class) string {
 		if len(validation.IsDNS1123Subdomain(value)) > 0 {
-			return "the name of a class in the members, or is omitted"
+			return "the name of a class in the members, or omitted"
 		}
 		return ""
 	},

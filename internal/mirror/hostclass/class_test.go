@@ -45,7 +45,7 @@ func TestReadClass(t *testing.T) {
 		},
 		"an invalid member class name": {
 			parameters: map[string]string{"xylem.io/member-class": "GP3 fast"},
-			refused:    []string{`xylem.io/member-class is "GP3 fast"; it is the name of a class`},
+			refused:    []string{`xylem.io/member-class is "GP3 fast"; it must be the name of a class`},
 		},
 		"release when unused in mirror mode": {
 			parameters: map[string]string{"xylem.io/release": "WhenUnused"},
@@ -55,7 +55,7 @@ func TestReadClass(t *testing.T) {
 	retained := class(map[string]string{"xylem.io/provisioning": "promise", "xylem.io/release": "WhenUnused"})
 	retained.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
 	if _, err := Read(retained); err == nil || !strings.Contains(err.Error(), "requires reclaimPolicy Delete") {
-		t.Errorf("a class that releases and retains a disk: error is %v", err)
+		t.Errorf("a class that releases and retains a disk: error is %v, want one about reclaimPolicy", err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestReadClass(t *testing.T) {
 			}
 			var refusal *mirror.Refusal
 			if errors.As(err, &refusal) != (len(c.refused) > 0) {
-				t.Fatalf("error: %v", err)
+				t.Fatalf("error is %v, want a refusal: %t", err, len(c.refused) > 0)
 			}
 			for _, part := range c.refused {
 				if !strings.Contains(refusal.Message, part) {

@@ -51,7 +51,7 @@ func TestRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := back(tc.change)
 			if got := Requests(b.root, b.leaf, b.member); got != tc.want {
-				t.Errorf("requests the volume: %v", got)
+				t.Errorf("Requests returned %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func ownParameters(class *storagev1.StorageClass) map[string]string {
 	return own
 }
 
-// IsPromise reports whether a PV of the host is a promise that Xylem created.
+// IsPromise reports whether a host PV is a promise that Xylem created.
 func IsPromise(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
 		pv.Annotations[v1alpha1.AnnotationMockPV] == "true" && pv.Annotations[annotationProvisionedBy] == v1alpha1.ProvisionerName

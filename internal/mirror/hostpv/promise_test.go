@@ -70,7 +70,7 @@ func TestPromiseFor(t *testing.T) {
 	retaining := promisor.DeepCopy()
 	retaining.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
 	if got := PromiseFor(promisee, retaining).Spec.PersistentVolumeReclaimPolicy; got != corev1.PersistentVolumeReclaimRetain {
-		t.Errorf("with a class that retains, the policy is %s", got)
+		t.Errorf("with a class that retains, the policy is %s, want Retain", got)
 	}
 	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
 	if !isAffinity(held, v1alpha1.LabelVirtualNode, "true") {
@@ -90,7 +90,7 @@ func TestPromiseWithSource(t *testing.T) {
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationSource, promiseMember.ClusterID+"/golden-uid")
 	promise := PromiseFor(claim, promisor)
 	if !isAffinityTo(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnused(promise) {
-		t.Errorf("node affinity %v, unused %t", promise.Spec.NodeAffinity, IsUnused(promise))
+		t.Errorf("node affinity is %v, unused %t; want affinity to the source's member, and unused", promise.Spec.NodeAffinity, IsUnused(promise))
 	}
 	if held := PromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
 		t.Errorf("a promise without a source selects %v", held)
@@ -160,13 +160,13 @@ func TestLifeOfAPromise(t *testing.T) {
 				t.Errorf("a fulfilled promise represents %q %q %q %t", cluster, leaf, uid, ours)
 			}
 			if got := full.Spec.Capacity.Storage().String(); got != "2Gi" {
-				t.Errorf("capacity is %s", got)
+				t.Errorf("capacity is %s, want 2Gi", got)
 			}
 			if full.Annotations[v1alpha1.AttributeDriver] != "disk.example.com" || full.Annotations[v1alpha1.AttributeHandle] != "d-1" {
-				t.Errorf("driver and handle: %v", full.Annotations)
+				t.Errorf("the leaf's driver or handle is not recorded: %v", full.Annotations)
 			}
 			if pinned := isAffinityTo(full.Spec.NodeAffinity, "id38"); pinned == WhenUnused(full) {
-				t.Errorf("the node affinity selects the member: %t", pinned)
+				t.Errorf("the node affinity selects the member: %t, want %t", pinned, !pinned)
 			}
 			if diff := cmp.Diff(made.Spec.PersistentVolumeSource, full.Spec.PersistentVolumeSource); diff != "" {
 				t.Errorf("the source, which is immutable, has changed:\n%s", diff)
@@ -185,14 +185,14 @@ func TestLifeOfAPromise(t *testing.T) {
 			}
 			full.Finalizers = nil
 			if diff := cmp.Diff(made.Finalizers, Unfulfil(full, nil).Finalizers); diff != "" {
-				t.Errorf("a released promise did not get its finalizer back (-want +got):\n%s", diff)
+				t.Errorf("the finalizer of a released promise was not restored (-want +got):\n%s", diff)
 			}
 			full.DeletionTimestamp = &metav1.Time{}
 			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
-				t.Errorf("a promise that is being deleted must not get finalizers: %v", got)
+				t.Errorf("a promise that is being deleted got finalizers: %v", got)
 			}
 			if !IsUnused(again) || again.Annotations[v1alpha1.AnnotationMockPV] != "true" {
-				t.Errorf("labels %v, annotations %v", again.Labels, again.Annotations)
+				t.Errorf("labels %v, annotations %v; want those of an unused mock PV", again.Labels, again.Annotations)
 			}
 		})
 	}
@@ -279,10 +279,10 @@ func TestPromiseTampered(t *testing.T) {
 			pv := Fulfil(WithMember(PromiseFor(promisee, promisor), promiseMember, nil), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
 			change(pv)
 			if _, leaf, _, ours := LeafOf(pv); ours || leaf != "" {
-				t.Errorf("represents %q", leaf)
+				t.Errorf("LeafOf returned %q, want none", leaf)
 			}
 			if IsUnfulfilled(pv) {
-				t.Error("is reported as unfulfilled")
+				t.Error("IsUnfulfilled returned true")
 			}
 		})
 	}

@@ -92,7 +92,7 @@ func TestRecorded(t *testing.T) {
 			pv := Recorded(tc.host, tc.leaf, member)
 			cluster, leaf, uid, ours := LeafOf(pv)
 			if ours != tc.ours || ours && (cluster != "id38" || leaf != "disk-7" || uid != types.UID("leaf-uid") || !Imported(pv)) {
-				t.Errorf("represents %q, %q, %q, %t", cluster, leaf, uid, ours)
+				t.Errorf("LeafOf returned %q, %q, %q, %t; want the requested leaf: %t", cluster, leaf, uid, ours, tc.ours)
 			}
 			if pv.Spec.PersistentVolumeReclaimPolicy != tc.policy {
 				t.Errorf("has policy %s, want %s", pv.Spec.PersistentVolumeReclaimPolicy, tc.policy)

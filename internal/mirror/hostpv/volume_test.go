@@ -80,7 +80,7 @@ func TestHostVolume(t *testing.T) {
 func TestHostVolumeOfAClaimWithoutClass(t *testing.T) {
 	host := Mirror(leafVolume(), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
 	if host.Spec.StorageClassName != "" || host.Spec.VolumeAttributesClassName != nil {
-		t.Errorf("classes %q, %v", host.Spec.StorageClassName, host.Spec.VolumeAttributesClassName)
+		t.Errorf("classes are %q and %v, want none", host.Spec.StorageClassName, host.Spec.VolumeAttributesClassName)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestLeafVolumeOf(t *testing.T) {
 			c.change(host)
 			clusterID, leafName, leafUID, ok := LeafOf(host)
 			if ok != c.ok {
-				t.Fatalf("got %v", ok)
+				t.Fatalf("LeafOf returned %v, want %v", ok, c.ok)
 			}
 			want := [3]string{}
 			if c.ok {
@@ -173,7 +173,7 @@ func TestHostVolumeHasNoSource(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if host.Spec.CSI.Driver != "csi.xylem.io" || host.Spec.CSI.VolumeAttributes["xylem.io/driver"] == "" {
-				t.Errorf("source: %+v", host.Spec.CSI)
+				t.Errorf("the CSI source is %+v, want Xylem's driver and the leaf's driver as an attribute", host.Spec.CSI)
 			}
 		})
 	}
@@ -215,7 +215,7 @@ func TestVolumeDrift(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got.Empty() != reflect.DeepEqual(got, Change{}) {
-				t.Errorf("empty: %v", got.Empty())
+				t.Errorf("Empty returned %v for %+v", got.Empty(), got)
 			}
 		})
 	}
@@ -263,7 +263,7 @@ func FuzzHostVolumeRoundTrip(f *testing.F) {
 		host.Name = Name(name, clusterID, true)
 		gotCluster, gotName, gotUID, ok := LeafOf(host)
 		if !ok || gotCluster != clusterID || gotName != name || string(gotUID) != uid {
-			t.Errorf("got %q, %q, %q, %v", gotCluster, gotName, gotUID, ok)
+			t.Errorf("LeafOf returned %q, %q, %q, %v; want %q, %q, %q, true", gotCluster, gotName, gotUID, ok, clusterID, name, uid)
 		}
 	})
 }

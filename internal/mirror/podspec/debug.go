@@ -11,8 +11,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// MissingDebugContainers returns the names of a root Pod's ephemeral containers that its leaf does not have
-// yet. The API neither changes nor removes ephemeral containers, so comparing names suffices.
+// MissingDebugContainers returns the names of a root Pod's ephemeral containers that its leaf does
+// not have yet. The API neither changes nor removes ephemeral containers, so comparing names
+// suffices.
 func MissingDebugContainers(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range root.Spec.EphemeralContainers {

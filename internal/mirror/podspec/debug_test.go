@@ -59,7 +59,7 @@ func TestApplyDebug(t *testing.T) {
 			}
 			var refusal *mirror.Refusal
 			if refused := errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonPodUnsupported; refused != tc.refused {
-				t.Fatalf("refused: %v", err)
+				t.Fatalf("error is %v, want a refusal: %t", err, tc.refused)
 			}
 			if tc.refused {
 				return
@@ -82,13 +82,13 @@ func TestTranslateWithoutDebug(t *testing.T) {
 	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "web"}}, EphemeralContainers: []corev1.EphemeralContainer{refused}})
 	leaf, err := Translate(root, mirrortest.Member)
 	if err != nil || len(leaf.Spec.EphemeralContainers) > 0 {
-		t.Fatalf("%v, %v", leaf, err)
+		t.Fatalf("leaf is %v, error %v; want a leaf without ephemeral containers", leaf, err)
 	}
 	names := []string{}
 	for _, c := range AsContainers(root.Spec.EphemeralContainers) {
 		names = append(names, c.Name)
 	}
 	if !slices.Equal(names, []string{"a"}) {
-		t.Error(names)
+		t.Errorf("AsContainers returned containers %q, want a", names)
 	}
 }

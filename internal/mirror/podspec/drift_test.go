@@ -132,7 +132,7 @@ func TestLeafPodDrift(t *testing.T) {
 			}
 			got := LeafDrift(root, leaf, mirrortest.Member)
 			if got.Empty() == c.record {
-				t.Errorf("empty: %v", got.Empty())
+				t.Errorf("Empty returned %v, want %v", got.Empty(), !c.record)
 			}
 			if c.record {
 				before := leaf.DeepCopy()

@@ -28,7 +28,7 @@ var podRunFields = []fields.Field{
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "the member's kubelet restarts containers"},
 	{Path: "terminationGracePeriodSeconds", Decision: fields.Keep, Why: "the member's kubelet stops containers"},
 	{Path: "activeDeadlineSeconds", Decision: fields.Keep, Why: "the member's kubelet enforces the deadline; changes are copied"},
-	{Path: "dnsPolicy", Decision: fields.Keep, Why: "ClusterFirst means the member's DNS, which has no names for Services of the host"},
+	{Path: "dnsPolicy", Decision: fields.Keep, Why: "ClusterFirst means the member's DNS, which has no names for the host's Services"},
 	{Path: "dnsConfig", Decision: fields.Keep, Why: "plain addresses and names"},
 	{Path: "hostname", Decision: fields.Keep, Why: "the leaf has its root's name, so host names stay the same"},
 	{Path: "subdomain", Decision: fields.Keep, Why: "like hostname; the headless Service is in the host"},
@@ -43,22 +43,22 @@ var podRunFields = []fields.Field{
 	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere"},
 	{Path: "resources.claims", Decision: fields.Refuse, Why: "the host allocates dynamic resources, for devices of its own nodes; request extended resources instead"},
 	{Path: "resourceClaims", Decision: fields.Refuse, Why: "the host allocates dynamic resources, for devices of its own nodes; request extended resources instead"},
-	{Path: "readinessGates", Decision: fields.Drop, Why: "controllers of the host set these conditions on the root Pod only, so the leaf would never be ready. The root's Ready waits for them"},
+	{Path: "readinessGates", Decision: fields.Drop, Why: "the host's controllers set these conditions on the root Pod only, so the leaf would never be ready. The root's Ready waits for them"},
 }
 
 // podPlaceFields has the fields that define where a Pod runs. The host's scheduler evaluated them
 // when it selected the member. The leaf keeps only constraints among the member's own nodes.
 var podPlaceFields = []fields.Field{
 	{Path: "nodeName", Decision: fields.Drop, Why: "names the virtual node; the member's scheduler chooses a real one"},
-	{Path: "schedulerName", Decision: fields.Drop, Why: "names a scheduler of the host; the member's default one is used"},
+	{Path: "schedulerName", Decision: fields.Drop, Why: "names a scheduler in the host; the member's default one is used"},
 	{Path: "schedulingGates", Decision: fields.Drop, Why: "a pushed Pod has no gates left; the controllers that remove them run in the host"},
-	{Path: "schedulingGroup", Decision: fields.Drop, Why: "names a PodGroup of the host, whose scheduler has admitted the group"},
+	{Path: "schedulingGroup", Decision: fields.Drop, Why: "names a PodGroup in the host, whose scheduler has admitted the group"},
 	{Path: "evictionResponders", Decision: fields.Drop, Why: "the responders run in the host, so an eviction in the member would wait for them forever"},
 	{Path: "nodeSelector", Decision: fields.Translate, Why: "selects virtual nodes, and the host's scheduler has chosen one. Only operating system and architecture, which every kubelet sets as labels, still select nodes within the member"},
 	{Path: "affinity.nodeAffinity", Decision: fields.Translate, Why: "like nodeSelector: expressions on operating system and architecture are kept, terms that select another member are removed, and a required term without remaining expressions matches every node"},
 	{Path: "affinity.podAffinity", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`. Required terms on other topologies, or on labels of namespaces, become preferred, since the member's nodes and namespaces may lack those labels. Terms on `xylem.io/*` topologies are dropped, because the choice of the member satisfies them"},
 	{Path: "affinity.podAntiAffinity", Decision: fields.Translate, Why: "kept, except for `xylem.io/*` topologies, which the choice of the member satisfies"},
-	{Path: "tolerations", Decision: fields.Translate, Why: "kept, except those of virtual nodes' taints (`kosmos.io/node`, `xylem.io/*`) and the two of five minutes that the host's admission adds to every Pod: the member adds its own"},
+	{Path: "tolerations", Decision: fields.Translate, Why: "kept, except those of virtual nodes' taints (`kosmos.io/node`, `xylem.io/*`) and the two five-minute ones that the host's admission adds to every Pod, because the member adds its own"},
 	{Path: "topologySpreadConstraints[].maxSkew", Decision: fields.Keep, Why: "counted among the member's nodes"},
 	{Path: "topologySpreadConstraints[].topologyKey", Decision: fields.Keep, Why: "counted among the member's nodes; constraints on `xylem.io/*` topologies are dropped, because the choice of the member satisfies them"},
 	{Path: "topologySpreadConstraints[].whenUnsatisfiable", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`; otherwise it becomes ScheduleAnyway, since the member's nodes may lack the label (if two constraints become equal, the first is kept)"},
@@ -66,8 +66,8 @@ var podPlaceFields = []fields.Field{
 	{Path: "topologySpreadConstraints[].minDomains", Decision: fields.Drop, Why: "counts the host's domains, and one member may never have enough"},
 	{Path: "topologySpreadConstraints[].nodeAffinityPolicy", Decision: fields.Keep, Why: "applies to the member's nodes"},
 	{Path: "topologySpreadConstraints[].nodeTaintsPolicy", Decision: fields.Keep, Why: "applies to the member's nodes"},
-	{Path: "topologySpreadConstraints[].matchLabelKeys", Decision: fields.Translate, Why: "included in the label selector, as the API server does, which rejects a key in both"},
-	{Path: "priorityClassName", Decision: fields.Drop, Why: "priority classes are cluster-scoped, and their meaning is the admin's; the member's default applies"},
+	{Path: "topologySpreadConstraints[].matchLabelKeys", Decision: fields.Translate, Why: "merged into the label selector, as in the API server, which rejects a key that is in both"},
+	{Path: "priorityClassName", Decision: fields.Drop, Why: "priority classes are cluster-scoped, and each cluster's admin defines them; the member's default applies"},
 	{Path: "priority", Decision: fields.Drop, Why: "admission computes it from the priority class"},
 	{Path: "preemptionPolicy", Decision: fields.Drop, Why: "admission computes it from the priority class"},
 	{Path: "runtimeClassName", Decision: fields.Keep, Why: "never weakened, since it may isolate the Pod: a member without this RuntimeClass rejects the Pod, and an event reports it"},
@@ -77,7 +77,7 @@ var podPlaceFields = []fields.Field{
 // podIdentityFields has the fields that define the Pod's identity for the API server. A leaf Pod
 // does not get an identity from the host.
 var podIdentityFields = []fields.Field{
-	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities of the host; the leaf runs as its namespace's `default`, without a token"},
+	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities in the host; the leaf runs as its namespace's `default`, without a token"},
 	{Path: "serviceAccount", Decision: fields.Drop, Why: "the deprecated name of serviceAccountName"},
 	{Path: "automountServiceAccountToken", Decision: fields.Translate, Why: "always false, because a token of the member is not an identity in the host"},
 }

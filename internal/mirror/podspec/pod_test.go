@@ -149,7 +149,7 @@ func TestTranslatePodCollectsRefusals(t *testing.T) {
 		t.Fatalf("want a refusal, got %v", err)
 	}
 	if refusal.Reason != v1alpha1.ReasonPodUnsupported {
-		t.Errorf("reason %s", refusal.Reason)
+		t.Errorf("reason is %s, want PodUnsupported", refusal.Reason)
 	}
 	for _, path := range []string{"spec.resourceClaims: ", "spec.volumes[a].csi: ", "spec.volumes[b].flexVolume: "} {
 		if !strings.Contains(refusal.Message, path) {
@@ -186,7 +186,7 @@ func TestIsDaemonSetPod(t *testing.T) {
 			pod := mirrortest.RootPod(corev1.PodSpec{})
 			pod.OwnerReferences = []metav1.OwnerReference{c.owner}
 			if got := IsDaemonSetPod(pod); got != c.want {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
 	}
@@ -229,6 +229,6 @@ func TestEmptyAffinityIsOmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if leaf.Spec.Affinity != nil {
-		t.Errorf("left: %v", leaf.Spec.Affinity)
+		t.Errorf("the leaf's affinity is %v, want none", leaf.Spec.Affinity)
 	}
 }

@@ -18,8 +18,8 @@ const (
 )
 
 // IsTokenVolume recognizes the volume that ServiceAccount admission adds, by its name and its three
-// sources (OpenShift adds another ConfigMap). User-defined volumes differ in some way, and are
-// refused.
+// sources (OpenShift adds another ConfigMap). User-defined token volumes differ in some way, and
+// are refused.
 func IsTokenVolume(v corev1.Volume) bool {
 	if !strings.HasPrefix(v.Name, tokenVolumePrefix) || v.Projected == nil {
 		return false

@@ -37,7 +37,7 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 				t.Errorf("podIP %q, hostIP %q, want %q", got.PodIP, got.HostIP, want)
 			}
 			if shown := len(got.PodIPs) == 1 && len(got.HostIPs) == 1; shown != (want != "") {
-				t.Errorf("podIPs %v, hostIPs %v", got.PodIPs, got.HostIPs)
+				t.Errorf("podIPs %v, hostIPs %v; want one of each if the address is shown, else none", got.PodIPs, got.HostIPs)
 			}
 		})
 	}

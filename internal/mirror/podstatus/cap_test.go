@@ -88,13 +88,13 @@ func TestPodStatusIsShort(t *testing.T) {
 			root, leaf := statuses(tc.containers, tc.text)
 			got := Translate(root, leaf, mirrortest.Member)
 			if got.Size() > StatusLimit {
-				t.Errorf("%d bytes", got.Size())
+				t.Errorf("the status has %d bytes, want at most %d", got.Size(), StatusLimit)
 			}
 			if (got.Message == shortened) != tc.shortened {
-				t.Errorf("message %.100q", got.Message)
+				t.Errorf("message is %.100q, want it to report the shortening: %t", got.Message, tc.shortened)
 			}
 			if n := len(got.ContainerStatuses); tc.shown >= 0 && n != tc.shown || n == 0 {
-				t.Errorf("the status has %d containers", n)
+				t.Errorf("the status has %d containers, want %d (-1 means any)", n, tc.shown)
 			}
 			root.Status = got
 			if !Current(root, Translate(root, leaf, mirrortest.Member)) {

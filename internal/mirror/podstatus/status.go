@@ -109,8 +109,8 @@ func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondi
 	return sanitize.FirstOf(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
 }
 
-// gated returns the leaf's Ready condition. It is False if one of the root's readiness gates is
-// not satisfied, with the kubelet's message.
+// gated returns the leaf's Ready condition. If one of the root's readiness gates is not satisfied,
+// the condition is False, with the message that a kubelet would set.
 func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	if ready.Status != corev1.ConditionTrue {
 		return ready

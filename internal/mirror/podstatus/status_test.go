@@ -247,7 +247,7 @@ func TestPodStatusCurrent(t *testing.T) {
 		"a disruption that the host reported": {is: true, root: func(s *corev1.PodStatus) {
 			s.Conditions = append(s.Conditions, cond(corev1.DisruptionTarget, "True", 1))
 		}},
-		"a disruption that is missing": {want: func(s *corev1.PodStatus) {
+		"a disruption that the root lacks": {want: func(s *corev1.PodStatus) {
 			s.Conditions = append(s.Conditions, cond(corev1.DisruptionTarget, "True", 1))
 		}},
 		"another phase":           {want: func(s *corev1.PodStatus) { s.Phase = corev1.PodSucceeded }},
@@ -256,10 +256,10 @@ func TestPodStatusCurrent(t *testing.T) {
 		"an additional condition": {want: func(s *corev1.PodStatus) {
 			s.Conditions = append(s.Conditions, cond(corev1.ContainersReady, "True", 4))
 		}},
-		"another condition": {want: func(s *corev1.PodStatus) { s.Conditions[1] = cond(corev1.ContainersReady, "True", 2) }},
-		"a missing message": {want: func(s *corev1.PodStatus) { s.Message = "" }},
-		"no address":        {want: func(s *corev1.PodStatus) { s.PodIP, s.PodIPs = "", nil }},
-		"another container": {want: func(s *corev1.PodStatus) { s.ContainerStatuses[0].RestartCount++ }},
+		"another condition":     {want: func(s *corev1.PodStatus) { s.Conditions[1] = cond(corev1.ContainersReady, "True", 2) }},
+		"a missing message":     {want: func(s *corev1.PodStatus) { s.Message = "" }},
+		"no address":            {want: func(s *corev1.PodStatus) { s.PodIP, s.PodIPs = "", nil }},
+		"another restart count": {want: func(s *corev1.PodStatus) { s.ContainerStatuses[0].RestartCount++ }},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestPodStatusCurrent(t *testing.T) {
 				c.want(&want)
 			}
 			if got := Current(root, want); got != c.is {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want %v", got, c.is)
 			}
 		})
 	}
@@ -432,17 +432,17 @@ func TestHostilePodStatus(t *testing.T) {
 	}
 	got := Translate(root, leaf, anyAddress)
 	if got.Phase != corev1.PodUnknown || len(got.Conditions) != 1 || len(got.ContainerStatuses) != 1 || len(got.PodIPs) != 1 {
-		t.Errorf("phase %s, %d conditions, %d statuses, %d addresses", got.Phase, len(got.Conditions), len(got.ContainerStatuses), len(got.PodIPs))
+		t.Errorf("phase %s, %d conditions, %d statuses, %d addresses; want Unknown and one of each", got.Phase, len(got.Conditions), len(got.ContainerStatuses), len(got.PodIPs))
 	}
 	raw, err := json.Marshal(got)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(raw) > 2*StatusLimit || got.Size() > StatusLimit || strings.Contains(string(raw), `\u001b`) {
-		t.Errorf("%d bytes", len(raw))
+		t.Errorf("the status has %d bytes as JSON, and exceeds a limit or contains an escape sequence", len(raw))
 	}
 	if len(got.ContainerStatuses[0].AllocatedResources) != 0 {
-		t.Error("resources without a name")
+		t.Error("the status has a resource with an invalid name")
 	}
 	if !Current(&corev1.Pod{Spec: root.Spec, Status: got}, got) {
 		t.Error("the second result differs, so Xylem would write the status repeatedly")

@@ -99,10 +99,10 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 		})
 	}
 	if none.Annotations["xylem.io/attributes-classes"] != "" || none.Spec.VolumeAttributesClassName != nil {
-		t.Errorf("left: %v, %v", none.Annotations, none.Spec)
+		t.Errorf("a claim without a class has annotations %v, spec %v", none.Annotations, none.Spec)
 	}
 	if raw := over.Annotations["xylem.io/attributes-classes"]; raw != `{"m-gold":"gold"}` {
-		t.Errorf("unneeded records are kept: %s", raw)
+		t.Errorf("the records are %s, want only the current class", raw)
 	}
 	if leaf.Annotations["xylem.io/attributes-classes"] != `{"m-gold":"gold"}` {
 		t.Error("the function changed its argument")
@@ -110,6 +110,6 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 	hostile := leaf.DeepCopy()
 	hostile.Annotations["xylem.io/attributes-classes"] = `{"m-gold":"` + strings.Repeat("x", 10_000) + `"}`
 	if got := HostAttributesClass(hostile, "m-gold"); len(got) > nameLimit+len("…") {
-		t.Errorf("the member's class name takes %d bytes in the status", len(got))
+		t.Errorf("the member's class name takes %d bytes in the status, want at most %d and an ellipsis", len(got), nameLimit)
 	}
 }

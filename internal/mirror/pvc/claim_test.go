@@ -66,7 +66,7 @@ func TestTranslateClaim(t *testing.T) {
 
 	named := WithVolume(got, "pv-7")
 	if named.Spec.VolumeName != "pv-7" || got.Spec.VolumeName != "" {
-		t.Errorf("WithVolume: copy has %q, original %q", named.Spec.VolumeName, got.Spec.VolumeName)
+		t.Errorf("WithVolume: copy has %q, original %q; want pv-7 in the copy only", named.Spec.VolumeName, got.Spec.VolumeName)
 	}
 }
 
@@ -84,10 +84,10 @@ func TestTranslateKeepsTheDataSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !datasource.Same(root, leaf) {
-				t.Errorf("the leaf claim has data source %v, %v", leaf.Spec.DataSource, leaf.Spec.DataSourceRef)
+				t.Errorf("the leaf claim has data source %v, %v; want the root's", leaf.Spec.DataSource, leaf.Spec.DataSourceRef)
 			}
 			if got := datasource.OfLeaf(WithSource(leaf, "uid-1")); got != "uid-1" {
-				t.Errorf("the leaf claim records source %q", got)
+				t.Errorf("the leaf claim records source %q, want uid-1", got)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func TestTranslateClaimRefuses(t *testing.T) {
 		t.Fatalf("want a refusal, got %v, %v", leaf, err)
 	}
 	if refusal.Reason != v1alpha1.ReasonDataSourceUnsupported || !strings.Contains(refusal.Message, "spec.dataSourceRef.namespace: ") {
-		t.Errorf("got %s: %s", refusal.Reason, refusal.Message)
+		t.Errorf("got %s: %s; want DataSourceUnsupported for spec.dataSourceRef.namespace", refusal.Reason, refusal.Message)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestClaimStatusCurrent(t *testing.T) {
 				c.want(&want)
 			}
 			if got := StatusCurrent(root, want); got != c.is {
-				t.Errorf("got %v", got)
+				t.Errorf("got %v, want %v", got, c.is)
 			}
 		})
 	}
@@ -278,7 +278,7 @@ func TestClaimStatusIsCapped(t *testing.T) {
 		t.Errorf("capacity -want +got:\n%s", diff)
 	}
 	if len(got.AllocatedResourceStatuses) != 1 || got.Size() > podstatus.StatusLimit {
-		t.Errorf("%d resize states, %d bytes", len(got.AllocatedResourceStatuses), got.Size())
+		t.Errorf("%d resize states, %d bytes; want one state, and a size within the limit", len(got.AllocatedResourceStatuses), got.Size())
 	}
 	root.Status = got
 	if !StatusCurrent(root, got) {

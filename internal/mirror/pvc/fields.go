@@ -17,7 +17,7 @@ var Table = fields.Table{
 		{Path: "accessModes", Decision: fields.Keep, Why: "never weakened: ReadWriteOncePod stays ReadWriteOncePod"},
 		{Path: "selector", Decision: fields.Keep, Why: "selects among the member's volumes; many provisioners reject a selector"},
 		{Path: "resources", Decision: fields.Keep, Why: "the same amount; Xylem also copies later changes"},
-		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume of the host; if the leaf claim needs a certain volume, Xylem sets that volume's name"},
+		{Path: "volumeName", Decision: fields.Drop, Why: "names a volume in the host; if the leaf claim needs a certain volume, Xylem sets that volume's name"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name"},
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
 		{Path: "dataSource", Decision: fields.Keep, Why: "the source's leaf has the same name, and Xylem creates the claim in the member that has it; Xylem rejects other kinds unless a registration lists them (`spec.storage.dataSources`)"},

@@ -131,7 +131,7 @@ func (r references) sorted() []Reference {
 func isTrue(p *bool) bool { return p != nil && *p }
 
 // PointAt makes a translated Pod refer to the copies of the objects that its root refers to. So
-// the Pod never refers to a ConfigMap or Secret of the member, except kube-root-ca.crt.
+// the Pod never refers to a ConfigMap or Secret in the member, except kube-root-ca.crt.
 func PointAt(copies mirror.Copies, leaf *corev1.Pod) {
 	visitReferences(&leaf.Spec, func(_ string, name *string, _ bool) { *name = copies.Name(*name) })
 }

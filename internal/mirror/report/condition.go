@@ -67,7 +67,7 @@ func claimStatus(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeCl
 }
 
 // waitsFor returns what a condition with the given reason waits for: a member that fails the claim,
-// a member that is away, or nothing.
+// an away member, or nothing.
 func waitsFor(reason string) string {
 	switch {
 	case FailsClaim(reason):

@@ -46,7 +46,7 @@ func TestClaimCondition(t *testing.T) {
 			var got map[string]any
 			if body := ClaimCondition(tc.root, "x", tc.problem, now); body != nil {
 				if body.GetUID() != "u" {
-					t.Errorf("the apply has UID %q", body.GetUID())
+					t.Errorf("the apply has UID %q, want u", body.GetUID())
 				}
 				got, _ = body.Object["status"].(map[string]any)
 			}

@@ -27,14 +27,14 @@ func TestTriedIsKept(t *testing.T) {
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTried: text}}}
 	if diff := cmp.Diff(tried, TriedOf(claim)); diff != "" {
-		t.Errorf("the parsed annotation differs: %s", diff)
+		t.Errorf("the parsed annotation differs (-want +got):\n%s", diff)
 	}
 	words := sanitize.Plain("member second: "+strings.Repeat("x", 2*triedWords), triedWords)
 	if diff := cmp.Diff(words+"; member first[31m refuses", tried.Said("")); diff != "" {
 		t.Errorf("want the last message of each member once, sanitized and in order: %s", diff)
 	}
 	if !tried.Has("id1") || tried.Has("id3") {
-		t.Error("the attempted members were lost")
+		t.Error("Has does not distinguish the members that failed")
 	}
 	got := tried.AfterOthers(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no capacity"}, second)
 	if diff := cmp.Diff("member second has no capacity. Tried before: member first[31m refuses. "+Advice(v1alpha1.ReasonOutOfSpace), got.Message); diff != "" {
@@ -42,7 +42,7 @@ func TestTriedIsKept(t *testing.T) {
 	}
 	claim.Annotations[v1alpha1.AnnotationTried] = "{"
 	if diff := cmp.Diff(Tried{}, TriedOf(claim)); diff != "" {
-		t.Errorf("an annotation that does not parse: %s", diff)
+		t.Errorf("an annotation that does not parse does not count as empty (-want +got):\n%s", diff)
 	}
 }
 

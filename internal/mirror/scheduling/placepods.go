@@ -137,8 +137,8 @@ func memberPodTerm(t corev1.PodAffinityTerm, labels map[string]string) corev1.Po
 }
 
 // withLabelKeys merges matchLabelKeys into a label selector, as the API server does when it stores
-// a Pod. The host's API server has already merged them (not for every field in every version). If
-// the leaf kept the keys, the member's API server would reject them as duplicates
+// a Pod. The host's API server has usually merged them, but not every version does this for every
+// field. If the leaf kept the keys, the member's API server would reject them as duplicates
 // (ValidateMatchLabelKeysAndMismatchLabelKeys).
 func withLabelKeys(selector *metav1.LabelSelector, keys []string, op metav1.LabelSelectorOperator, labels map[string]string) *metav1.LabelSelector {
 	if selector == nil || len(keys) == 0 {

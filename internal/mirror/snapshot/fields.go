@@ -15,7 +15,7 @@ var Table = fields.Table{
 	Holder: reflect.TypeFor[snapshotv1.VolumeSnapshotSpec](),
 	Fields: []fields.Field{
 		{Path: "source.persistentVolumeClaimName", Decision: fields.Keep, Why: "the leaf claim has the name of its root"},
-		{Path: "source.volumeSnapshotContentName", Decision: fields.Drop, Why: "names a content of the host; Xylem takes snapshots only of claims, and reports other sources as an error in the content's status"},
+		{Path: "source.volumeSnapshotContentName", Decision: fields.Drop, Why: "names a content in the host; Xylem takes snapshots only of claims, and reports other sources as an error in the content's status"},
 		{Path: "volumeSnapshotClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class parameter, else the registration's prefix, else the same name; its driver must be the leaf volume's"},
 	},
 }

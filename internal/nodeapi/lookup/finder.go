@@ -197,7 +197,7 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	recorded := root.Annotations[v1alpha1.AnnotationLeafUID]
 	switch {
 	case leaf == nil && podstatus.Pushed(root) != corev1.ConditionTrue:
-		return failure.BadRequest("Pod %q does not run in member %q yet: Xylem has not created it there. Run kubectl describe pod, condition xylem.io/Pushed", pod, t.Registration)
+		return failure.BadRequest("Pod %q does not run in member %q yet: Xylem has not created it there. Run kubectl describe pod, and see condition xylem.io/Pushed", pod, t.Registration)
 	case leaf == nil:
 		return failure.NotFound("Pod %q is gone in member %q: it was deleted there. Its owner re-creates it; without an owner, create it again", pod, t.Registration)
 	}

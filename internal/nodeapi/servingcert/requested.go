@@ -83,7 +83,7 @@ func (m *memory) Current() (*tls.Certificate, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.current == nil {
-		none := certificate.NoCertKeyError("no certificate was issued yet")
+		none := certificate.NoCertKeyError("no certificate has been issued yet")
 		return nil, &none
 	}
 	return m.current, nil

@@ -80,11 +80,11 @@ func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1
 	case leaf.UID != at.LeafSnapshot:
 		return "was replaced"
 	case bound != nil && ptr.Deref(bound.BoundVolumeSnapshotContentName, "") != mirrorsnapshot.ContentName(leaf.UID):
-		return "is bound to a different VolumeSnapshotContent than the one that was taken"
+		return "is bound to a different VolumeSnapshotContent than when it was taken"
 	case content != nil && (content.UID != at.LeafContent || !mirrorsnapshot.Binds(content, leaf.UID)):
-		return "has a different VolumeSnapshotContent than the one that was taken"
+		return "has a different VolumeSnapshotContent than when it was taken"
 	case content != nil && !mirrorsnapshot.Record{Handle: at.LeafHandle}.Names(content):
-		return "names a different snapshot of its driver than the one that was taken"
+		return "refers to a different snapshot in its driver than when it was taken"
 	}
 	return ""
 }

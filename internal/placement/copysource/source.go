@@ -99,7 +99,7 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	case hostpv.IsUnfulfilled(pv):
 		return s.notReady("has no disk yet. Create a Pod that uses it: its disk is provisioned then")
 	case hostpv.Releasing(pv):
-		return s.notReady("has no disk: no Pod uses it, and Xylem is releasing its disk")
+		return s.notReady("is losing its disk: no Pod uses it, so Xylem is releasing the disk")
 	case hostpv.Abandoned(pv):
 		return Location{Refusal: s.gone("has a volume that an admin has abandoned")}
 	}

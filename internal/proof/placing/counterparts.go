@@ -21,8 +21,8 @@ type Other struct {
 	Registration string
 	// Live reads the member, bypassing caches. It is nil while the member has no Link.
 	Live client.Reader
-	// Unrestored returns nil if a live read shows that objects are not missing in the member
-	// because of a restore.
+	// Unrestored returns nil if a live read shows that the member does not lack objects because
+	// of a restore.
 	Unrestored func(context.Context) error
 }
 
@@ -35,8 +35,9 @@ type Counterparts struct {
 // Any reports whether another member has, or may have, a leaf claim for the root.
 func (c Counterparts) Any() bool { return len(c.In)+len(c.Unasked) > 0 }
 
-// CounterpartsOf checks by live reads whether another member has a leaf claim for a root. It returns
-// an error only if the context ends. A member that cannot be read is one that could not be checked.
+// CounterpartsOf checks by live reads whether another member has a leaf claim for a root. It
+// returns an error only if the context ends. A member that cannot be read counts as one that could
+// not be checked.
 func CounterpartsOf(ctx context.Context, hostID string, root *corev1.PersistentVolumeClaim, others []Other) (Counterparts, error) {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

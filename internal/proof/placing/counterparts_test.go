@@ -55,7 +55,7 @@ func TestCounterparts(t *testing.T) {
 	}
 }
 
-// The end of the context is not a member's response.
+// A canceled context is an error. It must not count as a member's response.
 func TestCounterpartsEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -69,7 +69,7 @@ func TestSourceHere(t *testing.T) {
 		"no data source":                        {change: func(s *scene) { s.root.Spec.DataSource = nil }},
 		"the source is not recorded":            {change: func(s *scene) { s.root.Annotations = nil }},
 		"recorded in another member":            {change: func(s *scene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"missing in the host":                   {change: func(s *scene) { s.golden.Name = "gone" }},
+		"not found in the host":                 {change: func(s *scene) { s.golden.Name = "gone" }},
 		"re-created in the host":                {change: func(s *scene) { s.golden.UID, s.host.Spec.ClaimRef.UID = "newer", "newer" }},
 		"being deleted in the host":             {change: func(s *scene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
 		"not bound in the host":                 {change: func(s *scene) { s.golden.Spec.VolumeName = "" }},

@@ -64,7 +64,7 @@ func TestSnapshotHere(t *testing.T) {
 		"the source is not recorded":    {change: func(s *restoreScene) { s.root.Annotations = nil }},
 		"recorded in another member":    {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
 		"placed in another member":      {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
-		"missing in the host":           {change: func(s *restoreScene) { s.golden.Name = "gone" }},
+		"not found in the host":         {change: func(s *restoreScene) { s.golden.Name = "gone" }},
 		"re-created in the host":        {change: func(s *restoreScene) { s.golden.UID = "newer" }},
 		"being deleted in the host, with its deletion announced": {change: func(s *restoreScene) {
 			s.golden.DeletionTimestamp = &metav1.Time{}

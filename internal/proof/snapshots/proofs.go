@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// Prover reads the snapshots of the host and of one member.
+// Prover reads the snapshots in the host and in one member.
 type Prover struct{ proof.Prover }
 
 // SnapshotEnded is the proof that the host's VolumeSnapshot with a UID was deleted, or is being

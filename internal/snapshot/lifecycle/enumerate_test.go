@@ -282,7 +282,7 @@ func disagree(s *snapshot.Observed, p Plan) string {
 	}
 	alone := Next(&snapshot.Observed{Member: s.Member, UID: s.UID, Host: s.Host, Root: s.Root, Invalid: s.Invalid})
 	if (alone.Owner == HostSnapshot) != (p.Owner == HostSnapshot) || p.Owner == HostSnapshot && alone.Step != p.Step {
-		return "host_snapshot plans " + string(alone.Step) + " by " + string(alone.Owner) + ", and the member's controllers " + string(p.Step) + " by " + string(p.Owner) + " (I6)"
+		return "host_snapshot plans " + string(alone.Step) + " by " + string(alone.Owner) + ", but the member's controllers plan " + string(p.Step) + " by " + string(p.Owner) + " (I6)"
 	}
 	return ""
 }

@@ -50,7 +50,7 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 func (o Observer) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
 	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Host, index.Named(mirrorsnapshot.ContentName(obj.GetUID())))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the content of a snapshot", "root", client.ObjectKeyFromObject(obj))
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the content of a snapshot", "root", client.ObjectKeyFromObject(obj))
 	}
 	if placed := content != nil && mirrorsnapshot.PlacedIn(content) != ""; placed && mirrorsnapshot.PlacedIn(content) != o.ClusterID {
 		return nil
@@ -74,7 +74,7 @@ func (o Observer) ofName(ctx context.Context, key types.NamespacedName) []reconc
 	}
 	root, err := index.Find[snapshotv1.VolumeSnapshot](ctx, o.Host, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the root of a leaf snapshot", "root", key)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the root of a leaf snapshot", "root", key)
 	}
 	if root == nil {
 		return nil
@@ -96,7 +96,7 @@ func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconc
 	key := mirrorsnapshot.RootOf(content)
 	leaf, origin, err := index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots(), o.HostID, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf snapshot of a content", "leaf", content.Name)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf snapshot of a content", "leaf", content.Name)
 	}
 	if leaf != nil {
 		return append(found, named(origin.UID)...)
@@ -124,7 +124,7 @@ func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []rec
 	}
 	roots, err := index.SnapshotsOfClaim(ctx, o.Host, claim)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the snapshots of a claim", "root", claim)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the snapshots of a claim", "root", claim)
 	}
 	var found []reconcile.Request
 	for i := range roots {
@@ -157,7 +157,7 @@ func (o Observer) all(ctx context.Context, which func(*snapshotv1.VolumeSnapshot
 			found = append(found, sameName(ctx, content)...)
 		}
 	}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the member's snapshots")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the member's snapshots")
 	}
 	return found
 }

@@ -19,7 +19,7 @@ var claims = []section{
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
 		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for it"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
-		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or promise re-creates it"},
+		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or the controller promise re-creates it"},
 		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
 		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnknown, Until: "the volume that the claim names is observed"},
 		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSecond, Until: "the leaf claim or the claim is gone"},
@@ -44,11 +44,11 @@ var claims = []section{
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},
 		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
-		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "source selects the member that has the data source; host_claim reports why it does not"},
+		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "the controller source selects the member that has the data source; if it cannot, host_claim reports why"},
 		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: (*volume.Observed).ReportRefused},
 		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim is deleted"},
-		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has that data source"},
+		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has the other claim's data source"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
@@ -80,8 +80,8 @@ func adopting() []row {
 	return []row{
 		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
-		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "only one member has such a volume"},
-		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows it, or the claim changes"},
+		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "only one member has a volume that the claim requests"},
+		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows the adoption, or the claim changes"},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
 	}
 }
@@ -95,6 +95,6 @@ func unrecorded(when ...fact) []row {
 		{Phase: Placing, When: with(confirmed), Step: Place, Owner: RootPVC},
 		{Phase: Withdrawing, When: with(claimUnbound), Step: Withdraw, Owner: RootPVC},
 		{Phase: Unconfirmed, When: with(hostUnconfirmed), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportHostUnconfirmed, Until: "an admin confirms the restore of the host"},
-		{Phase: Unconfirmed, When: with(), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportNeverPlaced, Until: "an admin allows it, or the leaf claim is gone"},
+		{Phase: Unconfirmed, When: with(), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportNeverPlaced, Until: "an admin allows the use of the leaf claim's volume, or the leaf claim is gone"},
 	}
 }

@@ -60,8 +60,8 @@ var (
 	importable = when("an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return problem.Importable(s) })
 	imports    = when("root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() })
 	untaken    = when("an admin's host PV represents it, and it has neither that PV's nor a claim's stamp", "", func(s *volume.Observed) bool { return s.Untaken() })
-	keptUnused = when("both policies are Delete, and the volume was adopted but never used by a claim of the host", "", func(s *volume.Observed) bool { return s.KeptUnused() })
-	takeable   = when("the member's admin consents, and no claim of the member has it", "", func(s *volume.Observed) bool { return problem.ReportUntaken(s) == nil })
+	keptUnused = when("both policies are Delete, and the volume was adopted but never used by a claim in the host", "", func(s *volume.Observed) bool { return s.KeptUnused() })
+	takeable   = when("the member's admin consents, and no claim in the member has it", "", func(s *volume.Observed) bool { return problem.ReportUntaken(s) == nil })
 )
 
 // Facts of promises.
@@ -73,13 +73,13 @@ var (
 	promised     = when("root claim has a promise, or will get one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
 	promisedHere = when("this member has its promise", "this member does not have its promise", func(s *volume.Observed) bool { return s.PromisedHere() })
 	scratch      = when("a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() })
-	releasing    = when("marked as released", "not marked as released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })
+	releasing    = when("marked as being released", "not marked as being released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })
 	marked       = when("marked as unused", "", func(s *volume.Observed) bool { return hostpv.MarkedUnused(s.Host) })
 	dated        = when("marked as unused, with the time", "not marked as unused", func(s *volume.Observed) bool { return s.UnusedSince() != nil })
-	counted      = when("this process has listed its Pods since", "this process has not listed its Pods since", func(s *volume.Observed) bool { return s.Unused.Listed })
+	counted      = when("this process has listed its Pods since the mark", "this process has not listed its Pods since the mark", func(s *volume.Observed) bool { return s.Unused.Listed })
 	graceOver    = when("the grace period is over", "the grace period is not over", func(s *volume.Observed) bool { return s.Unused.For >= s.Unused.Grace })
 	used         = when("a Pod uses it", "no Pod uses it", func(s *volume.Observed) bool { return len(s.Users) > 0 })
-	consumed     = when("a Pod used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" })
+	consumed     = when("a Pod has used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" })
 )
 
 // Facts of the leaf PV.
@@ -165,7 +165,7 @@ var (
 	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
 	mirrorDeleting  = when("its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })
 	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
-	confirmed       = when("an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
+	confirmed       = when("an admin allows the use of the leaf claim's volume, or the leaf claim predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
 	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
 	classRefused    = when("the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() })
 	refused         = when("the member refuses it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil })
@@ -177,7 +177,7 @@ var (
 	provisionedDeleting = when("leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Provisioned) })
 
 	asks        = when("the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Observed) bool { return s.Placement == nil || s.Placement.Asked != nil })
-	rivals      = when("other members have such a volume too", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 })
+	rivals      = when("other members also have a volume that the claim requests", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 })
 	unadoptable = when("the claim may not adopt it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil })
 )
 
@@ -188,7 +188,7 @@ var (
 	sourceRefused = when("the member cannot create it from its data source", "", func(s *volume.Observed) bool { return problem.ReportSource(s) != nil })
 	sourceLost    = when("its data source is gone from the member", "", (*volume.Observed).SourceLost)
 	unlike        = when("leaf claim was not created from the claim's data source", "", (*volume.Observed).Unlike)
-	apart         = when("its Pod has a claim whose data source is not here", "", (*volume.Observed).Apart)
+	apart         = when("its Pod has another claim, whose data source is not here", "", (*volume.Observed).Apart)
 	unrecordedYet = when("the location of its data source is not recorded", "", (*volume.Observed).SourceUnrecorded)
 )
 

@@ -14,7 +14,7 @@ var promises = []section{
 		{Phase: Unpromised, When: []fact{rootDeleting}, Owner: Promise, Until: "the claim is gone"},
 		{Phase: Unpromised, When: []fact{not(ofPromises)}, Owner: Promise, Until: "the class belongs to Xylem and is in promise mode"},
 		{Phase: Unpromised, When: []fact{unpromisable}, Owner: Promise, Until: "the claim is re-created; host_claim reports why this is necessary"},
-		{Phase: Unpromised, When: []fact{unrecordedYet}, Owner: Promise, Until: "source records the location of the data source; host_claim reports why it does not"},
+		{Phase: Unpromised, When: []fact{unrecordedYet}, Owner: Promise, Until: "the controller source records the location of the data source; if it cannot, host_claim reports why"},
 		{Phase: Unpromised, Step: CreatePromise, Owner: Promise},
 	}},
 	{Title: "An admin has abandoned the promise, and host_volume has not released it from its member yet", When: []fact{alone, diskless, givenUp}, Rows: []row{
@@ -50,7 +50,7 @@ var promises = []section{
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
-	{Title: "This member has the promise without a disk, and its claim", When: []fact{alone, diskless}, Rows: []row{
+	{Title: "A promise without a disk and its claim are assigned to this member", When: []fact{alone, diskless}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim)}, Step: Unlabel, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},

@@ -207,7 +207,7 @@ func TestImports(t *testing.T) {
 			}
 			s.Root = rootOfImport("asks")
 			if p := Next(s); test.reason != "" && (p.Owner != RootPVC || p.Report == nil || p.Report.Reason != test.reason) {
-				t.Errorf("the plan for the claim that is bound to the host PV is %+v", p)
+				t.Errorf("the plan for the claim that is bound to the host PV is %+v, want root_pvc to report %s", p, test.reason)
 			}
 		})
 	}

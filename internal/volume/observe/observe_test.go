@@ -127,9 +127,9 @@ func TestForeignVolumeTakesTheName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Host != nil || !s.NameTaken || s.SuffixTaken {
-		t.Errorf("host %v, name taken %v, suffixed name taken %v", s.Host, s.NameTaken, s.SuffixTaken)
+		t.Errorf("host %v, name taken %v, suffixed name taken %v; want no host PV, and only the name taken", s.Host, s.NameTaken, s.SuffixTaken)
 	}
 	if step := lifecycle.Next(s).Step; step != lifecycle.CreateHost {
-		t.Errorf("step %q is next", step)
+		t.Errorf("step %q is next, want %q", step, lifecycle.CreateHost)
 	}
 }

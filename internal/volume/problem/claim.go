@@ -49,7 +49,7 @@ func ReportRivals(s *volume.Observed) *mirror.Refusal {
 
 // ReportUnknown reports that Xylem cannot determine which of two volumes belongs to the claim.
 func ReportUnknown(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, but its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. "+
 		"Check PersistentVolume %q in the host, and keep both volumes until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
 }
 

@@ -37,7 +37,7 @@ func ReportUnimportable(s *volume.Observed) *mirror.Refusal {
 // It never adopts a volume that a user of the member uses, or may use.
 func Unimportable(s *volume.Observed, asks *corev1.PersistentVolume) *mirror.Refusal {
 	if other := otherThan(s, asks); other != "" {
-		return refuseImport(s, asks, "PersistentVolume %q in the host is for the same volume. Delete the one to which no claim is bound", other)
+		return refuseImport(s, asks, "PersistentVolume %q in the host represents or requests the same volume. Delete whichever of the two is not bound to a claim", other)
 	}
 	switch attribute := asks.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID]; {
 	case asks.DeletionTimestamp != nil:
@@ -157,7 +157,7 @@ func refuseImport(s *volume.Observed, host *corev1.PersistentVolume, format stri
 		host.Name, s.Name, s.Member.Registration, fmt.Sprintf(format, args...))
 }
 
-// ReportKeptUnused reports why Xylem keeps an adopted volume that no claim of the host has used.
+// ReportKeptUnused reports why Xylem keeps an adopted volume that no claim in the host has used.
 func ReportKeptUnused(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
 		"Remove spec.claimRef from the PersistentVolume to use it. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)

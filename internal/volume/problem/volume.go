@@ -16,7 +16,7 @@ import (
 // Mistaken explains why the root's volume in the host does not represent this one, although it has
 // or had its name. This volume may be the root's own disk, so nobody must delete it.
 func Mistaken(s *volume.Observed) *mirror.Refusal {
-	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
+	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, but Xylem does not use it: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
 		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
 	}); i >= 0 {
@@ -65,7 +65,7 @@ func ReportTerminating(s *volume.Observed) *mirror.Refusal {
 
 // ReportMismatch reports that the leaf claim names another volume.
 func ReportMismatch(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot determine which one has the claim's data. Find out before you delete either",
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, but its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. Find out before you delete either",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
@@ -86,7 +86,7 @@ func ReportInUse(s *volume.Observed) *mirror.Refusal {
 // ReportTwins reports which two host PVs represent the volume.
 func ReportTwins(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is deleted. "+
-		"Delete the one to which no claim is bound", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
+		"Delete whichever is not bound to a claim", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
 // ReportHolder reports which other root's leaf claim still has the volume.
@@ -128,5 +128,5 @@ func ReportElsewhere(s *volume.Observed) *mirror.Refusal {
 	if s.PlacedRegistration != "" {
 		where = fmt.Sprintf("member %q", s.PlacedRegistration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until no objects of the claim are left there. Run the Pod there, or delete the claim's objects there", where, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until none of the claim's objects are left there. Run the Pod there, or delete these objects", where, s.Member.Registration)
 }

@@ -72,11 +72,11 @@ func TestDraw(t *testing.T) {
 	if picture, err := os.Open(s.out); err != nil {
 		t.Error(err)
 	} else if decoded, err := png.Decode(picture); err != nil || decoded.Bounds().Dx() != width {
-		t.Errorf("the picture: %v, %v", decoded.Bounds(), err)
+		t.Errorf("the picture has bounds %v and error %v, want width %d", decoded.Bounds(), err, width)
 	}
 	d := must(newData(db))(t)
 	if values := must(d.values(t.Context(), "writes_total", "cluster"))(t); len(values) != 1 || values[0] != "a" {
-		t.Errorf("values of cluster: %v", values)
+		t.Errorf("label cluster has values %v, want only a", values)
 	}
 }
 

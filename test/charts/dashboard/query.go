@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// lookback is how long a series keeps its last value after the last scrape. It is Prometheus'
-	// default, like the limits.
+	// lookback is how long a series keeps its last value after the last scrape. It and the limits
+	// below are Prometheus' defaults.
 	lookback   = 5 * time.Minute
 	maxSamples = 50_000_000
 	timeout    = 2 * time.Minute

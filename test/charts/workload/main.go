@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// The members. All problems except namespace rules affect the second one.
+// Names of the members. All incidents except the namespace rules affect the second one.
 const (
 	steady   = "cluster38"
 	troubled = "cluster39"

@@ -232,19 +232,19 @@ func TestRefusals(t *testing.T) {
 		call func(context.Context) error
 		want codes.Code
 	}{
-		"clone of a missing volume":               {create(creation("x", fromVolume("none"))), codes.NotFound},
-		"clone without an ID":                     {create(creation("x", fromVolume(""))), codes.NotFound},
-		"clone that is too small":                 {create(small(fromVolume(source))), codes.OutOfRange},
-		"another volume with the clone's name":    {create(creation("copy", nil)), codes.AlreadyExists},
-		"restore of a missing snapshot":           {create(creation("x", fromSnapshot("none"))), codes.NotFound},
-		"restore that is too small":               {create(small(fromSnapshot(sn))), codes.OutOfRange},
-		"restore of a snapshot that is not ready": {create(creation("x", fromSnapshot(unready.GetSnapshotId()))), codes.Unavailable},
-		"snapshot of a missing volume":            {take(snap("x", "none")), codes.NotFound},
-		"snapshot without a volume":               {take(snap("x", "")), codes.InvalidArgument},
-		"snapshot with a path as its name":        {take(snap("../x", source)), codes.InvalidArgument},
-		"invalid delay":                           {take(badDelay), codes.InvalidArgument},
-		"name of another volume's snapshot":       {take(snap("s", heldID)), codes.AlreadyExists},
-		"volume whose snapshot depends on it": {func(ctx context.Context) error {
+		"clone of a missing volume":                           {create(creation("x", fromVolume("none"))), codes.NotFound},
+		"clone without an ID":                                 {create(creation("x", fromVolume(""))), codes.NotFound},
+		"clone that is too small":                             {create(small(fromVolume(source))), codes.OutOfRange},
+		"another volume with the clone's name":                {create(creation("copy", nil)), codes.AlreadyExists},
+		"restore of a missing snapshot":                       {create(creation("x", fromSnapshot("none"))), codes.NotFound},
+		"restore that is too small":                           {create(small(fromSnapshot(sn))), codes.OutOfRange},
+		"restore of a snapshot that is not ready":             {create(creation("x", fromSnapshot(unready.GetSnapshotId()))), codes.Unavailable},
+		"snapshot of a missing volume":                        {take(snap("x", "none")), codes.NotFound},
+		"snapshot without a volume":                           {take(snap("x", "")), codes.InvalidArgument},
+		"snapshot with a path as its name":                    {take(snap("../x", source)), codes.InvalidArgument},
+		"snapshot with an invalid delay":                      {take(badDelay), codes.InvalidArgument},
+		"snapshot with the name of another volume's snapshot": {take(snap("s", heldID)), codes.AlreadyExists},
+		"deletion of a volume with a dependent snapshot": {func(ctx context.Context) error {
 			_, err := d.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: heldID})
 			return err
 		}, codes.FailedPrecondition},
@@ -453,6 +453,6 @@ func TestSparseBlockDiskIsCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := append(disk, make([]byte, mebi)...); !cmp.Equal(want, got) {
-		t.Errorf("the clone's disk has %d bytes and other data", len(got))
+		t.Errorf("the clone's disk has %d bytes, want the source's data followed by zeros", len(got))
 	}
 }

@@ -12,7 +12,7 @@ import (
 const needsRight = "mounts need CAP_SYS_ADMIN, which the end-to-end tests on kind have"
 
 func TestPublish(t *testing.T) {
-	for name, readOnly := range map[string]bool{"to write": false, "to read": true} {
+	for name, readOnly := range map[string]bool{"read-write": false, "read-only": true} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			disk, target := filepath.Join(dir, "disk"), filepath.Join(dir, "pods", "target")
@@ -31,20 +31,20 @@ func TestPublish(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = unmount(target) })
 			if content, err := os.ReadFile(filepath.Join(target, "file")); err != nil || string(content) != "data" {
-				t.Errorf("data at the target: %q, %v", content, err)
+				t.Errorf("data at the target: %q, %v, want the data on the disk", content, err)
 			}
 			err := os.WriteFile(filepath.Join(target, "new"), nil, 0o600)
 			if got := errors.Is(err, unix.EROFS); got != readOnly {
-				t.Errorf("write to the target: %v", err)
+				t.Errorf("write to the target: %v, want EROFS: %t", err, readOnly)
 			}
 			if err := unpublish(target); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := os.Lstat(target); !os.IsNotExist(err) {
-				t.Errorf("the target still exists: %v", err)
+				t.Errorf("stat of the unpublished target: %v, want that it does not exist", err)
 			}
 			if content, err := os.ReadFile(filepath.Join(disk, "file")); err != nil || string(content) != "data" {
-				t.Errorf("data on the disk: %q, %v", content, err)
+				t.Errorf("data on the disk: %q, %v, want the same as before", content, err)
 			}
 		})
 	}
@@ -67,7 +67,7 @@ func TestUnpublishKeepsData(t *testing.T) {
 		t.Error("a directory with files was removed")
 	}
 	if content, err := os.ReadFile(file); err != nil || string(content) != "kept" {
-		t.Errorf("data in the file: %q, %v", content, err)
+		t.Errorf("data in the file: %q, %v, want %q", content, err, "kept")
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)

@@ -89,21 +89,21 @@ func TestRegistersWithTheKubelet(t *testing.T) {
 		Type: "CSIPlugin", Name: "disks.test", Endpoint: filepath.Join(dir, "csi.sock"), SupportedVersions: []string{"1.0.0"},
 	}
 	if diff := cmp.Diff(want, info, protocmp.Transform()); diff != "" {
-		t.Errorf("info (-want +got):\n%s", diff)
+		t.Errorf("plugin info (-want +got):\n%s", diff)
 	}
 	if _, err := kubelet.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{PluginRegistered: true}); err != nil {
 		t.Error(err)
 	}
 	_, err = kubelet.NotifyRegistrationStatus(t.Context(), &registration.RegistrationStatus{Error: "no"})
 	if got := status.Code(err); got != codes.FailedPrecondition {
-		t.Errorf("status of a rejected registration: %s", got)
+		t.Errorf("response to a rejected registration: %s, want %s", got, codes.FailedPrecondition)
 	}
 	node, err := csi.NewNodeClient(driver).NodeGetInfo(t.Context(), &csi.NodeGetInfoRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if node.GetNodeId() != "node-1" {
-		t.Errorf("node ID %q", node.GetNodeId())
+		t.Errorf("node ID %q, want %q", node.GetNodeId(), "node-1")
 	}
 }
 

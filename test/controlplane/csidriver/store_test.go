@@ -88,12 +88,12 @@ func TestCreateAndRemoveRepeat(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, want := range []bool{false, true} {
 		if _, existed, err := s.create(volume{ID: "a", CapacityBytes: 1}, 0); err != nil || existed != want {
-			t.Errorf("creation %d: existed %t, %v", i, existed, err)
+			t.Errorf("creation %d: existed %t, %v, want %t", i, existed, err, want)
 		}
 	}
 	for i, want := range []bool{true, false} {
 		if existed, err := s.remove("a"); err != nil || existed != want {
-			t.Errorf("removal %d: existed %t, %v", i, existed, err)
+			t.Errorf("removal %d: existed %t, %v, want %t", i, existed, err, want)
 		}
 	}
 }
@@ -138,7 +138,7 @@ func TestFaultCountsRestartWhenFaultsAreSet(t *testing.T) {
 			t.Errorf("round %d: %d calls failed, want %d", round, got, len(faults))
 		}
 		if f, _, err := i.next(ledger.CreateVolume, "ns/other"); f != nil || err != nil {
-			t.Errorf("round %d: another claim's call: %v, %v", round, f, err)
+			t.Errorf("round %d: fault for another claim's call: %v, %v, want none", round, f, err)
 		}
 	}
 }

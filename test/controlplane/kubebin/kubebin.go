@@ -222,7 +222,7 @@ func Check(dir string, programs []string) error {
 }
 
 // key hashes all dependencies of the programs except the version of Go, because a new toolchain
-// does not justify a rebuild of seven minutes.
+// does not justify a seven-minute rebuild.
 func key(m module) (string, error) {
 	versions, err := requirements(m)
 	if err != nil {

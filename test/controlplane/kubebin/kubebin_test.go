@@ -64,7 +64,7 @@ func TestDirFollowsTheModule(t *testing.T) {
 		}
 		after := dir(t, root)
 		if after == before {
-			t.Errorf("after a change of %s, the directory is still %s", name, after)
+			t.Errorf("after a change of %s, the directory is still %s, want another one", name, after)
 		}
 		before = after
 	}
@@ -73,7 +73,7 @@ func TestDirFollowsTheModule(t *testing.T) {
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	d := t.TempDir()
 	if err := kubebin.Check(d, kubebin.Core()); !errors.Is(err, kubebin.ErrMissing) {
-		t.Errorf("empty directory: %v", err)
+		t.Errorf("empty directory: %v, want ErrMissing", err)
 	}
 	for _, name := range kubebin.Core() {
 		if err := os.WriteFile(filepath.Join(d, name), nil, 0o600); err != nil {
@@ -81,15 +81,15 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 	if err := kubebin.Check(d, kubebin.Core()); err != nil {
-		t.Errorf("directory with the core: %v", err)
+		t.Errorf("directory with the core: %v, want no error", err)
 	}
 	err := kubebin.Check(d, kubebin.All())
 	if !errors.Is(err, kubebin.ErrMissing) {
-		t.Fatalf("directory without the extras: %v", err)
+		t.Fatalf("directory without the extras: %v, want ErrMissing", err)
 	}
 	for _, name := range kubebin.All() {
 		if missing := !slices.Contains(kubebin.Core(), name); missing != strings.Contains(err.Error(), name) {
-			t.Errorf("%s: missing %t, but the error is %v", name, missing, err)
+			t.Errorf("%s is missing: %t, but the error is %v", name, missing, err)
 		}
 	}
 }
@@ -120,6 +120,6 @@ func TestSnapshotCRDs(t *testing.T) {
 func TestRootCanBeGiven(t *testing.T) {
 	t.Setenv(kubebin.RootEnv, "somewhere")
 	if got, err := kubebin.Root(); err != nil || got != "somewhere" {
-		t.Errorf("root = %q, %v", got, err)
+		t.Errorf("root = %q, %v, want the directory in %s", got, err, kubebin.RootEnv)
 	}
 }

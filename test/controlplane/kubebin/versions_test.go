@@ -15,7 +15,7 @@ func TestVersions(t *testing.T) {
 	root := repository(t)
 	first, err := kubebin.Versions(root)
 	if err != nil || len(first) != 1 {
-		t.Fatalf("without other modules: %v, %v", first, err)
+		t.Fatalf("versions without other modules: %v, %v, want one", first, err)
 	}
 	for version, release := range map[string]string{"1.9": "v1.9.4", "1.10": "v1.10.2"} {
 		dir := filepath.Join(root, "test", "kube", version)
@@ -28,7 +28,7 @@ func TestVersions(t *testing.T) {
 			}
 		}
 		if got, err := kubebin.Release(root, version); err != nil || got != release {
-			t.Errorf("release of %s: %q, %v", version, got, err)
+			t.Errorf("release of %s: %q, %v, want %q", version, got, err, release)
 		}
 	}
 	got, err := kubebin.Versions(root)

@@ -23,7 +23,7 @@ const (
 	// Entries for CreateSnapshot and DeleteSnapshot contain the source volume's ID and claim.
 	CreateSnapshot = "CreateSnapshot"
 	DeleteSnapshot = "DeleteSnapshot"
-	// PublishVolume attaches a volume to a node, UnpublishVolume detaches it.
+	// PublishVolume attaches a volume to a node, and UnpublishVolume detaches it.
 	PublishVolume   = "ControllerPublishVolume"
 	UnpublishVolume = "ControllerUnpublishVolume"
 )

@@ -22,11 +22,11 @@ import (
 	"github.com/xylem-io/xylem/test/image"
 )
 
-// Disks is a StorageClass of the second member. Its driver supports snapshots and clones, which
-// kind's provisioner does not. The driver also has the VolumeSnapshotClass "snapshots".
+// Disks is a StorageClass in the second member. Unlike kind's provisioner, its driver supports
+// snapshots and clones. The driver also has the VolumeSnapshotClass "snapshots".
 const Disks = "disks"
 
-// DisksDriver is the name of the driver of that class.
+// DisksDriver is the name of the driver of class Disks.
 const DisksDriver = "disks.csi.e2e.xylem.io"
 
 // disksDir is the directory of the driver's disks and snapshots on the node.
@@ -41,8 +41,8 @@ var disks string
 // csiDriver is the name of the driver's program. The program's path contains a hash.
 const csiDriver = "csidriver"
 
-// programs lists the programs that the manifests of each cluster run, each in its own image. The
-// host only serves VolumeSnapshots, because Xylem takes them.
+// programs lists the programs that each cluster's manifests run, each in its own image. The host
+// needs only the snapshot-controller, because Xylem is the driver of the host's snapshots.
 var programs = map[string][]string{
 	HostName: {kubebin.SnapshotController},
 	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver},

@@ -20,7 +20,7 @@ import (
 )
 
 // MoverImage is the image of the Pods of `kubectl xylem move`. The tests pack it from the programs
-// of a kind node, which is a Debian as well, so no registry is needed.
+// of a kind node, which also runs Debian, so they need no registry.
 const MoverImage = move.DefaultImage
 
 // moverPrograms are the programs of the mover's image: those that a move runs, and those with which
@@ -67,8 +67,8 @@ func mover(n nodes.Node) (v1.Image, error) {
 	return img, nil
 }
 
-// Size returns the bytes that a member's provisioner stores in the directories with names that match
-// a pattern of the shell.
+// Size returns the total size of the files in the provisioner's directories on a member's nodes, in
+// bytes. It includes only directories whose names match a shell pattern.
 func (k *Kind) Size(ctx context.Context, member, pattern string) (int64, error) {
 	var total int64
 	err := k.eachNode(member, func(n nodes.Node) error {

@@ -148,7 +148,7 @@ func locate(dirs []string, name string) (string, error) {
 			return "", fmt.Errorf("find library %s: %w", name, err)
 		}
 	}
-	return "", fmt.Errorf("library %s is missing in the operating system", name)
+	return "", fmt.Errorf("library %s not found in the operating system", name)
 }
 
 // imported returns the libraries that a program or library needs, including the loader.

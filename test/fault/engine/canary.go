@@ -63,7 +63,7 @@ func atRest(ctx context.Context, canaries []canary) error {
 			return fmt.Errorf("read volume %s of %s: %w", pv.Name, c.cluster.Name(), err)
 		}
 		if now.Status.Phase != corev1.VolumeAvailable {
-			return fmt.Errorf("volume %s of %s is %s", pv.Name, c.cluster.Name(), now.Status.Phase)
+			return fmt.Errorf("volume %s of %s is %s, want %s", pv.Name, c.cluster.Name(), now.Status.Phase, corev1.VolumeAvailable)
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func TestSliceIsOfCoreScenarios(t *testing.T) {
 func TestKindsAreComplete(t *testing.T) {
 	for _, kind := range everyKind() {
 		if _, known := inProxy[kind]; !known {
-			t.Errorf("%s is missing in inProxy", kind)
+			t.Errorf("%s is missing from inProxy", kind)
 		}
 		for _, prefix := range []string{"lag-", "stale-"} {
 			of, found := strings.CutPrefix(string(kind), prefix)

@@ -178,7 +178,7 @@ func (b *bench) suspended(ctx context.Context, cluster string) error {
 			want = v1alpha1.ReasonMemberRestored
 		}
 		if (cluster == rig.Host || cr.Status.ClusterID == b.IDs[cluster]) && c[0] != want {
-			return fmt.Errorf("%s was restored, but registration %s reports %s: %s", cluster, cr.Name, c[0], c[1])
+			return fmt.Errorf("%s was restored, but registration %s reports %s, want %s: %s", cluster, cr.Name, c[0], want, c[1])
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (b *bench) connected(ctx context.Context) error {
 	}
 	for cr, c := range all {
 		if c[0] != v1alpha1.ReasonConnected {
-			return fmt.Errorf("registration %s reports %s: %s", cr.Name, c[0], c[1])
+			return fmt.Errorf("registration %s reports %s, want %s: %s", cr.Name, c[0], v1alpha1.ReasonConnected, c[1])
 		}
 	}
 	return nil

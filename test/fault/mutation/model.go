@@ -57,7 +57,7 @@ func modelled() []Mutation {
 			Caught: []string{"I6"},
 		},
 		{
-			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is destroyed keeps policy Delete",
+			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is being destroyed keeps policy Delete",
 			Edits:  []Edit{{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, mirrored}"}},
 			Caught: []string{"I6"},
 		},
@@ -77,7 +77,7 @@ func modelled() []Mutation {
 			Caught: []string{"I3"},
 		},
 		{
-			Name: "freed-at-delete", Class: "a volume that is freed while it is destroyed keeps policy Delete",
+			Name: "freed-at-delete", Class: "a volume that is freed while it is being destroyed keeps policy Delete",
 			Edits:  []Edit{{volumeObserved, "	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase", "	if s.Host != nil {\n		return false\n	}\n	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase"}},
 			Caught: []string{"I6"},
 		},
@@ -132,7 +132,7 @@ func ofOtherChecks() []Mutation {
 			Check: "TestMembers", Caught: []string{"I3"},
 		},
 		{
-			Name: "left-at-delete", Class: "a volume with policy Delete stays forever: an earlier claim's leaf claim has it, and the claim with another name to which it was assigned was deleted",
+			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still has it, and the claim of another name to which it was assigned was deleted",
 			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, Step: SetRetain", "either(retained, freed)}, Step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},

@@ -1,7 +1,7 @@
 package mutation
 
-// reviewed re-creates defects that reviews found. The harness finds them only since it restores
-// clusters, registers them twice, re-creates leaf PVs and detects recovered panics.
+// reviewed re-creates defects that reviews found. The harness finds them because it now also
+// restores clusters, registers them twice, re-creates leaf PVs and detects recovered panics.
 func reviewed() []Mutation {
 	return []Mutation{
 		{

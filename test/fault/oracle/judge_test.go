@@ -347,6 +347,6 @@ func TestJudge(t *testing.T) {
 
 func TestLeafClaimOfVolume(t *testing.T) {
 	if got := leafClaim(disk); got != types.UID(leafUID) {
-		t.Errorf("leafClaim(%q) = %q", disk, got)
+		t.Errorf("leafClaim(%q) = %q, want %q", disk, got, leafUID)
 	}
 }

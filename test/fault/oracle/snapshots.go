@@ -131,9 +131,9 @@ func putToDelete(states []contentAt) []contentAt {
 	return all
 }
 
-// snapshotLost returns which part of the proof was missing, at a time, that a snapshot may be
-// destroyed: its host content is being deleted with policy Delete, its VolumeSnapshot has ended,
-// and the member's policy was Delete.
+// snapshotLost checks the proof that a snapshot could be destroyed at a time: its host content was
+// being deleted with policy Delete, its VolumeSnapshot was deleted or being deleted, and the
+// member's policy was Delete. It returns the part that was missing, or "".
 func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, when time.Time) string {
 	leaf := h.leafContents[place{member, taken.ContentName}]
 	if len(leaf) > 0 && leaf[0].obj.Labels[v1alpha1.LabelHost] == "" && leaf[0].obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain {
@@ -176,8 +176,8 @@ func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, wh
 	return [][]contentAt{last}
 }
 
-// contentWanted returns which part of the proof was missing, at a time, that a host content was no
-// longer wanted.
+// contentWanted checks the proof that a host content was no longer wanted at a time. It returns the
+// part that was missing, or "".
 func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	state, known := before(states, when.Add(lag))
 	if !known {

@@ -127,8 +127,8 @@ func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	return ""
 }
 
-// unproven returns which part of the proof was missing, at a time, that a mirrored volume may be
-// destroyed.
+// unproven checks the proof that a mirrored volume could be destroyed at a time. It returns the part
+// that was missing, or "".
 func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
 	if root == "" {
 		root = mirror.obj.Spec.ClaimRef.UID

@@ -96,7 +96,7 @@ func (w *World) refused(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("claim %s reports %v", data, claim.Status.Conditions)
+	return fmt.Errorf("claim %s reports %v, want that it is not placed", data, claim.Status.Conditions)
 }
 
 // untouched returns nil once the host has no volume for the pair, and the member's own claim is

@@ -35,7 +35,7 @@ func conflicts() []Scenario {
 					return err
 				}
 				if name, err := w.volumeOf(ctx, data); err != nil || name == foreign.Name {
-					return errors.Join(err, fmt.Errorf("the claim is bound to %q", name))
+					return errors.Join(err, fmt.Errorf("the claim is bound to %q, want a PV of its own", name))
 				}
 				return w.upAndBound(ctx)
 			},
@@ -184,7 +184,7 @@ func (w *World) refusedFor(ctx context.Context, name, reason string) error {
 	if !slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && c.Reason == reason
 	}) {
-		return fmt.Errorf("claim %s reports %v", name, claim.Status.Conditions)
+		return fmt.Errorf("claim %s reports %v, want %s", name, claim.Status.Conditions, reason)
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func (w *World) duplicate(ctx context.Context) error {
 	}
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason != v1alpha1.ReasonDuplicateCluster {
-		return fmt.Errorf("registration %s reports %v", another, c)
+		return fmt.Errorf("registration %s reports %v, want %s", another, c, v1alpha1.ReasonDuplicateCluster)
 	}
 	return gone[corev1.Node](ctx, w, w.Host, v1alpha1.DefaultNodeNamePrefix+another)
 }

@@ -53,13 +53,13 @@ func (w *World) upOnce(ctx context.Context) error {
 func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodPhase) error {
 	pod, err := get[corev1.Pod](ctx, w, c, app)
 	if err == nil && pod.Status.Phase != phase {
-		err = fmt.Errorf("%s shows Pod %s as %s", c.Name(), app, pod.Status.Phase)
+		err = fmt.Errorf("%s shows Pod %s as %s, want %s", c.Name(), app, pod.Status.Phase, phase)
 	}
 	return err
 }
 
 // waitForSettings creates a Pod that the scheduler binds, but Xylem does not push, because the host
-// lacks its ConfigMap. Once the ConfigMap exists, the Pod runs and ends immediately.
+// lacks its ConfigMap. Once the ConfigMap exists, the Pod runs and completes immediately.
 func (w *World) waitForSettings(ctx context.Context) error {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app, Annotations: map[string]string{controlplane.AnnotationComplete: "true"}},
@@ -84,7 +84,7 @@ func (w *World) waits(ctx context.Context, reason string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("Pod %s is on node %q, and reports %v", app, pod.Spec.NodeName, pod.Status.Conditions)
+	return fmt.Errorf("Pod %s is on node %q, and reports %v, want %s", app, pod.Spec.NodeName, pod.Status.Conditions, reason)
 }
 
 func (w *World) runOnce(ctx context.Context) error {

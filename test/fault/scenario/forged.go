@@ -34,7 +34,7 @@ func forged() []Scenario {
 				}
 				claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 				if err == nil && (claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" || claim.Status.Phase != corev1.ClaimPending) {
-					err = fmt.Errorf("claim %s is %s, and placed in %q", data, claim.Status.Phase, claim.Annotations[v1alpha1.AnnotationPlacedIn])
+					err = fmt.Errorf("claim %s is %s, and placed in %q, want it Pending and not placed", data, claim.Status.Phase, claim.Annotations[v1alpha1.AnnotationPlacedIn])
 				}
 				return err
 			},

@@ -152,7 +152,7 @@ func (w *World) orphanedSnapshot(ctx context.Context) error {
 		return err
 	}
 	if content.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentRetain || content.DeletionTimestamp != nil {
-		return fmt.Errorf("content %s in %s is not kept", content.Name, w.home().Name())
+		return fmt.Errorf("content %s in %s lacks policy Retain or is being deleted", content.Name, w.home().Name())
 	}
 	return w.snapshots(1)
 }

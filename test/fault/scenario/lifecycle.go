@@ -154,14 +154,14 @@ func (w *World) grown(ctx context.Context) error {
 		return err
 	}
 	if claim.Status.Capacity.Storage().Cmp(want) != 0 || len(reported(claim)) > 0 || len(claim.Status.AllocatedResourceStatuses) > 0 {
-		return fmt.Errorf("claim %s has %s and %v", data, claim.Status.Capacity.Storage(), claim.Status.Conditions)
+		return fmt.Errorf("claim %s has capacity %s and conditions %v, want %s", data, claim.Status.Capacity.Storage(), claim.Status.Conditions, &want)
 	}
 	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, claim.Spec.VolumeName)
 	if err != nil {
 		return err
 	}
 	if pv.Spec.Capacity.Storage().Cmp(want) != 0 {
-		return fmt.Errorf("volume %s has %s", pv.Name, pv.Spec.Capacity.Storage())
+		return fmt.Errorf("volume %s has capacity %s, want %s", pv.Name, pv.Spec.Capacity.Storage(), &want)
 	}
 	return w.upAndBound(ctx)
 }

@@ -103,7 +103,7 @@ func (w *World) infeasible(ctx context.Context) error {
 	}
 	status := claim.Status.ModifyVolumeStatus
 	if status == nil || status.Status != corev1.PersistentVolumeClaimModifyVolumeInfeasible || status.TargetVolumeAttributesClassName != rig.AttributesSilver {
-		return fmt.Errorf("claim %s reports the change as %+v", data, status)
+		return fmt.Errorf("claim %s reports the change as %+v, want it infeasible for class %q", data, status, rig.AttributesSilver)
 	}
 	return nil
 }

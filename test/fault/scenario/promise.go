@@ -156,7 +156,7 @@ func (w *World) promiseUnfulfilled(ctx context.Context) error {
 		return err
 	}
 	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" || len(pv.Labels) > 0 {
-		return fmt.Errorf("claim %s is placed in %q, and its promise has the labels %v", data, placed, pv.Labels)
+		return fmt.Errorf("claim %s is placed in %q, and its promise has the labels %v, want neither", data, placed, pv.Labels)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (w *World) promise(ctx context.Context) (*corev1.PersistentVolume, error) {
 	return get[corev1.PersistentVolume](ctx, w, w.Host, name)
 }
 
-// promiseIn returns nil once the claim has a disk in a member and records it.
+// promiseIn returns nil once the promise records a disk in a member, and the claim reports this.
 func (w *World) promiseIn(ctx context.Context, member string) error {
 	pv, err := w.promise(ctx)
 	if err != nil {
@@ -197,7 +197,7 @@ func (w *World) promiseIn(ctx context.Context, member string) error {
 		return err
 	}
 	if !strings.HasPrefix(pv.Annotations[v1alpha1.AnnotationVolume], id+"/") {
-		return fmt.Errorf("promise %s records the volume %q", pv.Name, pv.Annotations[v1alpha1.AnnotationVolume])
+		return fmt.Errorf("promise %s records volume %q, want one in %s", pv.Name, pv.Annotations[v1alpha1.AnnotationVolume], member)
 	}
 	return w.promiseSays(ctx, v1alpha1.ReasonFulfilled, "")
 }
@@ -238,7 +238,7 @@ func (w *World) promiseTwo(ctx context.Context) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("the host shows Pod %s with the conditions %v", stray, pod.Status.Conditions)
+		return fmt.Errorf("Pod %s has conditions %v in the host, want that it is not pushed", stray, pod.Status.Conditions)
 	}); err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ func (w *World) promiseOnce(ctx context.Context) error {
 		return err
 	}
 	if pod.Status.Phase != corev1.PodFailed {
-		return fmt.Errorf("the host shows Pod %s as %s", stray, pod.Status.Phase)
+		return fmt.Errorf("the host shows Pod %s as %s, want %s", stray, pod.Status.Phase, corev1.PodFailed)
 	}
 	return errors.Join(w.promiseKept(ctx), w.nothing(ctx, []string{stray, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0))
 }
@@ -319,7 +319,7 @@ func (w *World) marked(ctx context.Context) error {
 		return err
 	}
 	if pv.Annotations[v1alpha1.AnnotationUnusedSince] == "" && pv.Annotations[v1alpha1.AnnotationVolume] != "" {
-		return fmt.Errorf("promise %s is not marked", pv.Name)
+		return fmt.Errorf("promise %s is not marked as unused", pv.Name)
 	}
 	return nil
 }

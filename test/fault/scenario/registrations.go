@@ -165,7 +165,7 @@ func (w *World) letGo(ctx context.Context) error {
 		return err
 	}
 	if held(pv) == nil || pv.Annotations[v1alpha1.AnnotationClusterGone] == "" {
-		return fmt.Errorf("volume %s has the finalizers %v and the annotations %v", pv.Name, pv.Finalizers, pv.Annotations)
+		return fmt.Errorf("volume %s has finalizers %v and annotations %v, want %s and no finalizer of Xylem", pv.Name, pv.Finalizers, pv.Annotations, v1alpha1.AnnotationClusterGone)
 	}
 	return nil
 }

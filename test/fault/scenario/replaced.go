@@ -127,7 +127,7 @@ func (w *World) replacement(ctx context.Context) error {
 		return err
 	}
 	if string(leaf.UID) == w.Noted("replaced") || leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
-		return fmt.Errorf("leaf PV %s has UID %s (before: %s) and policy %s", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
+		return fmt.Errorf("leaf PV %s has UID %s (before: %s) and policy %s, want another UID and policy Retain", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return nil
 }

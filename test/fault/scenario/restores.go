@@ -29,7 +29,7 @@ func restores() []Scenario {
 			},
 		},
 		{
-			Name: "restore-delete", About: "a snapshot is deleted while a claim is restored from it: Xylem destroys it only when the new disk exists",
+			Name: "restore-delete", About: "a snapshot is deleted while a claim is being restored from it: Xylem destroys it only when the new disk exists",
 			Setup: func(ctx context.Context, w *World) error {
 				return errors.Join(w.withSnapshot(ctx, rig.SnapshotDelete), w.Member(rig.One).SetFaults(
 					csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + again, Stall: true}))

@@ -57,7 +57,7 @@ func retained() []Scenario {
 			Settled: do((*World).abandoned),
 		},
 		{
-			Name: "retain-late", About: "a Pod and its claim are deleted just after the host PV was set to Retain",
+			Name: "retain-late", About: "a Pod and its claim are deleted immediately after the host PV was set to Retain",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
 				if err := patch(ctx, w.Host, volume(w.Noted("volume")), `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`); err != nil {

@@ -228,7 +228,7 @@ func (w *World) snapshotHeld(ctx context.Context) error {
 		return err
 	}
 	if leaf.Spec.DeletionPolicy != snapshotv1.VolumeSnapshotContentRetain {
-		return fmt.Errorf("content %s has policy %s in %s", leaf.Name, leaf.Spec.DeletionPolicy, w.home().Name())
+		return fmt.Errorf("content %s has policy %s in %s, want Retain", leaf.Name, leaf.Spec.DeletionPolicy, w.home().Name())
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (w *World) snapshotReady(ctx context.Context) error {
 	}
 	status := snapshot.Status
 	if status == nil || !ptr.Deref(status.ReadyToUse, false) || status.Error != nil || status.RestoreSize == nil {
-		return fmt.Errorf("the host shows snapshot %s as %+v", nightly, status)
+		return fmt.Errorf("the host shows snapshot %s as %+v, want it ready", nightly, status)
 	}
 	leaf, err := w.content(ctx, w.home())
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *World) contentFailed(ctx context.Context) error {
 		return err
 	}
 	if content.Status == nil || content.Status.Error == nil || ptr.Deref(content.Status.ReadyToUse, true) {
-		return fmt.Errorf("content %s reports %+v", content.Name, content.Status)
+		return fmt.Errorf("content %s reports %+v, want an error", content.Name, content.Status)
 	}
 	return nil
 }

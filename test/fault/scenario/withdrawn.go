@@ -30,7 +30,7 @@ func withdrawn() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "withdraw-retained", About: "a Pod and its claim are deleted while the disk is created, with policy Retain in the member's class: the disk is kept, and reported as orphaned",
+			Name: "withdraw-retained", About: "a Pod and its claim are deleted while the disk is being created, with policy Retain in the member's class: the disk is kept, and reported as orphaned",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassRetained, true) },
 			// The provisioner must not continue before the leaf claim is gone. Otherwise, the
 			// volume would be bound for a moment, and stamped if the manager observed that. It would
@@ -42,7 +42,7 @@ func withdrawn() []Scenario {
 			Restore: do((*World).provision),
 		},
 		{
-			Name: "move", About: "while the disk is created, the Pod is deleted, and a Pod in the other member uses the claim",
+			Name: "move", About: "while the disk is being created, the Pod is deleted, and a Pod in the other member uses the claim",
 			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
 			Act:   do((*World).move),
 			Settled: func(ctx context.Context, w *World) error {

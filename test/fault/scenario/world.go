@@ -184,7 +184,7 @@ func (w *World) running(ctx context.Context, names ...string) error {
 			return err
 		}
 		if pod.Status.Phase != corev1.PodRunning || !ready(pod) || pod.DeletionTimestamp != nil {
-			return fmt.Errorf("the host shows Pod %s as %s", name, pod.Status.Phase)
+			return fmt.Errorf("the host shows Pod %s as %s, want it running and ready", name, pod.Status.Phase)
 		}
 	}
 	return nil
@@ -207,7 +207,7 @@ func (w *World) bound(ctx context.Context, name, member string) error {
 			return err
 		}
 		if claim.Status.Phase != corev1.ClaimBound {
-			return fmt.Errorf("claim %s is %s in %s", name, claim.Status.Phase, c.Name())
+			return fmt.Errorf("claim %s is %s in %s, want %s", name, claim.Status.Phase, c.Name(), corev1.ClaimBound)
 		}
 	}
 	return nil
@@ -230,7 +230,7 @@ func (w *World) volumePhase(ctx context.Context, name string, phase corev1.Persi
 			return err
 		}
 		if pv.Status.Phase != phase {
-			return fmt.Errorf("volume %s is %s in %s", name, pv.Status.Phase, c.Name())
+			return fmt.Errorf("volume %s is %s in %s, want %s", name, pv.Status.Phase, c.Name(), phase)
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 )
 
 // narrowed is a rule in a ClusterRole. If a value lists namespaces, a Role and a RoleBinding in
-// each of them grant the permissions instead.
+// each listed namespace grant the permissions instead.
 type narrowed struct {
 	// namespaces is the value that lists the namespaces. rule is the rule as YAML.
 	namespaces, rule string
@@ -23,7 +23,7 @@ func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	return strings.Replace(text, rule, "{{- if not "+n.namespaces+" }}\n"+rule+"{{- end }}\n", 1), nil
 }
 
-// roles returns a Role and a RoleBinding for each of the namespaces.
+// roles returns the template of a Role and a RoleBinding in each of the namespaces.
 func (n *narrowed) roles(account string) string {
 	return strings.NewReplacer("NAMESPACES", n.namespaces, "ROLE", n.role, "ACCOUNT", strings.Replace(account, "{{ .", "{{ $.", 1), "RULE\n", n.rule).Replace(`{{- range $namespace := NAMESPACES }}
 ---

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// rights returns the account's permissions for `manager check installed`: a list of {namespace,
-// rules}, without rules for non-resource URLs.
+// rights returns the account's permissions, which `manager check installed` checks, as a list of
+// {namespace, rules}. It omits rules for non-resource URLs.
 func (c chart) rights(objects []map[string]any) ([]byte, error) {
 	type key struct{ kind, namespace, name string }
 	rules := map[key][]any{}

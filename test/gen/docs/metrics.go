@@ -40,14 +40,14 @@ func metricsPage() ([]byte, error) {
 ` + "`" + `make generate` + "`" + ` writes this page from the metrics' definitions.
 
 - ` + "`" + `cluster` + "`" + ` is a registration's name. A member's series are deleted with its registration.
-- ` + "`" + `controller` + "`" + `, ` + "`" + `side` + "`" + `, ` + "`" + `kind` + "`" + `, ` + "`" + `verb` + "`" + ` and ` + "`" + `result` + "`" + ` have a few values each.
+- ` + "`" + `controller` + "`" + `, ` + "`" + `side` + "`" + `, ` + "`" + `kind` + "`" + `, ` + "`" + `verb` + "`" + ` and ` + "`" + `result` + "`" + ` each have only a few values.
 - Only the leading replica has the members' series. Every replica counts its heartbeats.
 - The manager also serves controller-runtime's metrics for the host's controllers (` + "`" + `controller_runtime_*` + "`" + `, ` + "`" + `workqueue_*` + "`" + `,
   ` + "`" + `rest_client_*` + "`" + `), and metrics for Go and the process.
 
 Provisioning latency starts when Xylem records the member on the claim (` + "`" + `xylem.io/placed-in` + "`" + `), not at the claim's creation,
 because a claim may wait for a Pod for days. The process that placed the claim measures the latency once. A restart drops
-measurements in progress. For a promise, each disk that is provisioned is measured.
+measurements in progress. For a promise, Xylem measures each disk that is provisioned.
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|

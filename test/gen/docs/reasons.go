@@ -141,7 +141,7 @@ func render(conditions []entry, groups []group) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Conditions and reasons
 
-This page lists every condition, and every reason in events, conditions and statuses, with what to do. ` + "`make generate`" + ` writes it
+This page lists every condition, every reason in events, conditions and statuses, and what to do about each. ` + "`make generate`" + ` writes it
 from the comments in ` + "`" + contract + "`" + `. The message next to a reason names the objects. Xylem repeats the Warning events of leaf objects on
 their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem why`" + ` names the problem to solve first, and ` + "`kubectl xylem tree`" + ` shows all problems.
 [TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) is organized by symptom.

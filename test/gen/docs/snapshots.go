@@ -5,10 +5,11 @@ import "github.com/xylem-io/xylem/internal/snapshot/lifecycle"
 const snapshotsIntro = `# The life of a snapshot
 
 ` + "`make generate`" + ` writes this page from the table in [internal/snapshot/lifecycle](snapshot/lifecycle), which root_snapshot,
-leaf_snapshot and host_snapshot share, like the volume controllers share [the table for volumes](VOLUMES.md). For each
+leaf_snapshot and host_snapshot share, as the volume controllers share [the table for volumes](VOLUMES.md). For each
 request, the controller observes the objects and finds the first row, from top to bottom, whose conditions all hold. If
-the row names that controller, it takes the step. Otherwise, leaf_snapshot (or host_snapshot in its own rows) writes the
-status of the host content: the row's message, or the member's status.
+the row names that controller and a step, the controller takes the step. Otherwise, one controller writes the row's
+message, or the member's status, to the status of the host content: host_snapshot in its own rows, and leaf_snapshot in
+all other rows.
 
 | Word | Meaning |
 |---|---|

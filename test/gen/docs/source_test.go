@@ -30,7 +30,7 @@ func TestStrays(t *testing.T) {
 				}
 			}
 			if err := strays(dir); tc.stray != (err != nil) {
-				t.Errorf("%v, a stray: %t", err, tc.stray)
+				t.Errorf("strays returned %v, want an error: %t", err, tc.stray)
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func TestPages(t *testing.T) {
 	for path, part := range map[string]string{"internal/REASONS.md": "| `NameTaken` |", "internal/METRICS.md": "| `xylem_writes_total` | counter | `cluster`, `side`, `kind`, `verb`, `result` |"} {
 		page, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(page), part) {
-			t.Errorf("%s: no %q: %v", path, part, err)
+			t.Errorf("%s lacks %q: %v", path, part, err)
 		}
 	}
 	if err := run(true); err != nil {

@@ -17,7 +17,7 @@ import (
 // onClusters are the directories with the tests that run on real API servers.
 var onClusters = []string{"test/integration", "test/e2e"}
 
-// unstaged has the reasons that no test on real clusters names, and why no test can cause them.
+// unstaged lists the reasons that no test on real clusters names, and why no test can cause them.
 var unstaged = map[string]string{}
 
 // TestReasonsInStories checks that tests on real clusters name every reason in REASONS.md.

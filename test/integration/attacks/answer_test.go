@@ -35,8 +35,8 @@ func wrapped(kind string, raw []byte) []byte {
 	return append([]byte("k8s\x00"), append(fieldOf(1, typeMeta), fieldOf(2, raw)...)...)
 }
 
-// empties returns 1 MiB of empty objects in field 2, which is the items of a list, or the
-// containers of a Pod's spec.
+// empties contains 1 MiB of empty objects in field 2, which holds a list's items or a PodSpec's
+// containers.
 var empties = bytes.Repeat([]byte{0x12, 0}, 1<<19)
 
 // peak returns the manager's peak memory in KiB.
@@ -102,7 +102,7 @@ var _ = Describe("A compromised API server of a member tries to make the manager
 			w.Header().Set("Content-Type", protobufType)
 			_, _ = w.Write(wrapped("PersistentVolumeList", empties))
 		}),
-		Entry("events of objects with empty parts", SpecTimeout(attackTime), "empty-events", func(w http.ResponseWriter, r *http.Request) {
+		Entry("watch events for objects with empty parts", SpecTimeout(attackTime), "empty-events", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", protobufType+";stream=watch")
 			event := append(fieldOf(1, []byte("ADDED")), fieldOf(2, fieldOf(1, wrapped("Pod", fieldOf(2, empties))))...)
 			_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...))

@@ -24,7 +24,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// tokenCanaries are tokens of kubeconfigs that do not work.
+// tokenCanaries are the tokens in kubeconfigs that do not work.
 var tokenCanaries = map[string]string{
 	"wrong-token": "canary-token-that-is-wrong-51c2", "unreachable": "canary-token-for-nobody-88ab", "repeating": "canary-token-repeated-0f7e",
 }

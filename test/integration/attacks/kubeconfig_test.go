@@ -122,7 +122,7 @@ var _ = Describe("The author of a kubeconfig tries to get", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("requests of the manager to targets that the attacker cannot reach: redirects", func(ctx SpecContext) {
+	It("the manager to send requests to targets that the attacker cannot reach: redirects", func(ctx SpecContext) {
 		var asked atomic.Bool
 		inside := serving(func(http.ResponseWriter, *http.Request) { asked.Store(true) })
 		outside := serving(func(w http.ResponseWriter, r *http.Request) {

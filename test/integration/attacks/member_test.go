@@ -132,7 +132,7 @@ var _ = Describe("A member's admin tries to make", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound), "Xylem must not create a host PV for the volume")
 	}, SpecTimeout(attackTime))
 
-	It("an unplaced claim that was never in the cluster use the attacker's disk: a namespace that is handed over, and a volume and a bound claim with its stamp", func(ctx SpecContext) {
+	It("an unplaced claim, which was never in this member, use the attacker's disk: a namespace that is handed over, and a volume and a bound claim with the claim's stamp", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.claim("data"))).To(Succeed())
 		root := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")

@@ -119,7 +119,7 @@ func (s *taken) unharmed(ctx context.Context) {
 	Expect(s.live()).To(ConsistOf(s.handle()))
 }
 
-// forge writes a status as an admin of the object's cluster does.
+// forge writes a status as an admin of the object's cluster can.
 func forge(ctx context.Context, c client.Client, obj client.Object, status string) {
 	GinkgoHelper()
 	Expect(c.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))).To(Succeed())
@@ -141,7 +141,7 @@ func usable() gomegatypes.GomegaMatcher {
 	return HaveField("Status", And(HaveField("ReadyToUse", HaveValue(BeTrue())), HaveField("Error", BeNil())))
 }
 
-// restore returns a claim whose data source is a VolumeSnapshot of its namespace.
+// restore returns a claim whose data source is a VolumeSnapshot in its namespace.
 func (p *person) restore(name, snapshot string) *corev1.PersistentVolumeClaim {
 	return harness.FromSnapshot(p.claim(name), snapshot)
 }
@@ -356,7 +356,7 @@ var _ = Describe("A tenant of the host tries to get through snapshots", func() {
 		Expect(a.api.Delete(ctx, vs)).To(Succeed())
 	}, SpecTimeout(attackTime))
 
-	It("a copy of the victim's data: a snapshot of another namespace as the source, and the contents themselves", func(ctx SpecContext) {
+	It("a copy of the victim's data: a source in the victim's namespace, and the victim's VolumeSnapshotContent", func(ctx SpecContext) {
 		a := attacker(ctx)
 		crossing := a.claim("crossing")
 		crossing.Spec.DataSourceRef = &corev1.TypedObjectReference{

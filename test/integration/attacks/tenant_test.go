@@ -242,7 +242,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s in %s", name, m.Name())
 			}
 		}
-		By("using a name with another namespace, which has no effect and blocks nothing")
+		By("adding the victim's namespace to the Secret's name, which has no effect and blocks nothing")
 		for i, name := range []string{victim.namespace + "/password", "../../" + victim.namespace + "/secrets/password"} {
 			crossing := a.pod(fmt.Sprintf("crossing-%d", i), nodeOne, nil, func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}
@@ -419,7 +419,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the member's nodes: hostPath, the host's network and privileges, from a restricted namespace", func(ctx SpecContext) {
+	It("the member's nodes: hostPath, hostNetwork and privileges, from a restricted namespace", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) {
 			ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
 		})

@@ -238,7 +238,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds a member that is away, and still checks the others", func(ctx SpecContext) {
+	It("finds an away member, and still checks the others", func(ctx SpecContext) {
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Blackhole)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())

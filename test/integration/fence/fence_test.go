@@ -30,7 +30,7 @@ const (
 	duration  = 15 * time.Second
 )
 
-// world is one host and one member with a clock of their own.
+// world is one host and one member, with their own fake clock.
 type world struct {
 	hostID, clusterID string
 	clock             *clocktesting.FakeClock
@@ -353,7 +353,7 @@ var _ = Describe("the fence", func() {
 		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is not released in a member that was restored in the meantime, and the next manager detects the restore", func(ctx SpecContext) {
+	It("is not released in a member that was restored since the last renewal, and the next manager detects the restore", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		Expect(a.Release(ctx)).To(Succeed())
 
@@ -507,7 +507,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the epoch must not change when the same leader reconnects")
 	}, NodeTimeout(timeout))
 
-	It("keeps a record in the member, even if others write to the Lease in between", func(ctx SpecContext) {
+	It("keeps a record in the member, even if others also write to the Lease", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Note(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
@@ -604,7 +604,7 @@ var _ = Describe("the fence", func() {
 		}})
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		fails[patches+2] = true // the write that records that the member has the next epoch
-		fails[patches+3] = true // the write that records that again, with the intent of another epoch
+		fails[patches+3] = true // the write that records it again, with the intent of another epoch
 		Expect(a.Advance(ctx)).To(MatchError(errCut))
 		Expect(a.Advance(ctx)).To(MatchError(errCut))
 		Expect(a.Advance(ctx)).To(Succeed())

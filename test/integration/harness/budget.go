@@ -63,7 +63,7 @@ func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlpla
 	return all.By(user).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
 }
 
-// Spent returns Xylem's requests to the host and a member for the objects of a namespace and for
+// Spent returns Xylem's requests to the host and a member for the objects in a namespace and for
 // cluster-scoped objects, in the form of a Budget. Writes that conflicted with another client's
 // write have the verb "conflict", because their number depends on when that client writes.
 func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *Cluster) (map[string]int, error) {

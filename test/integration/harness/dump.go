@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Dump writes all objects of all clusters, one line each, and the end of the manager's log, after a
-// failed test. If namespace is set, Dump limits namespaced objects to it.
+// Dump writes all objects in all clusters, one line each, and the end of the manager's log. Callers
+// use it after a failed test. If namespace is set, Dump limits namespaced objects to it.
 func (x *Xylem) Dump(ctx context.Context, w io.Writer, namespace string) {
 	if x.Host == nil {
 		return

@@ -64,7 +64,7 @@ type Options struct {
 	KeepData bool
 	// Unregistered leaves the members unregistered. Unprepared also omits config/member.
 	Unregistered, Unprepared bool
-	// Alone lists members that get no object of Xylem.
+	// Alone lists members to which Start does not apply config/member.
 	Alone []string
 	// Bare only starts the clusters: the caller installs Xylem, and RunManager starts the
 	// manager. Manager is required.
@@ -264,7 +264,7 @@ func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*
 	return x.Member(o.Name), nil
 }
 
-// CloneHost starts a clone of the host, with all objects of the host.
+// CloneHost starts a clone of the host, with all of the host's objects.
 func (x *Xylem) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	c, err := x.Fleet.CloneHost(ctx, name)
 	if err != nil {

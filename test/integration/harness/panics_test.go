@@ -9,8 +9,8 @@ import (
 
 const recovered = `2026-11-22T23:00:00Z	ERROR	Observed a panic	{"panic": "nil pointer dereference", "stacktrace": "goroutine 9 [running]:\npanic({0x1, 0x2})\n\t/go/panic.go:1\nrootpvc.(*reconciler).say(...)\n\t/src/act.go:9\n"}` + "\n"
 
-// TestPanics checks that each panic fails one story, and that a panic after the last story fails
-// Stop.
+// TestPanics checks that each panic fails one story, and that a panic after the last story makes
+// Stop return an error.
 func TestPanics(t *testing.T) {
 	dir := t.TempDir()
 	managers := []*Manager{{log: filepath.Join(dir, "one")}, {log: filepath.Join(dir, "two")}, {log: filepath.Join(dir, "never started")}}
@@ -47,6 +47,6 @@ func TestPanics(t *testing.T) {
 	expect("the whole panic", "act.go:9")
 	write(1, recovered)
 	if err := x.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "act.go:9") {
-		t.Errorf("Stop returned %v after an unreported panic", err)
+		t.Errorf("Stop returned %v after an unreported panic, want an error with act.go:9", err)
 	}
 }

@@ -35,7 +35,7 @@ func VolumeSnapshot(namespace, name, claim, class string) *snapshotv1.VolumeSnap
 	}
 }
 
-// FromSnapshot sets a VolumeSnapshot of the same namespace as the source of a claim.
+// FromSnapshot sets a VolumeSnapshot in the same namespace as a claim's source.
 func FromSnapshot(claim *corev1.PersistentVolumeClaim, snapshot string) *corev1.PersistentVolumeClaim {
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{
 		APIGroup: ptr.To(snapshotv1.GroupName), Kind: "VolumeSnapshot", Name: snapshot,
@@ -43,7 +43,7 @@ func FromSnapshot(claim *corev1.PersistentVolumeClaim, snapshot string) *corev1.
 	return claim
 }
 
-// FromClaim sets another claim of the same namespace as the source of a claim.
+// FromClaim sets another claim in the same namespace as a claim's source.
 func FromClaim(claim *corev1.PersistentVolumeClaim, source string) *corev1.PersistentVolumeClaim {
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source}
 	return claim

@@ -263,9 +263,9 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a container that drops and adds harmless capabilities", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
 			c.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}}
 		}), true),
-		Entry("the host's network", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostNetwork = true }, false),
-		Entry("the host's processes", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostPID = true }, false),
-		Entry("the host's IPC", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostIPC = true }, false),
+		Entry("the node's network", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostNetwork = true }, false),
+		Entry("the node's processes", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostPID = true }, false),
+		Entry("the node's IPC", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostIPC = true }, false),
 		Entry("a path of the node", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 		}, false),

@@ -45,7 +45,7 @@ func unregister(ctx SpecContext, cr *v1alpha1.ClusterRegistration) {
 	Expect(admin.Delete(ctx, cr)).To(Succeed())
 }
 
-// bind binds a new Pod of a namespace to a node, and returns the API server's error.
+// bind binds a new Pod in a namespace to a node, and returns the API server's error.
 func bind(ctx context.Context, namespace, node string) error {
 	GinkgoHelper()
 	p := pod(namespace)
@@ -115,7 +115,7 @@ var _ = Describe("config/steering", Ordered, func() {
 	expressions := func(all ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 		return corev1.NodeSelectorTerm{MatchExpressions: all}
 	}
-	// created returns the node selector terms that a new Pod of a namespace gets, by a dry run.
+	// created returns the node selector terms of a Pod that a dry run creates in a namespace.
 	created := func(ctx context.Context, namespace string, change func(*corev1.Pod)) []corev1.NodeSelectorTerm {
 		GinkgoHelper()
 		p := pod(namespace)

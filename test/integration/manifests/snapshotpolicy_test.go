@@ -139,7 +139,7 @@ var _ = Describe("The policies on snapshots", Ordered, func() {
 		}),
 	)
 
-	It("do not allow the manager to create or delete snapshots of the host", func(ctx SpecContext) {
+	It("do not allow the manager to create or delete snapshots in the host", func(ctx SpecContext) {
 		vs := made(ctx, admin, volumeSnapshot("default"))
 		for _, err := range []error{
 			manager.Create(ctx, volumeSnapshot("default"), client.DryRunAll), manager.Create(ctx, hostContent(), client.DryRunAll),

@@ -30,7 +30,7 @@ const (
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 )
 
-// Classes of the host.
+// StorageClasses in the host.
 const (
 	// class has policy Delete in the host and in the members.
 	class = "moved"

@@ -252,7 +252,7 @@ var _ = Describe("A move", func() {
 		s.moved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	It("reports a member that becomes unreachable during the copy, and continues when it is back", func(ctx SpecContext) {
+	It("reports a member that becomes unreachable during the copy, and continues when the member is reachable again", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		files := look(ctx, s.disk(ctx, s.volume))
@@ -336,7 +336,7 @@ var _ = Describe("A move", func() {
 		in("disk-db-0", one)
 		in("disk-db-1", two)
 
-		By("moving all claims, of which one is already in the member")
+		By("moving all claims, one of which is already in the member")
 		scale(0)
 		r = run("--to", two)
 		Expect(r.code).To(BeZero(), r.err)

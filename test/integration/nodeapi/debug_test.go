@@ -147,7 +147,7 @@ var _ = Describe("kubectl debug", func() {
 		Eventually(ctx, leafDebuggers(ctx, one, "privileged")).WithContext(ctx).Should(Equal([]string{"allowed"}))
 	}, SpecTimeout(2*settle))
 
-	It("adds the container once the member is back", func(ctx SpecContext) {
+	It("adds the container once the member is connected again", func(ctx SpecContext) {
 		grant(ctx, two, "debug")
 		DeferCleanup(func(ctx SpecContext) { revoke(ctx, two, "debug") })
 		run(ctx, "away", nodeTwo)

@@ -23,7 +23,7 @@ var _ = Describe("sessions", func() {
 		return x.Fleet.Host.UserKubeconfig(controlplane.Direct, "admin", "system:masters")
 	}
 
-	It("leave nothing behind after a thousand sessions", func(ctx SpecContext) {
+	It("leave no goroutines or memory behind, even after a thousand of them", func(ctx SpecContext) {
 		const rounds, beside = 25, 20 // with two sessions each: logs and exec
 		client := caller(admin)
 		config, _ := credentials(admin)

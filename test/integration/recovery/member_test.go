@@ -412,8 +412,8 @@ func deleteIn(ctx SpecContext, c *harness.Cluster, obj client.Object) {
 	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed())
 }
 
-// ranOnce ends Pods in the first member. The returned function checks that the host still shows
-// that they have ended, and that Xylem has not created a leaf for them again.
+// ranOnce completes Pods in the first member. The returned function checks that they are still
+// Succeeded in the host, and that Xylem has not created their leaves again.
 func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Context) {
 	GinkgoHelper()
 	ended := map[string]*corev1.Pod{}

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// story runs in its own namespace of the host.
+// story runs in its own namespace in the host.
 type story struct {
 	namespace string
 	later     int
@@ -87,7 +87,7 @@ func (s *story) pod(ctx context.Context, name, node string, options ...podOption
 	Expect(x.Host.API.Create(ctx, pod)).To(Succeed())
 }
 
-// ends makes the leaf of a Pod in a member end, and waits until the host shows it.
+// ends completes a Pod's leaf in a member, and waits until the Pod is Succeeded in the host.
 func (s *story) ends(ctx context.Context, member, name string) *corev1.Pod {
 	GinkgoHelper()
 	leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
@@ -105,7 +105,7 @@ func (s *story) use(ctx context.Context, name, node string, options ...podOption
 	return s.bound(ctx, name).Spec.VolumeName
 }
 
-// goesOn is a barrier, and proves that Xylem serves a member: when a new claim is bound there,
+// goesOn proves that Xylem serves a member, and is a barrier: when a new claim is bound there,
 // Xylem has handled all earlier events.
 func (s *story) goesOn(ctx context.Context, node string) {
 	GinkgoHelper()
@@ -138,7 +138,7 @@ func (s *story) bound(ctx context.Context, name string) *corev1.PersistentVolume
 
 func phase(p any) gomegatypes.GomegaMatcher { return HaveField("Status.Phase", Equal(p)) }
 
-// read reads an object of the story's namespace, or a cluster-scoped object.
+// read reads an object in the story's namespace, or a cluster-scoped object.
 func read[T any, P interface {
 	*T
 	client.Object
@@ -217,7 +217,7 @@ func annotateIn(ctx context.Context, c *harness.Cluster, obj client.Object, key,
 	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 }
 
-// told waits for an event on an object of the host.
+// told waits for an event on an object in the host.
 func told(ctx context.Context, kind, name, reason string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -282,7 +282,7 @@ func busy(ctx context.Context) {
 	Expect(x.Host.API.Delete(ctx, config)).To(Succeed())
 }
 
-// recorded waits until the host's record of a member lists what was released.
+// recorded waits until the host's record of a member's fence lists a released object.
 func recorded(ctx context.Context, clusterID, part string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {

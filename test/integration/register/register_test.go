@@ -319,7 +319,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(xylems(ctx)).To(Equal(before))
 	})
 
-	It("has users whose Pods wait, and who can find out that no cluster is registered", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("has users whose Pods wait, and for whom `kubectl xylem why` reports that no cluster is registered", SpecTimeout(storyTime), func(ctx SpecContext) {
 		Expect(x.Host.Create(ctx, harness.Claim(users, "early", controlplane.ClassHostpath), harness.Pod(users, "early", "early"))).To(Succeed())
 		for _, kind := range []string{"pvc", "pod"} {
 			Eventually(ctx, func(g Gomega) {

@@ -108,7 +108,7 @@ func renewals() {
 		use(ctx, "fresh", "kosmos-renewed")
 	})
 
-	It("can read that the token cannot be renewed while it is still valid, and register the member again", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("is warned that a token that is still valid cannot be renewed, and can register the member again", SpecTimeout(storyTime), func(ctx SpecContext) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account(ctx)}}
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 		before := role.DeepCopy()

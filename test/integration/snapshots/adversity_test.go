@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// failing makes a method of member one's driver fail for a claim until mend is called.
+// failing makes a method of member one's driver fail for a claim until mend() is called.
 func (s *story) failing(method, claim, message string) (mend func()) {
 	GinkgoHelper()
 	member := x.Fleet.Member(one)
@@ -58,9 +58,9 @@ func aged(ctx context.Context, since int) {
 	Eventually(ctx, func() int { return epoch(ctx) }).Should(BeNumerically(">", since+1))
 }
 
-// problem waits until the content of a snapshot that was ready and an event on the VolumeSnapshot
-// report a problem. The status of the VolumeSnapshot does not, because a snapshot-controller never
-// changes it once it is ready.
+// problem waits until the host's content of a ready snapshot, and an event on its VolumeSnapshot,
+// report a problem. The VolumeSnapshot's status does not report it, because a snapshot-controller
+// never changes this status once the snapshot is ready.
 func (s *story) problem(ctx context.Context, vs *snapshotv1.VolumeSnapshot, reason string, parts ...string) {
 	GinkgoHelper()
 	until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(fails(parts...), isReady(false)))
@@ -101,7 +101,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(s.taken(one, "data")).To(HaveLen(1), "only the barrier's snapshot must be left")
 	}, SpecTimeout(storyTime))
 
-	It("reports that its member is away, and is deleted when the member is back (I1, I2)", func(ctx SpecContext) {
+	It("reports that its member is away, and is deleted when the member is connected again (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)

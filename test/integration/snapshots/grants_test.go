@@ -16,7 +16,8 @@ var oneFailed bool
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
 
 // Xylem must use every permission for snapshots. This suite cannot check for denials, because a
-// restored member denies requests until it has read its roles; test/integration/stories does.
+// restored member denies requests until it has read its roles. test/integration/stories checks for
+// denials.
 var _ = AfterSuite(func(ctx SpecContext) {
 	if config, _ := GinkgoConfiguration(); x == nil || oneFailed || !suite.Whole(config) {
 		return

@@ -196,7 +196,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.restored(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is created only once if the manager is killed in between, and protects its snapshot until it is complete", func(ctx SpecContext) {
+	It("is created only once if the manager is killed during the restore, and protects its snapshot until it is complete", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		member := x.Fleet.Member(two)
@@ -220,7 +220,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("continues when the member that has its snapshot is back after an outage", func(ctx SpecContext) {
+	It("continues when the member that has its snapshot is connected again after an outage", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)
 		proxy := x.Fleet.Member(two).Proxy()
@@ -280,7 +280,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Entry("another volume mode", SpecTimeout(storyTime), v1alpha1.ReasonSourceMismatch, []string{"volumeMode Block", "Filesystem"},
 			change(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }), "device"),
 		Entry("a Pod whose node selector excludes the member", SpecTimeout(storyTime), v1alpha1.ReasonSourceElsewhere, []string{two, `Pod "app"`}, change(asItIs), nodeOne),
-		Entry("a snapshot in another namespace", SpecTimeout(storyTime), v1alpha1.ReasonSourceNotReady, []string{`snapshot "elsewhere"`, "does not exist in this namespace"},
+		Entry("a snapshot that exists only in another namespace", SpecTimeout(storyTime), v1alpha1.ReasonSourceNotReady, []string{`snapshot "elsewhere"`, "does not exist in this namespace"},
 			change(func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource.Name = "elsewhere" }), ""),
 	)
 

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// story runs in its own namespace of the host.
+// story runs in its own namespace in the host.
 type story struct{ namespace string }
 
 // begin creates the story's namespace, and registers the cleanup.

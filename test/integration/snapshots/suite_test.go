@@ -25,7 +25,7 @@ const (
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 )
 
-// VolumeSnapshotClasses of the host. No member has a counterpart of unmapped.
+// VolumeSnapshotClasses in the host. No member has a counterpart of unmapped.
 const (
 	deletes  = controlplane.ClassSnapshots
 	retains  = controlplane.ClassRetainedSnapshots

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// account counts Xylem's requests to each cluster since the account's creation.
+// account counts Xylem's requests to each cluster since the account was opened.
 type account struct{ harness.Account }
 
 func opened(ctx context.Context) account {
@@ -32,7 +32,8 @@ func opened(ctx context.Context) account {
 	return account{a}
 }
 
-// requests returns Xylem's requests since the account's creation, except those for Leases.
+// requests returns Xylem's requests to a cluster since the account was opened, except those for
+// Leases.
 func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.Requests {
 	GinkgoHelper()
 	requests, err := x.Requests(ctx, a.Account, c)
@@ -116,7 +117,7 @@ var _ = Describe("Xylem", Serial, func() {
 		s.pushedTo(ctx, nodeOne, nodeTwo)
 		for _, c := range x.Clusters() {
 			writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
-				// Ignore reports that the connection was lost and restored, and the barrier.
+				// Ignore writes for the barrier, and those that report the lost and restored connection.
 				told := r.Resource == "clusterregistrations/status" || r.Resource == "nodes/status" || r.Resource == "events"
 				barrier := strings.HasPrefix(r.Name, "pushed-") || r.Resource == "pods" && r.Verb == "create"
 				return !told && !barrier && !otherNamespace(s, r)

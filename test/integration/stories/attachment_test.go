@@ -157,7 +157,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state while the member is away, and the current state when it is back", func(ctx SpecContext) {
+	It("has an unknown state while the member is away, and the current state when the member is connected again", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -174,7 +174,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("shows only bounded data from the member's admin, and only about itself (I7, I8)", func(ctx SpecContext) {
+	It("shows the member's text only in limited length, and only if it is about this volume's driver (I7, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -239,7 +239,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		s.deletePod(ctx, "app")
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 		Expect(x.Deregister(ctx, attaching)).To(Succeed())
-		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonClusterGone, "The last report was: attached to no node"))
+		shows(ctx, s, attachment(corev1.ConditionUnknown, v1alpha1.ReasonClusterGone, "The last report was: not attached to any node"))
 		Expect(x.Register(ctx, attaching, attaching)).To(Succeed())
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))

@@ -28,13 +28,13 @@ func attributes(ctx context.Context, c *harness.Cluster, name, driver string, pa
 	DeferCleanup(deleted(c, class), NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
 }
 
-// deleted returns a cleanup that deletes an object of a cluster.
+// deleted returns a cleanup that deletes an object in a cluster.
 func deleted(c *harness.Cluster, obj client.Object) func(SpecContext) {
 	return func(ctx SpecContext) { Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed()) }
 }
 
-// hostAttributes creates a VolumeAttributesClass in the host that its parameter maps to a member's
-// class.
+// hostAttributes creates a VolumeAttributesClass in the host, with a parameter that maps it to a
+// member's class.
 func hostAttributes(ctx context.Context, name, member string) {
 	GinkgoHelper()
 	attributes(ctx, x.Host, name, v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberAttributesClass: member})

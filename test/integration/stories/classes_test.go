@@ -29,7 +29,7 @@ func inHost(ctx context.Context, obj client.Object) {
 	DeferCleanup(remove, x.Host, obj, NodeTimeout(settle))
 }
 
-var _ = Describe("A class of the host", func() {
+var _ = Describe("A StorageClass in the host", func() {
 	It("maps to the member's class that the registration's mapping, or the class's own parameter, names", func(ctx SpecContext) {
 		s := sample(ctx, "class-mapping.yaml", two)
 		s.running(ctx, "shop", nodeTwo)

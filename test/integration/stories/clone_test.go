@@ -218,7 +218,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.deleteClaim(ctx, "golden")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(s.book(one, "golden").LiveIDs()).To(HaveLen(1))
-		s.repaired(one) // before the call times out, because a source that is being deleted gets no other one
+		s.repaired(one) // before the call times out: the provisioner does not retry if the source is being deleted
 		s.running(ctx, "app", nodeOne)
 		s.copied(ctx, "copy", one)
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")
@@ -251,7 +251,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "golden", "copy")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is withdrawn if its source is deleted before the member has begun, and never copies another claim with the same name", func(ctx SpecContext) {
+	It("is withdrawn if its source is deleted before the member begins to copy it, and never copies another claim with the source's name", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -314,7 +314,7 @@ var _ = Describe("A clone of a claim", func() {
 		Entry("a request for less than the source has", SpecTimeout(storyTime), "SourceMismatch", []string{"1Gi", "2Gi", "create it again with 2Gi"}, ofSize("1Gi"), anyPod),
 		Entry("another volume mode", SpecTimeout(storyTime), "SourceMismatch", []string{"volumeMode Block", "Filesystem"},
 			func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }, asDevice),
-		Entry("itself", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"names itself"}, from("copy"), anyPod),
+		Entry("the claim itself as the source", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"names itself"}, from("copy"), anyPod),
 		Entry("a kind that no registration lists", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"Image.example.com", "spec.storage.dataSources"}, ofImage, anyPod),
 		Entry("a class that binds immediately", SpecTimeout(storyTime), "ImmediateUnsupported", []string{classImmediate}, ofClass(classImmediate), anyPod),
 		Entry("a Pod whose node affinity excludes the member", SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
@@ -351,7 +351,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "lacking")
 	}, SpecTimeout(storyTime))
 
-	It("is rejected if its source is on a volume of the host", func(ctx SpecContext) {
+	It("is rejected if its source is bound to a volume that belongs to the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		pv := &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: s.namespace},

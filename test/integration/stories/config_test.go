@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// copies returns the naming of the copied ConfigMaps and Secrets of the story's namespace.
+// copies returns how Xylem names the copies of ConfigMaps and Secrets in the story's namespace.
 func (s *story) copies(ctx context.Context) mirror.Copies {
 	GinkgoHelper()
 	var namespace, system corev1.Namespace

@@ -252,7 +252,7 @@ var _ = Describe("A burst", func() {
 			})), err
 		}).WithTimeout(storyTime).WithPolling(rarely).Should(Equal(crowds * each))
 
-		By("creating more claims, of which Xylem admits only a few from time to time and delays the others")
+		By("creating more claims. Xylem places a few of them from time to time, and delays the others")
 		s.pod(ctx, "app", claims("data", more)...)
 		measured(ctx, "xylem_claims_held_back", one, MatchRegexp("^[1-9]"))
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -275,7 +275,7 @@ var _ = Describe("A burst", func() {
 	}, SpecTimeout(3*storyTime))
 })
 
-// memberOf returns the name of the member in which a Pod of the host runs.
+// memberOf returns the name of the member in which a host Pod runs.
 func memberOf(ctx context.Context, s *story, pod string) string {
 	GinkgoHelper()
 	p, err := read[corev1.Pod](ctx, s, x.Host, pod)

@@ -332,7 +332,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 	}, SpecTimeout(storyTime))
 })
 
-// uids returns the UIDs of the namespace's Pods and claims in a cluster.
+// uids returns the UIDs of the Pods and claims in the story's namespace in a cluster.
 func (s *story) uids(ctx context.Context, c *harness.Cluster) map[string]string {
 	GinkgoHelper()
 	found := map[string]string{}

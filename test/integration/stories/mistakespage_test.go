@@ -19,12 +19,12 @@ import (
 )
 
 // mistakesPage is the path to which the suite writes internal/MISTAKES.md.
-var mistakesPage = flag.String("mistakes-page", "", "If all stories of mistakes run: write internal/MISTAKES.md to this path.")
+var mistakesPage = flag.String("mistakes-page", "", "Path to write internal/MISTAKES.md to. Requires that all stories about mistakes run.")
 
 // namespaceShown replaces the generated name of a story's namespace in the page.
 const namespaceShown = "shop"
 
-// ofOneRun lists values that differ between runs, with their replacements in the page.
+// ofOneRun lists patterns of values that differ between runs, with their replacements in the page.
 var ofOneRun = []struct {
 	value *regexp.Regexp
 	shown string
@@ -67,7 +67,7 @@ func (s *story) answered(a answer) {
 	AddReportEntry(answerEntry, a, ReportEntryVisibilityFailureOrVerbose)
 }
 
-// mistaken returns the stories of mistakes.
+// mistaken returns the stories about mistakes.
 func mistaken(report Report) []SpecReport {
 	var stories []SpecReport
 	for i := range report.SpecReports {
@@ -153,7 +153,7 @@ var _ = ReportAfterSuite("the page of mistakes", func(report Report) {
 		answers = append(answers, seen...)
 	}
 	if *mistakesPage != "" {
-		Expect(all).To(BeTrue(), "the page needs all stories of mistakes, and one failed or did not run")
+		Expect(all).To(BeTrue(), "the page needs all stories about mistakes, but one failed or did not run")
 		Expect(os.WriteFile(*mistakesPage, written(answers), 0o600)).To(Succeed())
 	}
 	page, err := os.ReadFile(cmp.Or(*mistakesPage, x.Root("internal", "MISTAKES.md")))

@@ -46,7 +46,7 @@ func dropped(ctx SpecContext, obj *corev1.Namespace) {
 	Expect(x.Host.API.Delete(ctx, obj)).To(Succeed())
 }
 
-// probe creates a Pod in a namespace that is bound to a member's node without the scheduler. It
+// probe creates a Pod in a namespace, and binds it to a member's node without the scheduler. It
 // returns "" if Xylem pushes the Pod, and otherwise the reason why it does not.
 func (*story) probe(ctx context.Context, namespace, member string) (string, error) {
 	barriers++
@@ -77,7 +77,7 @@ func rules(ctx context.Context, member, spec string) {
 	patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: member}}, fmt.Sprintf(`{"spec":{"namespaces":%s}}`, spec))
 }
 
-// label sets the label of the story's namespace to a JSON value, or removes it if that is null.
+// label sets the label of the story's namespace to a JSON value, or removes it if the value is null.
 func (s *story) label(ctx context.Context, value string) {
 	GinkgoHelper()
 	patch(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, teamLabel, value))
@@ -93,7 +93,7 @@ func (s *story) unlabelled(ctx context.Context) {
 	s.label(ctx, "null")
 }
 
-// never expects that a member has no objects of the story.
+// never expects that a member has no objects in the story's namespace.
 func (s *story) never(ctx context.Context, member string) {
 	GinkgoHelper()
 	var claims corev1.PersistentVolumeClaimList
@@ -154,7 +154,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("has its Pod wait if no member admits it, which the claim, the Pod and `why` report, and run once it is labelled", func(ctx SpecContext) {
+	It("keeps its Pod waiting if no member admits it, as the claim, the Pod and `why` report, until it is labelled", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one, two)
 		s.claim(ctx, "data")

@@ -28,7 +28,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// notedOn waits for an event on a cluster-scoped object of the host.
+// notedOn waits for an event on a cluster-scoped object in the host.
 func notedOn(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	(&story{namespace: metav1.NamespaceDefault}).noted(ctx, kind, name, reason, parts...)
@@ -494,7 +494,7 @@ func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 }
 
 var _ = Describe("A deletion that does not end", func() {
-	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, a member that is away (I1)", func(ctx SpecContext) {
+	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, an away member (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		member := x.Member(one)

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A disconnected member", func() {
-	DescribeTable("does not delay other members, and Xylem catches up when it is back (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
+	DescribeTable("does not delay other members, and Xylem catches up when it is connected again (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
 		s := begin(ctx)
 		proxy := x.Fleet.Member(two).Proxy()
 		volumes := map[string]string{}
@@ -101,7 +101,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("deletes a disk that was provisioned in the meantime for a claim that no longer exists (I1, I6)", func(ctx SpecContext) {
+	It("deletes a disk that was provisioned before the restart for a claim that no longer exists (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -119,7 +119,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("in the middle of a deletion completes it after a restart (I1, I6)", func(ctx SpecContext) {
+	It("during a deletion completes the deletion after a restart (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))

@@ -33,7 +33,7 @@ func tolerant(p *corev1.Pod) {
 }
 
 var _ = Describe("Two members", func() {
-	It("can have disks of the same namespace, and each Pod runs in the member of its disk (I3)", func(ctx SpecContext) {
+	It("can have disks for claims in the same namespace, and each Pod runs in the member of its disk (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "here")
 		s.claim(ctx, "there")
@@ -48,7 +48,7 @@ var _ = Describe("Two members", func() {
 		s.running(ctx, "follows-here", nodeOne)
 		s.running(ctx, "follows-there", nodeTwo)
 
-		By("creating a Pod that needs disks of both members, which cannot be scheduled")
+		By("creating a Pod that needs disks in both members, and therefore cannot be scheduled")
 		s.pod(ctx, "torn", using("here"), using("there"), tolerant)
 		until[corev1.Pod](ctx, s, x.Host, "torn", isFalse(corev1.PodScheduled, "node affinity"))
 
@@ -184,7 +184,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("deletes a volume that the first member's provisioner finishes after the move (I1)", func(ctx SpecContext) {
+	It("leaves no volume behind if the first member's provisioner finishes one after the move (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Fleet.Member(one)
 		// The driver creates the volume, but delays its response.

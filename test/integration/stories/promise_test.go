@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// StorageClasses of the host that use promises.
+// StorageClasses in the host that use promises.
 const (
 	classPromise          = "promise"
 	classPromiseImmediate = "promise-immediate"
@@ -81,7 +81,7 @@ func (s *story) fulfilled(ctx context.Context, name, member string) (host, leaf 
 	return host, until[corev1.PersistentVolume](ctx, s, x.Member(member), volume, phase(corev1.VolumeBound))
 }
 
-// nowhere verifies that no member has a leaf claim or a disk for a claim of the host.
+// nowhere verifies that no member has a leaf claim or a disk for a root claim.
 func (s *story) nowhere(ctx context.Context, name string) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
@@ -315,7 +315,7 @@ var _ = Describe("A promise", func() {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
-		s.pod(ctx, "app", using("data"), boundTo(plainNode)) // from Kubernetes 1.37 on, the scheduler would not select this node
+		s.pod(ctx, "app", using("data"), boundTo(plainNode)) // since Kubernetes 1.37, the scheduler would not select this node
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 

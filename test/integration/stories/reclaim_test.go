@@ -51,7 +51,7 @@ var _ = Describe("The deletion of a claim", func() {
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeAvailable))
 		// The barrier shows that the scheduler has observed this volume. Otherwise, the scheduler
-		// might request another volume, as within a single cluster.
+		// might request a new volume, as it might in a single cluster.
 		s.barrier(ctx, nodeOne)
 		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) {
 			if next != "any" {

@@ -73,8 +73,8 @@ func (*story) repaired(member string) {
 	Expect(x.Fleet.Member(member).SetFaults()).To(Succeed())
 }
 
-// moved waits until each claim has its volume in the second member, and checks that nothing of it
-// is left in the first member.
+// moved waits until each claim has its volume in the second member, and checks that the first
+// member has no leaf claim or disk left for it.
 func (s *story) moved(ctx context.Context, claims ...string) {
 	GinkgoHelper()
 	for _, name := range claims {
@@ -353,7 +353,7 @@ var _ = Describe("The recovery sample", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A member that becomes unreachable while it should provision a claim", func() {
+var _ = Describe("A member that becomes unreachable before it has provisioned a claim", func() {
 	lose := func(ctx context.Context, member string) {
 		GinkgoHelper()
 		proxy := x.Fleet.Member(member).Proxy()

@@ -158,7 +158,7 @@ var _ = Describe("A class that a member offers", func() {
 		Expect(len(writes)).To(BeNumerically("<", changes/10), writes.String())
 	}, SpecTimeout(storyTime))
 
-	It("is one class of the host if two members agree, and otherwise that of the older registration, which the other one reports", func(ctx SpecContext) {
+	It("is published once if two members offer the same class; otherwise, the older registration's class is published, and the other registration reports the conflict", func(ctx SpecContext) {
 		begin(ctx)
 		first := offered(ctx, x.Member(one), "silver")
 		second := offered(ctx, x.Member(two), "silver")
@@ -173,7 +173,7 @@ var _ = Describe("A class that a member offers", func() {
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "silver", "Retain", "Delete", one))
 		(&story{}).noted(ctx, "ClusterRegistration", two, v1alpha1.ReasonReflectionConflict, "silver")
 
-		By("deleting the first member's class, which that of the other member replaces")
+		By("deleting the first member's class, after which the other member's class replaces it")
 		Expect(x.Member(one).API.Delete(ctx, first)).To(Succeed())
 		hostHas(ctx, "silver", by(ctx, retains, two))
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
@@ -229,7 +229,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.barrier(ctx, nodeTwo)
 		Expect(hostHas(ctx, "copper", by(ctx, deletes, one)).ResourceVersion).To(Equal(copper.ResourceVersion))
 
-		By("deleting a class in the member before the member is back")
+		By("deleting a class in the member before the member is connected again")
 		Expect(x.Member(one).API.Delete(ctx, class)).To(Succeed())
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		hostLacks(ctx, "copper")

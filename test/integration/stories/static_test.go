@@ -19,7 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// disk is an existing volume of a member with a capacity of 1Gi.
+// disk is an existing volume in a member, with a capacity of 1Gi.
 type disk struct {
 	member *harness.Cluster
 	// name and uid identify the volume's PV. namespace is the namespace of its earlier claim.
@@ -172,8 +172,8 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("by its claimRef", SpecTimeout(2*storyTime), classRetained, func(string) []claimOption { return nil }, func(s *story, pv *corev1.PersistentVolume) {
 			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: s.namespace, Name: "data"}
 		}),
-		// A class without a StorageClass cannot be provisioned in another member, so that
-		// the volume is the only one that the claim can get.
+		// A class without a StorageClass cannot be provisioned in another member, so the
+		// volume is the only one to which the claim can be bound.
 		Entry("by a selector", SpecTimeout(2*storyTime), "static-only", func(name string) []claimOption {
 			return []claimOption{func(c *corev1.PersistentVolumeClaim) {
 				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": name}}
@@ -268,7 +268,7 @@ var _ = Describe("An existing volume of a member", func() {
 			pv.Spec.VolumeMode = &block
 		}, "Block", "Filesystem"),
 		Entry("another class", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = classParameter }, classRetained, classParameter, controlplane.ClassFast, "parameter"),
-		Entry("the name of another volume", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle += "-not-there" }, "-not-there", "no such volume"),
+		Entry("a handle of a volume that does not exist", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle += "-not-there" }, "-not-there", "no such volume"),
 	)
 
 	It("is reported, also on the waiting Pod, if its cluster is not registered", func(ctx SpecContext) {

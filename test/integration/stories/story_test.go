@@ -24,7 +24,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// story runs in its own namespace of the host, whose objects Xylem pushes to the members.
+// story runs in its own namespace in the host. Xylem pushes the namespace's objects to the members.
 type story struct {
 	namespace string
 	// lost is a member that was wiped, so its disks cannot be accounted for.
@@ -130,7 +130,7 @@ func (s *story) cleanUp(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(storyTime).Should(Succeed())
 }
 
-// left returns the names of the Pods and claims of the namespace in a cluster.
+// left returns the names of the Pods and claims in the story's namespace in a cluster.
 func (s *story) left(ctx context.Context, c *harness.Cluster) []string {
 	var names []string
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
@@ -222,7 +222,7 @@ func annotated(key, value string) podOption {
 
 // Reading.
 
-// read reads an object of the story's namespace, or a cluster-scoped object.
+// read reads an object in the story's namespace, or a cluster-scoped object.
 func read[T any, P interface {
 	*T
 	client.Object

@@ -35,7 +35,7 @@ const (
 	plainNode    = "host-node-1"
 )
 
-// Classes of the host, in addition to the sample's class.
+// StorageClasses in the host, in addition to the sample's class.
 const (
 	// classMirror waits for a consumer, allows expansion and has policy Delete, in the host and in
 	// the members.

@@ -120,7 +120,7 @@ var _ = Describe("A Pod without a claim that Xylem provisions", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// cutOff disconnects a member with a mode of its proxy until the story ends, or until back is
+// cutOff disconnects a member with a mode of its proxy until the story ends, or until back() is
 // called.
 func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (back func()) {
 	GinkgoHelper()
@@ -183,7 +183,7 @@ func patchStatus(ctx context.Context, obj client.Object, body string) {
 var notReady = HaveField("Status.Conditions", ContainElement(And(
 	HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonMemberAway))))
 
-var _ = Describe("The Pods of a member that is away", func() {
+var _ = Describe("The Pods of an away member", func() {
 	// job starts a Job with one Pod in member two, and returns that Pod.
 	job := func(ctx context.Context, s *story) *corev1.Pod {
 		GinkgoHelper()
@@ -211,7 +211,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 			HaveField("Type", corev1.NodeReady), HaveField("Status", status), HaveField("Reason", reason))))
 	}
 
-	It("are kept, are not ready until the member is back, and then continue, so that a Job runs only once", func(ctx SpecContext) {
+	It("are kept, are not ready until the member is connected again, and then continue, so that a Job runs only once", func(ctx SpecContext) {
 		s := begin(ctx)
 		pod := job(ctx, s)
 		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
@@ -220,7 +220,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 		back := cutOff(ctx, two, controlplane.Cut)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionTrue, v1alpha1.ReasonPodsKept))
 		until[corev1.Pod](ctx, s, x.Host, pod.Name, notReady)
-		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is back")
+		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is connected again")
 		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway))
 		Expect(cr.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to its Pods and volumes, however long it takes")))))

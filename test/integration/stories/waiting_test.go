@@ -26,7 +26,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// cordoned cordons a node of the host until the story ends, or until uncordon is called.
+// cordoned cordons a host node until the story ends, or until uncordon() is called.
 func cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
 	GinkgoHelper()
 	set := func(ctx context.Context, is bool) {
@@ -38,7 +38,7 @@ func cordoned(ctx context.Context, node string) (uncordon func(context.Context))
 }
 
 // denied makes a cluster reject new objects with the kind and name of obj until the story ends, or
-// until allow is called. It returns when the cluster does so.
+// until allow() is called. It returns when the cluster rejects them.
 func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource schema.GroupVersionResource, message string) (allow func(context.Context)) {
 	GinkgoHelper()
 	objects := suite.Denying("story-denies-"+obj.GetName(), resource,
@@ -220,7 +220,7 @@ var _ = Describe("A Pod that somebody binds to a virtual node manually", func() 
 	}, SpecTimeout(storyTime))
 })
 
-// tainted adds a taint to a node of the host until the story ends, or until remove is called.
+// tainted adds a taint to a host node until the story ends, or until remove() is called.
 func tainted(ctx context.Context, name string, taint corev1.Taint) (remove func(context.Context)) {
 	GinkgoHelper()
 	change := func(ctx context.Context, to func([]corev1.Taint) []corev1.Taint) {

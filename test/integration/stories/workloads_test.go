@@ -131,7 +131,7 @@ var _ = Describe("The end of a Pod", func() {
 		Entry("failure", SpecTimeout(storyTime), controlplane.AnnotationFail, batchv1.JobFailed, corev1.PodFailed),
 	)
 
-	It("has its own grace period when it is deleted", func(ctx SpecContext) {
+	It("takes the Pod's own grace period when the Pod is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStopAfter, "3s"))
@@ -186,8 +186,8 @@ var _ = Describe("Pods that are not pushed", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// onlyRunning waits until one Pod of the namespace runs and no other one exists, and returns its
-// name.
+// onlyRunning waits until one Pod in the story's namespace runs, and all other Pods there have
+// ended. It returns the Pod's name.
 func (s *story) onlyRunning(ctx context.Context) string {
 	GinkgoHelper()
 	var name string

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// Read returns an object of a namespace, or a cluster-scoped object.
+// Read returns an object in a namespace, or a cluster-scoped object.
 func Read[T any, P interface {
 	*T
 	client.Object

@@ -113,7 +113,8 @@ func everywhere(kind string) *unstructured.Unstructured {
 	}}
 }
 
-// Object removes secrets from every kind, known or not, and keeps what identifies the object.
+// TestObjectHasNoSecrets checks that Object removes secrets from objects of every kind, known or
+// not, and keeps what identifies the object.
 func TestObjectHasNoSecrets(t *testing.T) {
 	for _, kind := range append(Kinds(), "Secret", "ConfigMap", "Anything") {
 		t.Run(kind, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestObjectHasNoSecrets(t *testing.T) {
 	}
 }
 
-// Object keeps what a bug report needs.
+// TestObjectKeeps checks that Object keeps what a bug report needs.
 func TestObjectKeeps(t *testing.T) {
 	for kind, wants := range map[string][]string{
 		"Pod":              {"image: app:1", "name: PASSWORD", "driver: d", "flexVolume: {}", "exitCode: 1", "phase: Pending", "type: Ready", "xylem.io/tried: 'member says: Bearer REDACTED'"},

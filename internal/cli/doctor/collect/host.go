@@ -34,7 +34,8 @@ const (
 	componentLabel = "component"
 	// metricsLimit is the maximum number of bytes to read from an API server's metrics.
 	metricsLimit = 64 << 20
-	// pathsMost is the maximum number of virtual nodes whose path doctor checks.
+	// pathsMost is the maximum number of virtual nodes for which doctor checks the path from the API
+	// server to the manager.
 	pathsMost = 100
 )
 
@@ -95,8 +96,8 @@ func (r *reader) hostRights(ctx context.Context, h *facts.Host) {
 	h.Rights = r.rightsOf(ctx, h.Account, needs, shipped.Excess())
 }
 
-// mutating reads whether the API server serves MutatingAdmissionPolicies. It does from Kubernetes
-// 1.36.
+// mutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
+// Kubernetes 1.36 on.
 func (r *reader) mutating() facts.Object[bool] {
 	resources, err := r.raw.Discovery().ServerResourcesForGroupVersion(admissionv1.SchemeGroupVersion.String())
 	if err != nil {
@@ -146,8 +147,8 @@ func (r *reader) path(ctx context.Context, node string) facts.Path {
 		return p
 	}
 	p.Detail = gather.Plain(err.Error())
-	// A rejection by the API server's authorizer names the kind of the object. One by the manager does
-	// not.
+	// A rejection by the API server's authorizer names the kind of the object, but a rejection by the
+	// manager does not.
 	p.Own = code == http.StatusForbidden && details(err) == "nodes"
 	return p
 }

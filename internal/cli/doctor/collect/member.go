@@ -41,7 +41,7 @@ const (
 type Way struct {
 	// Kubeconfig and Context select the user's own credentials for one member. They can be empty.
 	Kubeconfig, Context string
-	// HostOnly skips all other members, which are read with their registrations' kubeconfigs.
+	// HostOnly skips all members that would be read with their registrations' kubeconfigs.
 	HostOnly bool
 }
 
@@ -198,8 +198,8 @@ func (v *visit) common(ctx context.Context, r *reader, m *facts.Member) {
 	m.At, m.Clock = v.env.Clock.Now(), r.dates.Measurement()
 }
 
-// accountIn returns the account of this host in a member: the one that is only for this host, if it
-// exists.
+// accountIn returns the manager's account in a member: the one for this host alone if it exists,
+// otherwise the one that hosts share.
 func (v *visit) accountIn(ctx context.Context, r *reader) shipped.Account {
 	own := client.ObjectKey{Namespace: v.env.Namespace, Name: command.HostAccount(v.of.ID)}
 	if account := find[corev1.ServiceAccount](ctx, r, "ServiceAccount "+own.String(), own); account.Item != nil {

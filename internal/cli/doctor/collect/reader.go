@@ -162,7 +162,7 @@ func details(err error) string {
 	return status.Status().Details.Kind
 }
 
-// compare orders what is missing by cluster, the host first.
+// compare orders missing items by cluster, the host first.
 func compare(a, b model.Missing) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.What, b.What))
 }

@@ -64,7 +64,7 @@ func TestPath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _ := served(t, func(w http.ResponseWriter, q *http.Request) {
 				if q.URL.Path != "/api/v1/nodes/kosmos-a/proxy/healthz" {
-					t.Errorf("requested path %s", q.URL.Path)
+					t.Errorf("requested path %s, want the healthz of kosmos-a", q.URL.Path)
 				}
 				tc.answer(w, q)
 			})
@@ -132,7 +132,7 @@ func TestList(t *testing.T) {
 			}))
 			got := list(t.Context(), r, "Pods", &corev1.PodList{}, pods)
 			if len(got.Items) != tc.items || got.Read != tc.read || len(m.list) != tc.missed {
-				t.Errorf("got %d items, read %t, missing %+v", len(got.Items), got.Read, m.list)
+				t.Errorf("got %d items, read %t, missing %+v, want %d, %t, %d missing", len(got.Items), got.Read, m.list, tc.items, tc.read, tc.missed)
 			}
 		})
 	}

@@ -154,8 +154,8 @@ type Member struct {
 	Leaves map[string]int
 }
 
-// Base returns the account that a member's policies name. The name of an account for a single host
-// begins with its name.
+// Base returns the account that a member's policies name. If a is an account for a single host,
+// that is the first part of its name.
 func Base(a shipped.Account) shipped.Account {
 	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
 		a.Name = name

@@ -104,7 +104,7 @@ func gatesIn(flag string) map[string]bool {
 	return gates
 }
 
-// Differences between clocks from which doctor reports a warning or an error.
+// Doctor reports a warning or an error if the difference between two clocks exceeds these.
 const (
 	skewSmall = 10 * time.Second
 	skewLarge = time.Minute
@@ -218,7 +218,7 @@ func nodeAPI(h *facts.Host) []Finding {
 		return []Finding{ok(CheckNodeAPI, "", "virtual nodes have no kubelet endpoint: kubectl logs, exec and port-forward are disabled (--node-api-bind-address)")}
 	}
 	var reached int
-	failed := map[string][]string{} // nodes by error: they all share one address
+	failed := map[string][]string{} // nodes by error; they usually have the same one, because they share an address
 	for _, node := range slices.Sorted(maps.Keys(h.Paths)) {
 		switch p := h.Paths[node]; {
 		case p.Code == http.StatusOK:

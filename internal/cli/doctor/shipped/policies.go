@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/config"
 )
 
-// Account is a ServiceAccount of the manager, which policies limit. In a member, the name of an
-// account for a single host begins with its name.
+// Account is a ServiceAccount of the manager that policies limit. The policies of a member also
+// limit its accounts for single hosts, whose names begin with the account's name.
 type Account struct{ Namespace, Name string }
 
 // NamespacesPolicy rejects the binding of a Pod to a member that does not admit the Pod's

@@ -84,10 +84,10 @@ func TestPoliciesNameTheAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "xylem-system") || !strings.Contains(string(text), "system:serviceaccount:storage:manager") {
-			t.Errorf("%s: the policies are for another account", name)
+			t.Errorf("%s: the policies do not name the account %v", name, other)
 		}
 		if len(p.Bindings) < len(p.Policies) {
-			t.Errorf("%s: %d bindings for %d policies", name, len(p.Bindings), len(p.Policies))
+			t.Errorf("%s: got %d bindings, want at least one for each of the %d policies", name, len(p.Bindings), len(p.Policies))
 		}
 	}
 }

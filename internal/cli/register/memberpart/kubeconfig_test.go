@@ -57,7 +57,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Host != "https://a:6443" || got.BearerToken != "token" || got.ServerName != "kubernetes" {
-		t.Errorf("the parsed kubeconfig is %s", got)
+		t.Errorf("got kubeconfig %s, want the given server, server name and token", got)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestLoopback(t *testing.T) {
 		"https://10.0.0.1": false, "https://example.org": false, "https://127.example.org": false,
 	} {
 		if got := (Way{Server: server}).Loopback(); got != want {
-			t.Errorf("%s: %v", server, got)
+			t.Errorf("%s: got %v, want %v", server, got, want)
 		}
 	}
 }

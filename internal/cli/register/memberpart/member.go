@@ -133,7 +133,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 	if subresource != "" {
 		what = "the " + subresource + " of " + what
 	}
-	return fmt.Errorf("the user of --member-kubeconfig is not allowed to %s %s. Specify a kubeconfig of a cluster admin", verb, what)
+	return fmt.Errorf("the user of --member-kubeconfig is not allowed to %s %s. Specify a kubeconfig that belongs to a cluster admin", verb, what)
 }
 
 func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
@@ -308,8 +308,8 @@ func inNamespace(obj client.Object) string {
 }
 
 // Unmake deletes an object that this run has created. If the response to the write was lost, the
-// UID is unknown. Then Unmake deletes the object with that name if the plugin wrote it, because
-// none existed when the run began.
+// UID is unknown. In this case, Unmake deletes the object with that name if the plugin wrote it,
+// because none existed when the run began.
 func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
 	found := false
 	err := Patiently(ctx, func(ctx context.Context) (bool, error) {

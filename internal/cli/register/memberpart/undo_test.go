@@ -15,8 +15,8 @@ func TestRollback(t *testing.T) {
 	lost := errors.New("connection reset by peer")
 	type write struct {
 		what string
-		err  error // of the write
-		// there makes Undo find the object. stuck makes Undo fail.
+		err  error // the write's error
+		// there makes Undo find the object. stuck is Undo's error.
 		there bool
 		stuck error
 	}

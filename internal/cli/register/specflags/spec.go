@@ -23,7 +23,7 @@ const (
 	flagReflect  = "reflect-classes"
 	flagSelector = "reflect-selector"
 	FlagPodCIDRs = "pod-cidrs"
-	// FlagNamespaces sets the labels that a namespace must have.
+	// FlagNamespaces is the name of the flag for the labels that a namespace must have.
 	FlagNamespaces = "namespaces"
 )
 

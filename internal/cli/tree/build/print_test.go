@@ -39,7 +39,7 @@ func TestTreeOfAHostileMember(t *testing.T) {
 	}
 	for _, want := range []string{"Running", "fast", "data", "web"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is missing in %q", want, out)
+			t.Errorf("%q is missing from %q", want, out)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func Object(kind, cluster string, obj client.Object, state string, health model.
 	return n
 }
 
-// since returns well, the time since which the object is healthy, or zero if it is not healthy.
+// since returns well, the time at which the object became healthy, or zero if it is not healthy.
 func since(n *model.Node, well metav1.Time) metav1.Time {
 	if n.Health != model.Good {
 		return metav1.Time{}

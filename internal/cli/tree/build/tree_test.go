@@ -170,7 +170,7 @@ func cases() map[string]gather.Facts {
 		"attach-failed": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: mirrored(corev1.VolumeBound), Pods: []gather.PodFacts{{Pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"))}},
 			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(v1alpha1.ClaimAttached, corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose`))}),
 		"detached": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: mirrored(corev1.VolumeBound),
-			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(v1alpha1.ClaimAttached, corev1.ConditionFalse, v1alpha1.ReasonDetached, `attached to no node of member "cluster38": no Pod there needs the volume`))}),
+			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(v1alpha1.ClaimAttached, corev1.ConditionFalse, v1alpha1.ReasonDetached, `not attached to any node of member "cluster38": no Pod there needs the volume`))}),
 		"unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: mirrored(corev1.VolumeBound),
 			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(corev1.PersistentVolumeClaimUnused, corev1.ConditionTrue, "NoPodsUsingPVC", "No pods are currently referencing this PVC"))}),
 		"released":    tree(connectedMember(), gather.ClaimFacts{Earlier: []corev1.PersistentVolume{*mirrored(corev1.VolumeReleased)}}),

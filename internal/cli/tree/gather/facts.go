@@ -29,7 +29,7 @@ type Facts struct {
 	Missing       []model.Missing
 }
 
-// ClaimFacts contains a claim of the host and related objects.
+// ClaimFacts contains a claim in the host and related objects.
 type ClaimFacts struct {
 	Key   types.NamespacedName
 	Claim *corev1.PersistentVolumeClaim
@@ -50,7 +50,7 @@ type ClaimFacts struct {
 	Events, VolumeEvents, LeafEvents, LeafVolumeEvents []corev1.Event
 }
 
-// PodFacts contains a Pod of the host and related objects.
+// PodFacts contains a Pod in the host and related objects.
 type PodFacts struct {
 	Pod, Leaf          *corev1.Pod
 	LeafKnown          bool

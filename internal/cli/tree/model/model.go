@@ -12,7 +12,7 @@ const (
 	Kind       = "Tree"
 )
 
-// Tree is a claim or a Pod of the host with all objects that belong to it.
+// Tree is a claim or a Pod in the host with all objects that belong to it.
 type Tree struct {
 	metav1.TypeMeta `json:",inline"`
 	// Root is the requested object.

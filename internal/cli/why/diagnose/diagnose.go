@@ -31,7 +31,7 @@ const (
 	stageVolume                    // the volume of a claim, in the host or in the member
 	stagePlace                     // why no node fits the Pod
 	stagePush                      // why the Pod cannot be pushed
-	stageRelay                     // a condition that repeats such a problem, truncated or for one member only
+	stageRelay                     // a condition that repeats another problem, truncated or for one member only
 	stageScheduler                 // the host scheduler's own message
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
@@ -216,7 +216,7 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 func (w *walk) unplaceable(n *model.Node, c *model.Condition) {
 	at := stagePlace
 	if c.Reason == v1alpha1.ReasonPodRefused {
-		at = stageRelay // the claim's condition repeats the Pod's condition Pushed, and this condition repeats the claim's
+		at = stageRelay // this condition repeats the claim's, which repeats the Pod's condition Pushed
 	}
 	w.add(n, at, c.Reason, c.Message, c.Since)
 }
@@ -339,7 +339,7 @@ func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 		case waiting == nil, waiting.Reason == "", waiting.Reason == "ContainerCreating", waiting.Reason == "PodInitializing":
 		default:
 			found = true
-			what := fmt.Sprintf("container %q waits with %s", s.Name, gather.Plain(waiting.Reason))
+			what := fmt.Sprintf("container %q is waiting with reason %s", s.Name, gather.Plain(waiting.Reason))
 			if waiting.Message != "" {
 				what += ": " + gather.Plain(waiting.Message)
 			}

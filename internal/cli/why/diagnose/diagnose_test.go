@@ -211,7 +211,7 @@ func TestOf(t *testing.T) {
 		},
 		"an image that cannot be pulled": {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ImagePullBackOff", `Back-off pulling image "mian"`), claim: boundClaim(),
-			want: Problem, reason: "ImagePullBackOff", says: []string{`container "main" waits with ImagePullBackOff: Back-off pulling image "mian"`, "imagePullSecrets"},
+			want: Problem, reason: "ImagePullBackOff", says: []string{`container "main" is waiting with reason ImagePullBackOff: Back-off pulling image "mian"`, "imagePullSecrets"},
 		},
 		"containers that are being created are not a problem": {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ContainerCreating", ""), claim: boundClaim(), want: Waiting,
@@ -227,7 +227,7 @@ func TestOf(t *testing.T) {
 			want:  Problem, reason: v1alpha1.ReasonAttaching, says: []string{"since noon", toDoOfXylem[v1alpha1.ReasonAttaching]},
 		},
 		"an unused volume is not a problem": {
-			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetached, "attached to no node")), want: Well,
+			claim: boundClaim(claimCondition(v1alpha1.ClaimAttached, v1alpha1.ReasonDetached, "not attached to any node")), want: Well,
 		},
 		"a volume that cannot be detached is not a problem of a running Pod": {
 			pod: pod(corev1.PodRunning, memberNode, pushed, ready), want: Well,

@@ -63,7 +63,7 @@ func Main(state fleet.State, nodeReady metav1.Condition, ready Override) []metav
 	}
 
 	synced := metav1.Condition{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSynced,
-		Message: "the member's objects are cached, and its controllers run"}
+		Message: "the member's objects are cached, and Xylem's controllers for the member are running"}
 	switch {
 	case !state.Connected:
 		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "the member is not connected: see the Connected condition"

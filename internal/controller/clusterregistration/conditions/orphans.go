@@ -55,7 +55,7 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "Xylem has not compared the member's volumes with the host's yet"
 	case orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. It has failed since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
 		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host, which Xylem never deletes: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)

@@ -34,7 +34,7 @@ func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistr
 	switch {
 	case orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's. It has failed since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Snapshots.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots
 		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host, which Xylem never deletes: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)

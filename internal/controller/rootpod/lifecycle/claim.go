@@ -71,7 +71,7 @@ func (c Claim) ending() bool {
 func (c Claim) promised(m mirror.Member) *mirror.Refusal {
 	switch placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != m.ClusterID:
-		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, to which another Pod of the claim was bound first: this Pod waits for the outcome. If provisioning succeeds, Xylem fails this Pod, and its owner replaces it",
+		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, to which another Pod that uses the claim was bound first: this Pod waits for the outcome. If provisioning succeeds, Xylem fails this Pod, and its owner replaces it",
 			c.Name, memberOf(c.Volume, placed)).Problem
 	case c.Root.DeletionTimestamp != nil && c.Leaf == nil:
 		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, so no volume is provisioned for it. Use another claim", c.Name).Problem
@@ -101,11 +101,11 @@ func (c Claim) occupied(cluster string) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s, and Xylem keeps it there when no Pod uses it, because volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
 			c.Name, memberOf(c.Volume, cluster), c.Volume.Name, v1alpha1.LabelClusterID, cluster).Problem
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods; give a Deployment the strategy Recreate, since it keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume with annotation %s=true on volume %q, or delete the member's registration with annotation %s=true",
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods. In a Deployment, set the strategy Recreate, because a rolling update keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume with annotation %s=true on volume %q, or delete the member's registration with annotation %s=true",
 		c.Name, memberOf(c.Volume, cluster), v1alpha1.AnnotationAbandon, c.Volume.Name, v1alpha1.AnnotationForceDeregister).Problem
 }
 
-// memberOf names the member that has a volume of the host or will provision it. It uses the
+// memberOf names the member that has a host PV's volume or will provision it. It uses the
 // cluster ID only if the volume does not name the member.
 func memberOf(pv *corev1.PersistentVolume, cluster string) string {
 	if pv != nil && pv.Labels[v1alpha1.LabelClusterID] == cluster && pv.Labels[v1alpha1.LabelCluster] != "" {

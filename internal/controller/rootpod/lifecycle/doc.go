@@ -5,11 +5,11 @@
 // # Early push
 //
 // A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the leaf Pod
-// before the host has bound the root (mayGoEarly). Its containers may start shortly before the host
-// reports the Pod as scheduled. The Pod's nominated node shows that the scheduler chose the member.
-// A scheduler that timed out while waiting for a volume can lose its next nomination
-// (podstatus.NominationLost). In that case, and for schedulers that do not nominate, Next checks
-// the Pod itself.
+// before the host has bound the root (mayGoEarly). The leaf's containers may therefore start before
+// the host reports the Pod as scheduled. The Pod's nominated node shows that the scheduler chose
+// the member. A scheduler that timed out while waiting for a volume can lose its next nomination
+// (podstatus.NominationLost). In that case, and for schedulers that do not nominate nodes, Next
+// checks whether the Pod fits the node.
 //
 // # Ran once
 //

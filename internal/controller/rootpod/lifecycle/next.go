@@ -38,10 +38,10 @@ type Observed struct {
 	From placement.Namespace
 	// Namespace is the namespace of that name in the member.
 	Namespace *corev1.Namespace
-	// Claims are the claims of the root's volumes.
+	// Claims are the claims that the root's volumes refer to.
 	Claims []Claim
-	// Copies names the copies of the root's ConfigMaps and Secrets. Its namespace UID is
-	// empty if the namespace is not in the cache yet.
+	// Copies determines the names of the copies of the root's ConfigMaps and Secrets. Its
+	// namespace UID is empty if the namespace is not in the cache yet.
 	Copies mirror.Copies
 	// Missing lists the objects that root_config has not copied yet. Lacking reports an object that
 	// the Pod needs but that cannot be copied. Both are computed only while the Pod has no leaf.
@@ -140,7 +140,7 @@ func Next(o Observed) Decision {
 // Ran reports whether the leaf in the root's Pushed condition belonged to this member, or to
 // a member that was released. In the latter case, a claim is placed in this member, which
 // requires that every other member was proven empty or abandoned. Only the other member's
-// controller can tell whether an early leaf there is gone.
+// controller can determine whether an early leaf there is gone.
 func (o Observed) Ran() bool {
 	return mirror.ReporterOf(o.Root).ClusterID == o.Member.ClusterID || slices.ContainsFunc(o.Claims, func(c Claim) bool {
 		return c.Root != nil && c.Root.Spec.VolumeName == "" && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID
@@ -288,7 +288,7 @@ func (o Observed) early() Decision {
 		if selected := c.Root.Annotations[route.AnnSelectedNode]; c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && !o.sameCluster(selected) {
 			return Remove{Why: o.elsewhere(c)}
 		}
-		// A volume that is missing in the cache may still be in this member.
+		// A volume that is not in the cache yet may be in this member.
 		if c.Root.Spec.VolumeName != "" && c.Volume != nil && c.here(o.Member) != nil {
 			return Remove{Why: fmt.Sprintf("claim %q is bound to volume %q, which is not in member %q", c.Name, c.Volume.Name, o.Member.Registration)}
 		}

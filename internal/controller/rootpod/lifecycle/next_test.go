@@ -248,12 +248,12 @@ func TestDecide(t *testing.T) {
 		"the user shortens the grace period: the leaf is deleted again":               {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
 		"the leaf is gone, and leaf_pod has not written the final status yet":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
 		"the leaf is gone and the final status is written: the deletion is completed": {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
-		"a Pod that was never pushed is deleted: leaf_pod fails it first":             {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
+		"a Pod that was never pushed is being deleted: leaf_pod fails it first":       {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
 		"a Pod that was never pushed has failed: the deletion is completed":           {seen(onNode, deleted(nil), phase(corev1.PodFailed)), lifecycle.Finish{}},
-		"a DaemonSet's Pod is deleted: leaf_pod fails it first":                       {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
-		"a deleted Pod on another node is ignored":                                    {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"a deleted Pod that is not bound is ignored":                                  {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"the root of an early leaf is deleted":                                        {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
+		"a DaemonSet's Pod is being deleted: leaf_pod fails it first":                 {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
+		"a terminating Pod on another node is ignored":                                {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
+		"a terminating Pod that is not bound is ignored":                              {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
+		"the root of an early leaf is being deleted":                                  {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, lifecycle.Next(tc.observed), decisions); diff != "" {
@@ -279,7 +279,7 @@ func TestLeafHasTheOriginOfItsRoot(t *testing.T) {
 		t.Fatalf("decision is %T, want create", lifecycle.Next(seen()))
 	}
 	if origin, ours := mirror.OriginIn(here.HostID, made.Leaf); !ours || origin != mirror.OriginFor(here.HostID, rootPod()) {
-		t.Errorf("the leaf's origin is %v, ours: %v", origin, ours)
+		t.Errorf("the leaf's origin is %v, set by this host: %t; want %v", origin, ours, mirror.OriginFor(here.HostID, rootPod()))
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// observeAttempt reads how the member's attempt to provision a volume goes: for a claim without a
-// volume for which this member is selected, or for a promise that this member must fulfill.
+// observeAttempt reads the state of the member's attempt to provision a volume. It does so for a
+// claim without a volume if this member is selected, and for a promise that it must fulfill.
 func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	ofPromise := s.Promise != nil

@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// Observer reads observations that begin with a claim and include the state of the member.
+// Observer observes claims, including the state of the member that concerns them.
 type Observer struct {
 	observe.Observer
 	// HostRestored is the time of the host's last restore. HostUnconfirmed means that no admin has
@@ -48,7 +48,7 @@ type Claim struct {
 }
 
 // HandedOver reports whether the volume of a stale leaf claim now belongs to another claim,
-// possibly with another name. The plan is for that claim.
+// possibly with another name. The plan is then for that claim.
 func (c *Claim) HandedOver() bool {
 	s := c.Observed
 	return c.Leaf != nil && (c.Root == nil || c.Root.UID != c.Origin.UID) && (s.Claim == nil || s.Claim.UID != c.Leaf.UID)

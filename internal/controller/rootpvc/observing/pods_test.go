@@ -97,7 +97,7 @@ func TestPodsHere(t *testing.T) {
 			o := Observer{Observer: observe.Observer{Prover: proof.Prover{Member: member, Host: host}}}
 			here, err := o.PodsHere(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
 			if err != nil || (len(here) == 1) != tc.want {
-				t.Errorf("%d Pods are here, %v", len(here), err)
+				t.Errorf("got %d Pods (%v), want the Pod: %t", len(here), err, tc.want)
 			}
 		})
 	}

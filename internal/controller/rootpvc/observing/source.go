@@ -60,7 +60,7 @@ func (o Observer) observeSourceClaim(ctx context.Context, from *volume.From, key
 
 func (o Observer) observeSourceSnapshot(ctx context.Context, from *volume.From, key types.NamespacedName) (err error) {
 	if o.LeafSnapshots == nil {
-		from.Unread = cmp.Or(o.SnapshotProblem, &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "Xylem has not read the snapshots of the member yet"})
+		from.Unread = cmp.Or(o.SnapshotProblem, &mirror.Refusal{Reason: v1alpha1.ReasonSourceNotReady, Message: "Xylem has not read the member's snapshots yet"})
 		return nil
 	}
 	if from.Snapshot, from.Origin, err = index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots, o.HostID, key); err != nil || from.Snapshot == nil {

@@ -66,8 +66,8 @@ func (p *pace) spend(root types.UID, now time.Time) bool {
 	return false
 }
 
-// Owes returns the time until the root must be reconciled again, or 0. It returns each time only
-// once.
+// Owes returns the delay after which the root must be reconciled again, or 0. It returns each delay
+// to the first caller only.
 func (p *pace) Owes(root types.UID) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

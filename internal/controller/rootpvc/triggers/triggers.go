@@ -31,7 +31,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// claims enqueues the claims of the host that concern one member.
+// claims enqueues the host's claims that concern one member.
 type claims struct {
 	*member.Link
 	observer func() observing.Observer
@@ -120,7 +120,7 @@ func (r *claims) ofLeaf(ctx context.Context, name string) []reconcile.Request {
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
 	imports, importsErr := index.ImportsOf(ctx, r.Host, r.ClusterID, name)
 	if err := errors.Join(err, importsErr); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the host volumes of a leaf volume", "leaf", name)
 		return nil
 	}
 	hosts = slices.Concat(hosts, imports)
@@ -176,7 +176,7 @@ func (r *claims) each(ctx context.Context, namespace string, wanted func(*corev1
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
 		}
 	}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a member")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the member's claims")
 	}
 	return requests
 }
@@ -208,7 +208,7 @@ func (r *claims) ofLeafPod(ctx context.Context, obj client.Object) []reconcile.R
 func (r *claims) unboundLeaf(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of an event or a Pod", "leaf", key)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf claim of an event or a Pod", "leaf", key)
 	}
 	if leaf == nil || leaf.Spec.VolumeName != "" {
 		return nil
@@ -227,7 +227,7 @@ func (r *claims) ofPod(ctx context.Context, obj client.Object) []reconcile.Reque
 		key := types.NamespacedName{Namespace: pod.Namespace, Name: name}
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a Pod", "root", key)
+			ctrl.LoggerFrom(ctx).Error(err, "could not look up a Pod's claim", "root", key)
 		}
 		if claim != nil && hostpv.NamesPromise(claim.Spec.VolumeName) {
 			requests = append(requests, reconcile.Request{NamespacedName: key})
@@ -246,7 +246,7 @@ func (r *claims) ofRootClaim(ctx context.Context, obj client.Object) []reconcile
 	}
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "root", client.ObjectKeyFromObject(claim))
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a claim", "root", client.ObjectKeyFromObject(claim))
 	}
 	for i := range pods {
 		requests = append(requests, r.ofPod(ctx, &pods[i])...)
@@ -259,7 +259,7 @@ func (r *claims) ofEnd(ctx context.Context, root client.Object) []reconcile.Requ
 	key := client.ObjectKeyFromObject(root)
 	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a deleted claim", "root", key)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf claim of a deleted claim", "root", key)
 	}
 	if leaf == nil {
 		return nil
@@ -281,7 +281,7 @@ func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcil
 	}
 	pods, err := r.observer().PodsHere(ctx, requests[0].NamespacedName)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise")
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a promise", "root", requests[0].NamespacedName)
 	}
 	if len(pods) == 0 {
 		return nil
@@ -301,7 +301,7 @@ func (r *claims) withClones(ctx context.Context, requests []reconcile.Request) [
 func (r *claims) clones(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	found, err := index.ClaimsFrom(ctx, r.Host, claim.Namespace, datasource.ClaimKey(claim.Name))
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the clones of a claim", "root", claim)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the clones of a claim", "root", claim)
 	}
 	requests := make([]reconcile.Request, 0, len(found))
 	for i := range found {

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// The events of the steps that place a claim are not delayed. All other events may be.
+// Events of the steps that place a claim are not delayed. All other events may be delayed.
 func TestPlacing(t *testing.T) {
 	claim := func(annotations ...string) *corev1.PersistentVolumeClaim {
 		c := &corev1.PersistentVolumeClaim{}
@@ -34,7 +34,7 @@ func TestPlacing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := placing(t.Context(), tc.before, tc.after); got != tc.want {
-				t.Errorf("urgent: %t", got)
+				t.Errorf("urgent: %t, want %t", got, tc.want)
 			}
 		})
 	}

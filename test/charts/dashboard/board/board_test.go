@@ -48,7 +48,7 @@ func TestTheChartsDashboard(t *testing.T) {
 				t.Errorf("panel %q: a variable was not replaced in %s", p.Title, expr)
 			}
 			if p.Type != Stat && target.LegendFormat == auto {
-				t.Errorf("panel %q: its legend would be %s", p.Title, expr)
+				t.Errorf("panel %q: its query lacks a legend, so Grafana would show %s", p.Title, expr)
 			}
 			if strings.Contains(target.Expr, "{cluster") && !strings.Contains(target.Expr, `cluster=~"$cluster"`) {
 				t.Errorf("panel %q does not filter by the selected member: %s", p.Title, target.Expr)
@@ -116,6 +116,6 @@ func TestThresholdsAndMappings(t *testing.T) {
 		t.Errorf("0 is named %+v, want away", got)
 	}
 	if got, ok := f.Named(math.Inf(1)); ok {
-		t.Errorf("a value without a name is named %+v", got)
+		t.Errorf("a value without a name is named %+v, want no name", got)
 	}
 }

@@ -80,7 +80,7 @@ func TestSeries(t *testing.T) {
 		}
 	}
 	if series(none, none).There() || (Series{}).There() || !series(none, 0).There() {
-		t.Error("There must be true only if the series has a value")
+		t.Error("There() must be true only if the series has a value")
 	}
 	var lengths []int
 	for _, part := range series(1, 2, gone, 3, none, 4, 5).Parts(10 * time.Second) {

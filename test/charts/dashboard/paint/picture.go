@@ -59,8 +59,7 @@ func Points(d *board.Dashboard, width float64) float64 {
 	return least
 }
 
-// Write writes a picture as a PNG with 256 colors, which has a third of the size and looks the
-// same.
+// Write writes a picture as a PNG with 256 colors, which looks the same at a third of the size.
 func Write(to io.Writer, picture image.Image) error {
 	reduced := median.Quantizer(256).Paletted(picture)
 	encoder := png.Encoder{CompressionLevel: png.BestCompression}

@@ -37,7 +37,7 @@ func TestDescribe(t *testing.T) {
 		t.Errorf("hashes (-want +got):\n%s", diff)
 	}
 	if got := bom.Metadata.Component.PackageURL; got != "pkg:golang/example.org/product@v0.1.0" {
-		t.Errorf("the product is %s", got)
+		t.Errorf("the product is %s, want pkg:golang/example.org/product@v0.1.0", got)
 	}
 	if bom.SerialNumber != "" || bom.Metadata.Timestamp != "" {
 		t.Errorf("the output has serial number %q and time %q, want neither", bom.SerialNumber, bom.Metadata.Timestamp)
@@ -76,7 +76,7 @@ func TestRunOnRealBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := os.ReadFile(to); err != nil || string(second) != string(first) {
-		t.Errorf("the second result differs, %v", err)
+		t.Errorf("the second result differs from the first, or: %v", err)
 	}
 	if err := run(to, "v1", "Apache-2.0", nil); err == nil {
 		t.Error("an empty list of binaries was accepted")

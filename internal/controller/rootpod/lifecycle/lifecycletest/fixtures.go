@@ -20,7 +20,7 @@ import (
 // PodUID is the UID of RootPod.
 const PodUID = types.UID("pod-uid")
 
-// Copies names the copies of ConfigMaps and Secrets in the Pods' namespace.
+// Copies determines the names of the copies of ConfigMaps and Secrets in the Pods' namespace.
 var Copies = mirror.Copies{HostID: Here.HostID, Namespace: "shop-uid"}
 
 // Here and There are two members. Now is the current time.

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	// Plugins handle a query in this order, which is that of CoreDNS' own list.
+	// Plugins handle a query in this order, which is the order of CoreDNS' own list.
 	dnsserver.Directives = []string{
 		"reload", "health", "ready", "prometheus", "errors", "log", "cache", "loadbalance", "loop", "kubernetes", "forward",
 	}
