@@ -47,7 +47,7 @@ func TestStatefulSet(t *testing.T) {
 		"one Pod, ordinals start at 5":      {set: set(2, 5), ordinal: 5, one: true, want: "--replicas=0"},
 		"one Pod, before the first ordinal": {set: set(2, 5), ordinal: 4, one: true},
 		"claims are deleted on scale-down":  {set: deletes, want: "whenScaled"},
-		"replicas default to 1":             {set: func() *appsv1.StatefulSet { s := set(0, 0); s.Spec.Replicas = nil; return s }(), want: "has 1 replicas"},
+		"replicas default to 1":             {set: func() *appsv1.StatefulSet { s := set(0, 0); s.Spec.Replicas = nil; return s }(), want: "has 1 replica,"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := scaledDown(tc.set, tc.ordinal, tc.one)

@@ -87,9 +87,6 @@ func Manifest(r *record.Record, role Role, image string, taints []corev1.Taint) 
 	return pod
 }
 
-// claimOf returns the name of the claim that a Pod of a move uses.
-func claimOf(pod *corev1.Pod) string { return pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName }
-
 // tolerations returns tolerations for the taints that an admin set on a virtual node, but not for
 // the taints of unhealthy nodes.
 func tolerations(taints []corev1.Taint) []corev1.Toleration {

@@ -3,6 +3,7 @@ package mover
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,12 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
 // Start creates a Pod, and waits until it runs in the member where.
 func Start(ctx context.Context, h *host.Client, pod *corev1.Pod, where record.Place) error {
+	name := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName // admission may add other volumes
 	h.Report("Starting Pod %q in member %q", pod.Name, where.Registration)
 	if err := h.Create(ctx, pod, command.FieldOwner); err != nil {
 		return h.Explain(fmt.Errorf("create Pod %q: %w", pod.Name, err))
@@ -30,11 +33,11 @@ func Start(ctx context.Context, h *host.Client, pod *corev1.Pod, where record.Pl
 		case now == nil, now.DeletionTimestamp != nil:
 			return "", fmt.Errorf("somebody deleted Pod %q", pod.Name)
 		case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-			return "", fmt.Errorf("Pod %q terminated in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
+			return "", fmt.Errorf("the Pod %q terminated in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
 		case running(now):
 			return "", nil
 		}
-		claim, err := h.Claim(ctx, claimOf(now))
+		claim, err := h.Claim(ctx, name)
 		if err != nil {
 			return "", err
 		}
@@ -82,7 +85,7 @@ func Running(ctx context.Context, h *host.Client, id, claim string) (string, err
 		return "", err
 	}
 	for i := range pods {
-		if running(&pods[i]) && claimOf(&pods[i]) == claim {
+		if running(&pods[i]) && slices.Contains(podspec.ClaimNames(&pods[i]), claim) {
 			return pods[i].Name, nil
 		}
 	}

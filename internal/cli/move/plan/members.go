@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,7 @@ type fleet []v1alpha1.ClusterRegistration
 func fleetOf(ctx context.Context, h *host.Client) (fleet, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := h.List(ctx, &list); err != nil {
-		if meta.IsNoMatchError(err) {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Choose another cluster with --context", h.Config.Host)
 		}
 		return nil, h.Explain(fmt.Errorf("list registrations: %w", err))

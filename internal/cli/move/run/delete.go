@@ -70,7 +70,7 @@ func leftBy(ctx context.Context, h *host.Client, claim string) ([]corev1.Persist
 		}
 	}
 	if len(left) == 0 && len(bound) > 0 {
-		return nil, fmt.Errorf("claims use %s %s, which earlier moves kept, so they are not destroyed. Remove the annotation %s from them", text.Plural("volume"), text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
+		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so none is destroyed. Remove the annotation %s from each", claim, text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
 	}
 	if len(left) == 0 {
 		return nil, plan.NothingToDo{Err: fmt.Errorf("no earlier move of claim %q in namespace %q left a disk", claim, h.Namespace)}
