@@ -7,31 +7,27 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/move/host"
+	"github.com/xylem-io/xylem/internal/cli/move/plan"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/run"
 )
 
-const (
-	poll = 300 * time.Millisecond
-	// quiet is how long the command waits before it reports what it waits for.
-	quiet = 3 * time.Second
-	// idLength is the length of the random part of names. The API server detects collisions.
-	idLength = 5
-)
+// DefaultImage is the default of --image. It has all programs that the scripts of package transfer
+// run.
+const DefaultImage = "docker.io/library/debian:13.2-slim"
 
-// options contains the flags, and what all moves of one run share.
+// options contains the flags, and the client of the run.
 type options struct {
+	run.Options
 	env *command.Env
 
-	to, image         string
-	undo, deleteOld   bool
-	dry               command.DryRun
-	yes               bool
-	timeout           time.Duration
-	ordinal           int
-	host              *command.Cluster
-	namespace, thisID string
+	undo, deleteOld bool
+	timeout         time.Duration
+	ordinal         int
+	host            *host.Client
 }
 
 // NewCommand creates the move command.
@@ -83,11 +79,11 @@ func newClaim(env *command.Env) *cobra.Command {
 
 func (o *options) addFlags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&o.to, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
+	flags.StringVar(&o.To, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
 	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless a Pod may have written to it.")
 	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim kept.")
-	flags.StringVar(&o.image, "image", DefaultImage, "Image of the two Pods. It must have a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
-	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not prompt for confirmation.")
+	flags.StringVar(&o.Image, "image", DefaultImage, "Image of the two Pods. It must have a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
+	flags.BoolVarP(&o.Yes, "yes", "y", false, "Do not prompt for confirmation.")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for the clusters in each step. Copying and comparing have no time limit.")
 	err := c.RegisterFlagCompletionFunc("to", func(c *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		return o.env.CompleteRegistrations(c, nil, part)
@@ -95,7 +91,7 @@ func (o *options) addFlags(c *cobra.Command) {
 	if err != nil {
 		panic(err) // the flag was just added
 	}
-	o.dry.AddFlag(c, "print the plan and check the prerequisites, without changes.", "also let the host validate the first writes.")
+	o.DryRun.AddFlag(c, "print the plan and check the prerequisites, without changes.", "also let the host validate the first writes.")
 }
 
 // open validates the flags, and creates the client.
@@ -103,56 +99,49 @@ func (o *options) open() error {
 	switch {
 	case o.undo && o.deleteOld:
 		return errors.New("--undo and --delete-source cannot be used together: one needs the disk that the other destroys")
-	case (o.undo || o.deleteOld) && o.to != "":
+	case (o.undo || o.deleteOld) && o.To != "":
 		return errors.New("--to cannot be used with --undo or --delete-source. Omit it")
-	case !o.undo && !o.deleteOld && o.to == "":
+	case !o.undo && !o.deleteOld && o.To == "":
 		return errors.New("--to is missing. Specify the member to move the data to; `kubectl get clusterregistrations` lists the members")
 	case o.timeout <= 0:
 		return fmt.Errorf("--timeout=%s is out of range: use more than 0", o.timeout)
-	case o.image == "":
+	case o.Image == "":
 		return errors.New("--image is empty. Omit it to use the default")
 	}
-	if err := o.dry.Validate(); err != nil {
+	if err := o.DryRun.Validate(); err != nil {
 		return err
 	}
-	var err error
-	if o.host, err = o.env.HostCluster(); err != nil {
+	cluster, err := o.env.HostCluster()
+	if err != nil {
 		return err
 	}
-	if o.namespace, _, err = o.env.Host.ToRawKubeConfigLoader().Namespace(); err != nil {
+	namespace, _, err := o.env.Host.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
 		return fmt.Errorf("find the namespace (--namespace): %w", err)
 	}
-	o.thisID = o.newID()
+	o.host = &host.Client{Cluster: cluster, Env: o.env, Namespace: namespace, Timeout: o.timeout}
+	o.ID = record.NewID()
 	return nil
-}
-
-func (o *options) newID() string { return rand.String(idLength) }
-
-func (o *options) explain(err error) error {
-	if errors.Is(err, errTakenOver) {
-		return err
-	}
-	return command.Explain("the host", o.host.Config, err)
 }
 
 // do runs the command for each claim, one after another.
 func (o *options) do(ctx context.Context, claims []string) error {
-	act := o.move
+	act := run.Move
 	switch {
 	case o.undo:
-		act = o.back
+		act = run.Undo
 	case o.deleteOld:
-		act = o.destroy
+		act = run.DeleteOld
 	}
 	idle := 0
 	for i, name := range claims {
-		err := act(ctx, name)
+		err := act(ctx, o.host, o.Options, name)
 		switch {
 		case err == nil:
 		case len(claims) == 1:
 			return err
-		case errors.As(err, &nothing{}):
-			o.say("Claim %q: nothing to do: %v", name, err)
+		case errors.As(err, &plan.NothingToDo{}):
+			o.host.Report("Claim %q: nothing to do: %v", name, err)
 			if idle++; idle == len(claims) {
 				return err
 			}
@@ -161,24 +150,4 @@ func (o *options) do(ctx context.Context, claims []string) error {
 		}
 	}
 	return nil
-}
-
-// nothing is returned if there is nothing to do for a claim. The StatefulSet's other claims may
-// still need the command.
-type nothing struct{ error }
-
-func (o *options) say(format string, args ...any) { fmt.Fprintf(o.env.Out, format+"\n", args...) }
-
-// unchanged reports that a dry run changed nothing.
-func (o *options) unchanged() error {
-	o.say("Nothing was changed (%s)", o.dry.Mark())
-	return nil
-}
-
-// confirm prompts the user, unless --yes is set.
-func (o *options) confirm(name, what string) error {
-	if o.yes {
-		return nil
-	}
-	return o.env.Confirm("claim", name, what)
 }

@@ -19,6 +19,10 @@
 //     diverge.
 //   - Both PersistentVolumes of the host have policy Retain before that, and the old one keeps it.
 //
+// Package run has the sequence of a move. It uses the packages plan (checks before the first write),
+// record (the durable state), storage (claims and volumes), mover (the two Pods) and transfer (the
+// data). Package host is the client that they share.
+//
 // The labels and annotations have the prefix move.xylem.io/, because only the manager can write
 // keys with the prefix xylem.io/. No controller reads them.
 package move

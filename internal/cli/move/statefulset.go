@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 func newStatefulSet(env *command.Env) *cobra.Command {
@@ -54,23 +55,23 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 
 // claims returns the names of a StatefulSet's existing claims, in the order of its Pods.
 func (o *options) claims(ctx context.Context, name string, one bool) ([]string, error) {
-	set, err := index.Find[appsv1.StatefulSet](ctx, o.host, client.ObjectKey{Namespace: o.namespace, Name: name})
+	set, err := index.Find[appsv1.StatefulSet](ctx, o.host, client.ObjectKey{Namespace: o.host.Namespace, Name: name})
 	switch {
 	case err != nil:
-		return nil, o.explain(err)
+		return nil, o.host.Explain(err)
 	case set == nil:
-		return nil, fmt.Errorf("no StatefulSet %q in namespace %q. `kubectl get statefulsets -n %s` lists them", name, o.namespace, o.namespace)
+		return nil, fmt.Errorf("no StatefulSet %q in namespace %q. `kubectl get statefulsets -n %s` lists them", name, o.host.Namespace, o.host.Namespace)
 	}
 	if err := scaledDown(set, o.ordinal, one); err != nil && !o.deleteOld {
 		return nil, err
 	}
 	var claims corev1.PersistentVolumeClaimList
-	if err := o.host.List(ctx, &claims, client.InNamespace(o.namespace)); err != nil {
-		return nil, o.explain(fmt.Errorf("list claims: %w", err))
+	if err := o.host.List(ctx, &claims, client.InNamespace(o.host.Namespace)); err != nil {
+		return nil, o.host.Explain(fmt.Errorf("list claims: %w", err))
 	}
 	names := claimsOf(set, claims.Items, o.ordinal, one)
 	if len(names) == 0 {
-		return nil, fmt.Errorf("StatefulSet %q has no claims to move in namespace %q", name, o.namespace)
+		return nil, fmt.Errorf("StatefulSet %q has no claims to move in namespace %q", name, o.host.Namespace)
 	}
 	return names, nil
 }
@@ -87,7 +88,7 @@ func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	end := start + int(ptr.Deref(set.Spec.Replicas, 1))
 	switch {
 	case !one && end > start:
-		return fmt.Errorf("StatefulSet %[1]q has %[2]d replicas, so its Pods use the claims. Run `kubectl scale statefulset %[1]s --replicas=0 -n %[3]s`, then run this command again", set.Name, end-start, set.Namespace)
+		return fmt.Errorf("StatefulSet %[1]q has %[2]s, so its Pods use the claims. Run `kubectl scale statefulset %[1]s --replicas=0 -n %[3]s`, then run this command again", set.Name, text.Count(end-start, "replica"), set.Namespace)
 	case one && ordinal >= start && ordinal < end:
 		return fmt.Errorf("StatefulSet %[1]q has the Pod \"%[1]s-%[2]d\", which uses the claims. Run `kubectl scale statefulset %[1]s --replicas=%[3]d -n %[4]s`, then run this command again", set.Name, ordinal, ordinal-start, set.Namespace)
 	}

@@ -78,7 +78,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	case r.before == nil:
 		return fmt.Errorf("the host already has a Secret \"%s/%s\", which this command did not create and no registration uses. Delete it, or choose another name", r.Env.Namespace, name)
 	case !r.overwrite:
-		return fmt.Errorf("Secret \"%s/%s\" with the credentials of registration %q was not created by this command. Specify --overwrite-secret to replace them with a token that the manager renews, and to let deregister delete the Secret, or write new credentials to it yourself",
+		return fmt.Errorf("this command did not create Secret \"%s/%s\", which has the credentials of registration %q. Specify --overwrite-secret to replace them with a token that the manager renews, and to let deregister delete the Secret, or write new credentials to it yourself",
 			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there

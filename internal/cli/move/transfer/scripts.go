@@ -1,9 +1,12 @@
-package move
+package transfer
 
 import "strings"
 
 // The scripts run in the two Pods, in a POSIX shell without pipefail. $VOLUME is the directory or
 // device of the volume. If any program fails, the script fails.
+
+// VolumeVariable is the environment variable from which the scripts read the path of the volume.
+const VolumeVariable = "VOLUME"
 
 // lostAndFound belongs to the file system and is not copied.
 const lostAndFound = "./lost+found"

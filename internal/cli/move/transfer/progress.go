@@ -1,4 +1,4 @@
-package move
+package transfer
 
 import (
 	"fmt"
@@ -17,8 +17,8 @@ const (
 	redraw = 200 * time.Millisecond
 )
 
-// bar draws the progress of a copy in one line of a terminal. Without a terminal, it only counts.
-type bar struct {
+// Bar draws the progress of a copy in one line of a terminal. Without a terminal, it only counts.
+type Bar struct {
 	w     io.Writer
 	clock clock.PassiveClock
 	total int64
@@ -29,12 +29,13 @@ type bar struct {
 	drawn time.Time
 }
 
-// newBar creates a bar. w is nil without a terminal. total is an estimate, or 0.
-func newBar(w io.Writer, c clock.PassiveClock, total int64) *bar {
-	return &bar{w: w, clock: c, total: total, begin: c.Now()}
+// NewBar creates a Bar. w is nil without a terminal. total is an estimate, or 0.
+func NewBar(w io.Writer, c clock.PassiveClock, total int64) *Bar {
+	return &Bar{w: w, clock: c, total: total, begin: c.Now()}
 }
 
-func (b *bar) add(n int) {
+// Add counts n more bytes. It is safe for concurrent use.
+func (b *Bar) Add(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done += int64(n)
@@ -44,32 +45,32 @@ func (b *bar) add(n int) {
 	}
 }
 
-// end removes the bar, and returns the copied size.
-func (b *bar) end() string {
+// End removes the bar, and returns the copied size.
+func (b *Bar) End() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.w != nil {
 		fmt.Fprint(b.w, "\r\x1b[K")
 	}
-	return bytesOf(b.done)
+	return BytesOf(b.done)
 }
 
 // line returns the bar as text. The archive can be larger than the estimate.
 func line(done, total int64, took time.Duration) string {
 	rate := ""
 	if seconds := took.Seconds(); seconds >= 1 {
-		rate = fmt.Sprintf(", %s/s", bytesOf(int64(float64(done)/seconds)))
+		rate = fmt.Sprintf(", %s/s", BytesOf(int64(float64(done)/seconds)))
 	}
 	if total <= 0 {
-		return fmt.Sprintf("  copied %s%s", bytesOf(done), rate)
+		return fmt.Sprintf("  copied %s%s", BytesOf(done), rate)
 	}
 	part := min(float64(done)/float64(total), 1)
 	full := int(part * barWidth)
-	return fmt.Sprintf("  [%s%s] %3.0f%%  %s of about %s%s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), part*100, bytesOf(done), bytesOf(total), rate)
+	return fmt.Sprintf("  [%s%s] %3.0f%%  %s of about %s%s", strings.Repeat("#", full), strings.Repeat("-", barWidth-full), part*100, BytesOf(done), BytesOf(total), rate)
 }
 
-// bytesOf returns a size with a unit, rounded down to tenths.
-func bytesOf(n int64) string {
+// BytesOf returns a size with a unit, rounded down to tenths.
+func BytesOf(n int64) string {
 	for _, unit := range []struct {
 		size int64
 		name string

@@ -1,0 +1,110 @@
+package plan
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/move/host"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/storage"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// NothingToDo is returned if there is nothing to do for a claim. The StatefulSet's other claims may
+// still need the command.
+type NothingToDo struct {
+	// Err explains why.
+	Err error
+}
+
+// Error implements error.
+func (n NothingToDo) Error() string { return n.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (n NothingToDo) Unwrap() error { return n.Err }
+
+// New checks everything that a move of a claim to a member needs, and returns the record of the
+// move.
+func New(ctx context.Context, h *host.Client, name, member string) (*record.Record, error) {
+	all, err := fleetOf(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	to, err := all.named(member)
+	if err != nil {
+		return nil, err
+	}
+	claim, old, err := bound(ctx, h, name)
+	if err != nil {
+		return nil, err
+	}
+	from, err := originOf(all, claim, old, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, cr := range []*v1alpha1.ClusterRegistration{from, to} {
+		if _, err := usable(ctx, h, cr); err != nil {
+			return nil, err
+		}
+	}
+	id := record.NewID()
+	r := &record.Record{
+		ID: id, Phase: record.Copying, Claim: record.Manifest(claim), ClaimUID: claim.UID, Copy: record.NameFor(name, id),
+		From: record.Place{Registration: from.Name, ClusterID: from.Status.ClusterID},
+		To:   record.Place{Registration: to.Name, ClusterID: to.Status.ClusterID},
+		Old:  record.Disk{Name: old.Name, UID: old.UID, Policy: old.Spec.PersistentVolumeReclaimPolicy},
+	}
+	if err := suits(ctx, h, r.CopyClaim(old), to); err != nil {
+		return nil, err
+	}
+	return r, storage.Unused(ctx, h, "", name)
+}
+
+// bound returns a claim and its volume, or an error if they cannot be moved.
+func bound(ctx context.Context, h *host.Client, name string) (*corev1.PersistentVolumeClaim, *corev1.PersistentVolume, error) {
+	claim, err := h.Claim(ctx, name)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case claim == nil:
+		return nil, nil, fmt.Errorf("no claim %q in namespace %q. `kubectl get pvc -n %s` lists the claims", name, h.Namespace, h.Namespace)
+	case claim.DeletionTimestamp != nil:
+		return nil, nil, fmt.Errorf("claim %q is being deleted. Create it again before you move it", name)
+	case claim.Status.Phase != corev1.ClaimBound:
+		return nil, nil, fmt.Errorf("claim %q is not bound, so it has no data: its phase is %s. `kubectl xylem why pvc/%s -n %s` shows why", name, claim.Status.Phase, name, h.Namespace)
+	case len(claim.Spec.AccessModes) == 1 && claim.Spec.AccessModes[0] == corev1.ReadOnlyMany:
+		return nil, nil, fmt.Errorf("claim %q has only access mode ReadOnlyMany, so this command cannot write a copy. Create the data in the other member in the same way as in this one", name)
+	}
+	old, err := index.Find[corev1.PersistentVolume](ctx, h, client.ObjectKey{Name: claim.Spec.VolumeName})
+	switch {
+	case err != nil:
+		return nil, nil, h.Explain(err)
+	case old == nil, !hostpv.PointsAt(old, claim):
+		return nil, nil, fmt.Errorf("claim %q has lost its volume %q. `kubectl xylem why pvc/%s -n %s` shows what to do", name, claim.Spec.VolumeName, name, h.Namespace)
+	case hostpv.IsPromise(old):
+		return nil, nil, fmt.Errorf("claim %q has a class with %s=%s, and such claims cannot be moved. Copy the data to another claim", name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)
+	}
+	return claim, old, nil
+}
+
+// originOf returns the member that has the volume.
+func originOf(all fleet, claim *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume, to *v1alpha1.ClusterRegistration) (*v1alpha1.ClusterRegistration, error) {
+	clusterID, _, _, ours := hostpv.LeafOf(old)
+	from := all.of(clusterID)
+	switch {
+	case !ours:
+		return nil, fmt.Errorf("volume %q of claim %q is not in a member, but this command moves volumes only between members. Copy the data to another claim", old.Name, claim.Name)
+	case from == nil:
+		return nil, fmt.Errorf("the cluster with ID %s, which has volume %q, is not registered. Register it again, so that Xylem can use its volumes", clusterID, old.Name)
+	case to.Status.ClusterID == "":
+		return nil, fmt.Errorf("the manager has not connected to member %q yet. `kubectl describe clusterregistration %s` shows why", to.Name, to.Name)
+	case clusterID == to.Status.ClusterID:
+		return nil, NothingToDo{Err: fmt.Errorf("the data of claim %q is already in member %q", claim.Name, to.Name)}
+	}
+	return from, nil
+}

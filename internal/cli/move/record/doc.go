@@ -1,0 +1,6 @@
+// Package record defines the durable state of a move, stores it in a ConfigMap in the claim's
+// namespace, and derives the claims and annotations of the move from it.
+//
+// Each run writes its ID to the record first. Every later write of an earlier run then fails with
+// ErrTakenOver.
+package record

@@ -1,0 +1,82 @@
+package record
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/utils/ptr"
+)
+
+// Phase is the progress of a move.
+type Phase string
+
+// The phases of a move, in their order.
+const (
+	// Copying means that the claim and its disk are unchanged. The copy may be incomplete.
+	Copying Phase = "Copying"
+	// Swapping means that the copy has the disk's checksum. The claim may be in deletion, and its disk
+	// must be compared once more.
+	Swapping Phase = "Swapping"
+	// Sealed means that the disk still had the checksum after the deletion of the claim began. Nothing
+	// can write to the disk now.
+	Sealed Phase = "Sealed"
+	// Rebinding means that both claims are deleted. The claim may exist again, bound to the copy.
+	Rebinding Phase = "Rebinding"
+	// Done means that the claim is bound to the copy.
+	Done Phase = "Done"
+	// Undoing means that the command switches the claim back to its old disk.
+	Undoing Phase = "Undoing"
+)
+
+// Place identifies a member.
+type Place struct {
+	Registration string `json:"registration"`
+	ClusterID    string `json:"clusterID"`
+}
+
+// Disk identifies a PersistentVolume of the host.
+type Disk struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+	// Policy is the volume's reclaim policy before the move.
+	Policy corev1.PersistentVolumeReclaimPolicy `json:"policy"`
+}
+
+// Record is the durable state of a move.
+type Record struct {
+	// ID is in the names and labels of everything that the move creates.
+	ID string `json:"id"`
+	// Run is the ID of the last run of the command. Only this run can continue the move.
+	Run   string `json:"run"`
+	Phase Phase  `json:"phase"`
+	// Claim is the manifest to create the claim again, without fields that Kubernetes and Xylem wrote.
+	// ClaimUID is the UID of the claim with the old disk.
+	Claim    *corev1.PersistentVolumeClaim `json:"claim"`
+	ClaimUID types.UID                     `json:"claimUID"`
+	From     Place                         `json:"from"`
+	To       Place                         `json:"to"`
+	// Copy is the name of the second claim.
+	Copy string `json:"copy"`
+	Old  Disk   `json:"old"`
+	New  Disk   `json:"new"`
+	// Sum is the checksum of both disks. Bytes is the size of a block device.
+	Sum   string `json:"sum,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
+	// Used means that Pods may have written to the copy.
+	Used bool `json:"used,omitempty"`
+}
+
+// IsBlock reports whether the claim's volumes are block devices.
+func (r *Record) IsBlock() bool {
+	return ptr.Deref(r.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem) == corev1.PersistentVolumeBlock
+}
+
+// idLength is the length of the random part of names. The API server detects collisions.
+const idLength = 5
+
+// NewID returns the ID of a new move, run or second claim.
+func NewID() string { return rand.String(idLength) }
+
+// NameFor returns the name, or the beginning of the names, of objects that a move of the claim
+// creates. id is random.
+func NameFor(claim, id string) string { return short(claim) + "-move-" + id }

@@ -1,0 +1,80 @@
+package record
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func TestManifest(t *testing.T) {
+	owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set-1"}}
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "data", UID: "claim-1", ResourceVersion: "7", Finalizers: []string{"kubernetes.io/pvc-protection"},
+			Labels: map[string]string{"app": "db", v1alpha1.LabelMove: "abcde"},
+			Annotations: map[string]string{
+				"note": "mine", v1alpha1.AnnotationPlacedIn: "one", v1alpha1.AnnotationMoveRun: "abcde", "pv.kubernetes.io/bind-completed": "yes",
+				"volume.kubernetes.io/selected-node": "kosmos-one", "volume.beta.kubernetes.io/storage-provisioner": "csi.xylem.io",
+				"volume.beta.kubernetes.io/storage-class": "fast",
+			},
+			OwnerReferences: owner,
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			VolumeName: "pv-1", StorageClassName: ptr.To("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"},
+		},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+	}
+	want := &corev1.PersistentVolumeClaim{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "data", Labels: map[string]string{"app": "db"},
+			Annotations: map[string]string{"note": "mine", "volume.beta.kubernetes.io/storage-class": "fast"}, OwnerReferences: owner,
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}},
+	}
+	if diff := cmp.Diff(want, Manifest(claim)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNamesAreValid(t *testing.T) {
+	for _, claim := range []string{"data", strings.Repeat("a", 253), strings.Repeat("a", 199) + ".b" + strings.Repeat("c", 50)} {
+		for _, name := range []string{ConfigMapName(claim), NameFor(claim, "abcde")} {
+			if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+				t.Errorf("%q is not a valid name: %v", name, wrong)
+			}
+		}
+	}
+	a, b := strings.Repeat("a", 250)+"1", strings.Repeat("a", 250)+"2"
+	if ConfigMapName(a) == ConfigMapName(b) {
+		t.Error("two claims share a record")
+	}
+}
+
+func TestCopyIsNotSmaller(t *testing.T) {
+	for name, tc := range map[string]struct{ requested, has, want string }{
+		"the volume is larger than the request":  {"1Gi", "2Gi", "2Gi"},
+		"the volume is smaller than the request": {"3Gi", "2Gi", "3Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Record{Claim: &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{Resources: storageOf(tc.requested)}}}
+			old := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{Capacity: storageOf(tc.has).Requests}}
+			if diff := cmp.Diff(storageOf(tc.want), r.CopyClaim(old).Spec.Resources); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func storageOf(size string) corev1.VolumeResourceRequirements {
+	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}
+}

@@ -1,0 +1,149 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/move/mover"
+	"github.com/xylem-io/xylem/internal/cli/move/plan"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/storage"
+)
+
+// copyAndCompare copies the data to a new disk, and compares both. It does not change the claim or
+// its disk.
+func (r *run) copyAndCompare(ctx context.Context) error {
+	old, err := r.unmoved(ctx)
+	if err != nil {
+		return err
+	}
+	if err := storage.Unused(ctx, r.host, r.ID, r.Claim.Name, r.Copy); err != nil {
+		return err
+	}
+	if err := mover.DeleteAll(ctx, r.host, r.ID); err != nil {
+		return err
+	}
+	if err := r.ensureCopy(ctx, old); err != nil {
+		return err
+	}
+	for _, role := range []mover.Role{mover.Reader, mover.Writer} {
+		if err := r.start(ctx, role); err != nil {
+			return err
+		}
+	}
+	copied, err := r.storage.CopyDisk(ctx, r.Record)
+	if err != nil {
+		return err
+	}
+	if copied.UID != r.New.UID { // otherwise, keep the recorded policy, which is from before the move
+		r.New = copied
+	}
+	if err := r.transfer(ctx); err != nil {
+		return err
+	}
+	if err := r.compare(ctx); err != nil {
+		return err
+	}
+	if err := r.ready(ctx); err != nil {
+		return err
+	}
+	return r.enter(ctx, record.Swapping)
+}
+
+// unmoved checks that the claim still has its disk, and returns its volume.
+func (r *run) unmoved(ctx context.Context) (*corev1.PersistentVolume, error) {
+	claim, err := r.host.Claim(ctx, r.Claim.Name)
+	if err != nil {
+		return nil, err
+	}
+	if claim == nil || claim.UID != r.ClaimUID || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
+		return nil, fmt.Errorf("claim %q was deleted, or is no longer bound to volume %q. Run this command with --undo to discard the move", r.Claim.Name, r.Old.Name)
+	}
+	return r.storage.Volume(ctx, r.Old)
+}
+
+// ready checks the prerequisites again, just before the command changes the claim.
+func (r *run) ready(ctx context.Context) error {
+	if err := storage.Unused(ctx, r.host, r.ID, r.Claim.Name, r.Copy); err != nil {
+		return err
+	}
+	if _, err := r.unmoved(ctx); err != nil {
+		return err
+	}
+	for _, where := range []record.Place{r.From, r.To} {
+		if _, err := plan.Node(ctx, r.host, where); err != nil {
+			return err
+		}
+	}
+	return r.sound(ctx)
+}
+
+// sound checks that the second claim is still bound to the volume that was compared.
+func (r *run) sound(ctx context.Context) error {
+	copied, err := r.storage.CopyDisk(ctx, r.Record)
+	if err == nil && copied.UID != r.New.UID {
+		err = fmt.Errorf("claim %q (the copy) now has another volume", r.Copy)
+	}
+	return err
+}
+
+// ensureCopy creates the second claim. If the existing one has lost its volume, it creates another
+// one.
+func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) error {
+	existing, err := r.host.Claim(ctx, r.Copy)
+	if err != nil {
+		return err
+	}
+	if why := storage.Lost(existing); why != "" {
+		r.host.Report("The copy was lost (%s). Creating another one", why)
+		if err := r.dropCopy(ctx); err != nil {
+			return err
+		}
+		existing = nil
+	}
+	if err := r.storage.DeleteCopies(ctx, r.ID, r.Copy); err != nil {
+		return err
+	}
+	if existing == nil {
+		if err := r.host.Create(ctx, r.CopyClaim(old), command.FieldOwner); err != nil {
+			return r.host.Explain(fmt.Errorf("create claim %q: %w", r.Copy, err))
+		}
+	}
+	return nil
+}
+
+// dropCopy abandons the second claim, and chooses the name of its successor.
+func (r *run) dropCopy(ctx context.Context) error {
+	pv, err := r.storage.FindVolume(ctx, r.New)
+	if err != nil {
+		return err
+	}
+	if pv != nil { // after an attempt to swap, which set policy Retain
+		if err := r.storage.SetPolicy(ctx, r.New, r.New.Policy, nil); err != nil {
+			return err
+		}
+	}
+	r.Copy, r.New = record.NameFor(r.Claim.Name, record.NewID()), record.Disk{}
+	return r.save(ctx)
+}
+
+// start creates a Pod of this run, and waits until it runs.
+func (r *run) start(ctx context.Context, role mover.Role) error {
+	pod, err := r.pod(ctx, role)
+	if err != nil {
+		return err
+	}
+	return mover.Start(ctx, r.host, pod, role.In(r.Record))
+}
+
+// pod returns a Pod of this run, which tolerates the taints of the member's virtual node.
+func (r *run) pod(ctx context.Context, role mover.Role) (*corev1.Pod, error) {
+	node, err := plan.Node(ctx, r.host, role.In(r.Record))
+	if err != nil {
+		return nil, err
+	}
+	return mover.Manifest(r.Record, role, r.opts.Image, node.Spec.Taints), nil
+}

@@ -1,0 +1,117 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/cli/move/mover"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/storage"
+)
+
+// seal deletes the claim, and compares its disk once more while its own Pod keeps the claim from
+// disappearing. No other Pod can begin to use a claim that is being deleted.
+func (r *run) seal(ctx context.Context) error {
+	if err := r.sound(ctx); err != nil {
+		return r.restart(ctx, err.Error())
+	}
+	if err := r.retain(ctx); err != nil {
+		return err
+	}
+	claim, err := r.host.Claim(ctx, r.Claim.Name)
+	if err != nil {
+		return err
+	}
+	reader, err := mover.Running(ctx, r.host, r.ID, r.Claim.Name)
+	switch {
+	case err != nil:
+		return err
+	case claim == nil || claim.UID != r.ClaimUID || reader == "":
+		// The claim was deleted, or its Pod ended, before the disk was compared again.
+		return r.restart(ctx, "the Pod that compares the old disk ended")
+	case claim.DeletionTimestamp == nil:
+		if err := r.ready(ctx); err != nil {
+			return err
+		}
+		r.host.Report("Deleting claim %q. Its disk is kept", claim.Name)
+		if err := r.storage.DeleteClaim(ctx, claim); err != nil {
+			return err
+		}
+	}
+	if err := storage.Unused(ctx, r.host, r.ID, r.Claim.Name); err != nil {
+		return err
+	}
+	r.host.Report("Comparing the old disk again")
+	sum, err := r.sumOf(ctx, reader, r.From)
+	if err != nil {
+		return err
+	}
+	if err := storage.Unused(ctx, r.host, r.ID, r.Claim.Name); err != nil {
+		return err
+	}
+	if sum != r.Sum {
+		return errors.Join(r.restart(ctx, "somebody wrote to the disk after it was compared"),
+			fmt.Errorf("somebody wrote to the disk in member %q after it was compared, so the copy is out of date. Claim %q has its old disk again", r.From.Registration, r.Claim.Name))
+	}
+	return r.enter(ctx, record.Sealed)
+}
+
+// restart binds the claim to its old disk again, to copy and compare the disk once more.
+func (r *run) restart(ctx context.Context, why string) error {
+	r.host.Report("Restarting with the copy: %s", why)
+	if err := r.restore(ctx); err != nil {
+		return err
+	}
+	r.Sum = ""
+	return r.enter(ctx, record.Copying)
+}
+
+// retain sets both volumes to policy Retain, and annotates the old one.
+func (r *run) retain(ctx context.Context) error {
+	if err := r.storage.SetPolicy(ctx, r.New, corev1.PersistentVolumeReclaimRetain, nil); err != nil {
+		return err
+	}
+	return r.storage.SetPolicy(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.Marks(r.Old))
+}
+
+// release deletes the Pods and the second claim, and waits until neither claim exists.
+func (r *run) release(ctx context.Context) error {
+	if err := r.retain(ctx); err != nil { // somebody may have changed a policy in the meantime
+		return err
+	}
+	if err := mover.DeleteAll(ctx, r.host, r.ID); err != nil {
+		return err
+	}
+	if err := r.storage.AwaitGone(ctx, r.ID, r.Claim.Name, r.ClaimUID); err != nil {
+		return err
+	}
+	if err := r.storage.DeleteCopies(ctx, r.ID, ""); err != nil {
+		return err
+	}
+	copied, err := r.host.Claim(ctx, r.Copy)
+	if err != nil {
+		return err
+	}
+	if copied != nil {
+		if err := r.storage.AwaitGone(ctx, r.ID, r.Copy, copied.UID); err != nil {
+			return err
+		}
+	}
+	r.Used = true
+	return r.enter(ctx, record.Rebinding)
+}
+
+// rebind creates the claim again, bound to the copy.
+func (r *run) rebind(ctx context.Context) error {
+	r.host.Report("Creating claim %q again, with the disk in member %q", r.Claim.Name, r.To.Registration)
+	if _, err := r.storage.Bind(ctx, r.Record, r.New); err != nil {
+		return err
+	}
+	if err := r.storage.SetPolicy(ctx, r.New, r.New.Policy, nil); err != nil {
+		return err
+	}
+	return r.enter(ctx, record.Done)
+}

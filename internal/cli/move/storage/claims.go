@@ -1,0 +1,124 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// Bind creates the claim of a move for an unused volume, waits until it is bound, and returns its
+// UID.
+func (w *Writer) Bind(ctx context.Context, r *record.Record, d record.Disk) (types.UID, error) {
+	claim, err := w.host.Claim(ctx, w.claim)
+	switch {
+	case err != nil:
+		return "", err
+	case claim == nil:
+		if err := w.reserve(ctx, d); err != nil {
+			return "", err
+		}
+		claim = r.BoundTo(d.Name)
+		if err := w.host.Create(ctx, claim, command.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+			return "", w.host.Explain(fmt.Errorf("create claim %q: %w", claim.Name, err))
+		}
+	case !r.IsBoundTo(claim, d.Name):
+		return "", fmt.Errorf("somebody created another claim %q while its disk was moved. Delete that claim", claim.Name)
+	}
+	var uid types.UID
+	err = w.host.Await(ctx, fmt.Sprintf("claim %q to be bound", w.claim), func(ctx context.Context) (string, error) {
+		claim, err := w.host.Claim(ctx, w.claim)
+		switch {
+		case err != nil:
+			return "", err
+		case claim == nil || !r.IsBoundTo(claim, d.Name):
+			return "", fmt.Errorf("somebody deleted claim %q, or created it again, while its disk was moved", w.claim)
+		case claim.Status.Phase == corev1.ClaimBound:
+			uid = claim.UID
+			return "", nil
+		}
+		return "its phase is " + string(claim.Status.Phase), nil
+	})
+	return uid, err
+}
+
+// DeleteClaim deletes a claim unless another run has taken over. The other run changes the claim,
+// or its volume, before it relies on the claim, so a delayed deletion fails.
+func (w *Writer) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	name, uid := claim.Name, claim.UID
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
+		claim, err := w.host.Claim(ctx, name)
+		if err != nil || claim == nil || claim.UID != uid || claim.DeletionTimestamp != nil {
+			return err
+		}
+		if err := w.store.Current(ctx); err != nil {
+			return err
+		}
+		version := claim.ResourceVersion
+		if err := client.IgnoreNotFound(w.host.Delete(ctx, claim, client.Preconditions{UID: &uid, ResourceVersion: &version})); err != nil {
+			return w.host.Explain(fmt.Errorf("delete claim %q: %w", name, err))
+		}
+		return nil
+	})
+}
+
+// DeleteCopies deletes the second claims of the move id, except one. Xylem destroys their disks if
+// the class's policy is Delete.
+func (w *Writer) DeleteCopies(ctx context.Context, id, except string) error {
+	var claims corev1.PersistentVolumeClaimList
+	if err := w.host.List(ctx, &claims, client.InNamespace(w.host.Namespace), client.MatchingLabels(record.Labels(id))); err != nil {
+		return w.host.Explain(fmt.Errorf("list claims: %w", err))
+	}
+	for i := range claims.Items {
+		if claim := &claims.Items[i]; claim.Name != except {
+			if err := w.DeleteClaim(ctx, claim); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// AwaitGone waits until a claim no longer exists. It reports Pods that use the claim, except those
+// of the move id.
+func (w *Writer) AwaitGone(ctx context.Context, id, name string, uid types.UID) error {
+	return w.host.Await(ctx, fmt.Sprintf("claim %q to be deleted", name), func(ctx context.Context) (string, error) {
+		claim, err := w.host.Claim(ctx, name)
+		if err != nil || claim == nil || claim.UID != uid {
+			return "", err
+		}
+		if err := Unused(ctx, w.host, id, name); err != nil {
+			return err.Error(), nil //nolint:nilerr // it may end
+		}
+		return "it still has finalizers " + text.Quoted(claim.Finalizers...), nil
+	})
+}
+
+// Touch writes the run's ID to a claim, so that a delayed deletion by an earlier run fails.
+func (w *Writer) Touch(ctx context.Context, claim *corev1.PersistentVolumeClaim, run string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		before, err := w.host.Claim(ctx, claim.Name)
+		switch {
+		case err != nil:
+			return err
+		case before == nil || before.UID != claim.UID || before.DeletionTimestamp != nil:
+			return fmt.Errorf("claim %q was deleted by somebody else", claim.Name)
+		}
+		after := before.DeepCopy()
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationMoveRun, run)
+		if err := w.host.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.FieldOwner); err != nil {
+			return w.host.Explain(fmt.Errorf("annotate claim %q: %w", claim.Name, err))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,114 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/move/host"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/index"
+)
+
+// Writer changes the claims and volumes of the moves of one claim, unless another run has taken
+// over.
+type Writer struct {
+	host  *host.Client
+	store *record.Store
+	// claim is the name of the claim whose data is moved.
+	claim string
+}
+
+// NewWriter creates the Writer for the moves of a claim.
+func NewWriter(h *host.Client, store *record.Store, claim string) *Writer {
+	return &Writer{host: h, store: store, claim: claim}
+}
+
+// Volume reads a volume of the move. It must belong to a claim of the namespace: a tenant who can
+// write ConfigMaps there could otherwise record a foreign volume that only the user of this command
+// can change.
+func (w *Writer) Volume(ctx context.Context, d record.Disk) (*corev1.PersistentVolume, error) {
+	pv, err := w.FindVolume(ctx, d)
+	switch {
+	case err != nil:
+		return nil, err
+	case pv == nil:
+		return nil, fmt.Errorf("somebody deleted volume %q in the host. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", d.Name)
+	case pv.Spec.ClaimRef == nil, pv.Spec.ClaimRef.Namespace != w.host.Namespace:
+		return nil, fmt.Errorf("volume %q does not belong to namespace %q, so the record of the move is wrong: somebody changed the volume's claimRef, or ConfigMap %q. Correct it, or delete the ConfigMap",
+			d.Name, w.host.Namespace, record.ConfigMapName(w.claim))
+	}
+	return pv, nil
+}
+
+// FindVolume reads a volume, or returns nil.
+func (w *Writer) FindVolume(ctx context.Context, d record.Disk) (*corev1.PersistentVolume, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, w.host, client.ObjectKey{Name: d.Name})
+	if err != nil {
+		return nil, w.host.Explain(err)
+	}
+	if pv == nil || pv.UID != d.UID {
+		return nil, nil //nolint:nilnil // no volume, no error
+	}
+	return pv, nil
+}
+
+// SetPolicy sets the reclaim policy of a volume, and annotations. An empty value removes an
+// annotation.
+func (w *Writer) SetPolicy(ctx context.Context, d record.Disk, policy corev1.PersistentVolumeReclaimPolicy, annotations map[string]string) error {
+	return w.patchVolume(ctx, d, "set its policy to "+string(policy), func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = policy
+		for key, value := range annotations {
+			if value == "" {
+				delete(pv.Annotations, key)
+			} else {
+				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, key, value)
+			}
+		}
+	})
+}
+
+// reserve points a volume at the claim that will be created.
+func (w *Writer) reserve(ctx context.Context, d record.Disk) error {
+	err := w.host.Await(ctx, fmt.Sprintf("volume %q to be released", d.Name), func(ctx context.Context) (string, error) {
+		pv, err := w.Volume(ctx, d)
+		if err != nil || pv.Status.Phase != corev1.VolumeBound {
+			return "", err
+		}
+		return "its phase is Bound", nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.host.Namespace, Name: w.claim}
+	})
+}
+
+// patchVolume changes a volume unless another run has taken over.
+func (w *Writer) patchVolume(ctx context.Context, d record.Disk, what string, change func(*corev1.PersistentVolume)) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
+		before, err := w.Volume(ctx, d)
+		if err != nil {
+			return err
+		}
+		if err := w.store.Current(ctx); err != nil {
+			return err
+		}
+		after := before.DeepCopy()
+		if change(after); equality.Semantic.DeepEqual(before, after) {
+			return nil
+		}
+		if err := w.host.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.FieldOwner); err != nil {
+			return w.host.Explain(fmt.Errorf("change volume %q, to %s: %w", d.Name, what, err))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,128 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Content is what is copied from a volume: all files, or the bytes of a block device.
+type Content struct {
+	// Device means that the volume is a block device. Bytes is its size.
+	Device bool
+	Bytes  int64
+}
+
+// args returns the arguments of the scripts.
+func (c Content) args() []string {
+	if c.Device {
+		return []string{strconv.FormatInt(c.Bytes, 10)}
+	}
+	return nil
+}
+
+// End is one end of a copy.
+type End struct {
+	// Pod is the name of the Pod with the volume.
+	Pod string
+	// Where describes the place of the volume, for messages.
+	Where string
+}
+
+// Copy copies the content of one volume to another, and calls count with numbers of copied bytes. It
+// first removes the files that an earlier attempt left.
+func (s Shell) Copy(ctx context.Context, from, to End, content Content, count func(int)) error {
+	send, receive := sendFiles, receiveFiles
+	if content.Device {
+		send, receive = sendDevice, receiveDevice
+	}
+	return s.pipe(ctx, side{from, send}, side{to, receive}, count, content.args()...)
+}
+
+// side is one end of a pipe, with its script.
+type side struct {
+	End
+	script string
+}
+
+// pipe runs one script with the output of another as its input, and counts the bytes. It returns
+// the first error, because that makes the other end fail too.
+func (s Shell) pipe(ctx context.Context, from, to side, count func(int), args ...string) error {
+	reader, writer := io.Pipe()
+	group, ctx := errgroup.WithContext(ctx)
+	var (
+		once  sync.Once
+		first error
+	)
+	ended := func(what string, end side, err error) error {
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("%s in %s: %w", what, end.Where, err)
+		once.Do(func() { first = err })
+		return err
+	}
+	group.Go(func() error {
+		err := ended("read the disk", from, s.run(ctx, from.Pod, from.script, nil, counted{writer, count}, args...))
+		_ = writer.CloseWithError(err) // never returns an error
+		return err
+	})
+	group.Go(func() error {
+		err := ended("write the copy", to, s.run(ctx, to.Pod, to.script, reader, io.Discard, args...))
+		_ = reader.CloseWithError(errors.New("the other end has closed the stream")) // never returns an error
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return first
+	}
+	return nil
+}
+
+type counted struct {
+	io.Writer
+	count func(int)
+}
+
+// Write implements io.Writer.
+func (c counted) Write(b []byte) (int, error) {
+	n, err := c.Writer.Write(b)
+	c.count(n)
+	return n, err //nolint:wrapcheck // the caller names the stream
+}
+
+var checksum = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// Sum returns the checksum of the content of a Pod's volume.
+func (s Shell) Sum(ctx context.Context, pod string, content Content) (string, error) {
+	script := sumFiles
+	if content.Device {
+		script = sumDevice
+	}
+	var out bytes.Buffer
+	if err := s.run(ctx, pod, script, nil, &out, content.args()...); err != nil {
+		return "", err
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
+	if !checksum.MatchString(first) {
+		return "", fmt.Errorf("in Pod %q: the output is not a checksum: %q", pod, first)
+	}
+	return first, nil
+}
+
+// UsedBytes estimates the number of bytes to copy from a Pod's volume with files.
+func (s Shell) UsedBytes(ctx context.Context, pod string) (int64, error) {
+	return s.number(ctx, pod, usedBytes)
+}
+
+// DeviceBytes returns the size of a Pod's block device.
+func (s Shell) DeviceBytes(ctx context.Context, pod string) (int64, error) {
+	return s.number(ctx, pod, deviceBytes)
+}

@@ -1,0 +1,94 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func shellIn(ctx context.Context, t *testing.T, volume, script string, in []byte, args ...string) (string, error) {
+	t.Helper()
+	c := exec.CommandContext(ctx, "sh", append([]string{"-c", script, "move"}, args...)...)
+	c.Env, c.Stdin = append(os.Environ(), "VOLUME="+volume), bytes.NewReader(in)
+	var complaints bytes.Buffer
+	c.Stderr = &complaints
+	out, err := c.Output()
+	if err != nil {
+		t.Logf("%v: %s", err, complaints.String())
+	}
+	return string(out), err
+}
+
+func TestScriptsFail(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	for name, script := range map[string]string{
+		"send": sendFiles, "receive": receiveFiles, "sum": sumFiles, "send a device": sendDevice, "sum a device": sumDevice, "read the size of a device": deviceBytes,
+		"the first program in a pipe fails": "set -eu\n" + piped("{ echo some; false; }", "cat"), "the last program in a pipe fails": "set -eu\n" + piped("true", "false"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := shellIn(t.Context(), t, gone, script, nil, "1"); err == nil {
+				t.Error("succeeded")
+			}
+		})
+	}
+	t.Run("VOLUME is empty", func(t *testing.T) {
+		if _, err := shellIn(t.Context(), t, "", receiveFiles, nil); err == nil {
+			t.Error("succeeded")
+		}
+	})
+}
+
+func TestReceivingCleansAndKeepsLostAndFound(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	for _, path := range []string{filepath.Join(from, "new"), filepath.Join(to, "left"), filepath.Join(to, ".hidden")} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{filepath.Join(from, "lost+found"), filepath.Join(to, "lost+found", "inner"), filepath.Join(from, "deep", "lost+found")} {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	archive, err := shellIn(t.Context(), t, from, sendFiles, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shellIn(t.Context(), t, to, receiveFiles, []byte(archive)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	entries, err := os.ReadDir(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if diff := cmp.Diff([]string{"deep", "lost+found", "new"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if _, err := os.Stat(filepath.Join(to, "deep", "lost+found")); err != nil {
+		t.Error("a user's directory named lost+found was not copied:", err)
+	}
+	sums := make([]string, 2)
+	for i, dir := range []string{from, to} {
+		if sums[i], err = shellIn(t.Context(), t, dir, sumFiles, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("the checksums differ: %v", sums)
+	}
+	if err := os.Chmod(filepath.Join(to, "new"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := shellIn(t.Context(), t, to, sumFiles, nil); err != nil || after == sums[1] {
+		t.Errorf("the checksum ignores file modes: %v", err)
+	}
+}
