@@ -65,8 +65,11 @@ func (c *Client) Await(ctx context.Context, what string, waiting func(context.Co
 		}
 		return why == "", nil
 	})
-	if limited.Err() != nil && ctx.Err() == nil {
-		return fmt.Errorf("waited %s for %s: %s", c.Timeout, what, strings.TrimSuffix(last, "."))
+	switch {
+	case err == nil || limited.Err() == nil || ctx.Err() != nil:
+		return err //nolint:wrapcheck // waiting names the object
+	case last == "":
+		return fmt.Errorf("waited %s for %s: %w", c.Timeout, what, err)
 	}
-	return err //nolint:wrapcheck // waiting names the object
+	return fmt.Errorf("waited %s for %s: %s", c.Timeout, what, strings.TrimSuffix(last, "."))
 }

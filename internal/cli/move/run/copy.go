@@ -85,7 +85,7 @@ func (r *run) ready(ctx context.Context) error {
 func (r *run) sound(ctx context.Context) error {
 	copied, err := r.storage.CopyDisk(ctx, r.Record)
 	if err == nil && copied.UID != r.New.UID {
-		err = fmt.Errorf("claim %q (the copy) now has another volume", r.Copy)
+		err = storage.CopyLostError(fmt.Sprintf("claim %q (the copy) now has another volume", r.Copy))
 	}
 	return err
 }

@@ -15,8 +15,12 @@ import (
 // seal deletes the claim, and compares its disk once more while its own Pod keeps the claim from
 // disappearing. No other Pod can begin to use a claim that is being deleted.
 func (r *run) seal(ctx context.Context) error {
-	if err := r.sound(ctx); err != nil {
-		return r.restart(ctx, err.Error())
+	err := r.sound(ctx)
+	if lost := storage.CopyLostError(""); errors.As(err, &lost) {
+		return r.restart(ctx, lost.Error())
+	}
+	if err != nil {
+		return err
 	}
 	if err := r.retain(ctx); err != nil {
 		return err

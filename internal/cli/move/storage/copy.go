@@ -14,27 +14,34 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-// CopyDisk returns the volume of the second claim, or an error if the volume is lost or not in the
-// right member.
+// CopyLostError reports that the copy cannot be used, so it must be created again.
+type CopyLostError string
+
+func (e CopyLostError) Error() string { return string(e) }
+
+func copyLost(format string, args ...any) error { return CopyLostError(fmt.Sprintf(format, args...)) }
+
+// CopyDisk returns the volume of the second claim. It returns a CopyLostError if the volume is lost,
+// or not in the right member.
 func (w *Writer) CopyDisk(ctx context.Context, r *record.Record) (record.Disk, error) {
 	claim, err := w.host.Claim(ctx, r.Copy)
 	switch {
 	case err != nil:
 		return record.Disk{}, err
 	case claim == nil || claim.Status.Phase != corev1.ClaimBound:
-		return record.Disk{}, fmt.Errorf("claim %q (the copy) does not exist, or lost its volume", r.Copy)
+		return record.Disk{}, copyLost("claim %q (the copy) does not exist, or lost its volume", r.Copy)
 	case Lost(claim) != "":
-		return record.Disk{}, fmt.Errorf("the copy in member %q was lost: %s", r.To.Registration, Lost(claim))
+		return record.Disk{}, copyLost("the copy in member %q was lost: %s", r.To.Registration, Lost(claim))
 	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, w.host, client.ObjectKey{Name: claim.Spec.VolumeName})
 	if err != nil {
 		return record.Disk{}, w.host.Explain(err)
 	}
 	if pv == nil || !hostpv.PointsAt(pv, claim) {
-		return record.Disk{}, fmt.Errorf("claim %q (the copy) has lost its volume %q", r.Copy, claim.Spec.VolumeName)
+		return record.Disk{}, copyLost("claim %q (the copy) has lost its volume %q", r.Copy, claim.Spec.VolumeName)
 	}
 	if clusterID, _, _, ours := hostpv.LeafOf(pv); !ours || clusterID != r.To.ClusterID {
-		return record.Disk{}, fmt.Errorf("volume %q of claim %q is not in member %q", pv.Name, r.Copy, r.To.Registration)
+		return record.Disk{}, copyLost("volume %q of claim %q is not in member %q", pv.Name, r.Copy, r.To.Registration)
 	}
 	return record.Disk{Name: pv.Name, UID: pv.UID, Policy: pv.Spec.PersistentVolumeReclaimPolicy}, nil
 }
