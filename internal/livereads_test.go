@@ -61,7 +61,7 @@ func TestOnlyProofProves(t *testing.T) {
 }
 
 // onlyListed fails the test if a function does something forbidden (what) without being listed with
-// a reason, or if a listed function no longer does it. instead is advice for the failure message.
+// a reason, or if a listed function no longer does it. instead is advice for the test's output.
 func onlyListed(t *testing.T, found map[string]bool, reasons map[string]string, what, instead string) {
 	t.Helper()
 	for name := range found {

@@ -76,7 +76,7 @@ const (
 	// another cluster.
 	ReasonIsHost = "IsHost"
 	// ReasonWaitingForFence: the fence of an earlier manager has not expired yet. To do: nothing.
-	// It takes at most --fence-duration.
+	// The fence expires within --fence-duration.
 	ReasonWaitingForFence = "WaitingForFence"
 	// ReasonHostCloned: another manager with the same host identity holds the fence. To do:
 	// stop the manager in the clone; see internal/RECOVERY.md.
@@ -105,8 +105,9 @@ const (
 	// again, or install the chart xylem-member there and put a token of its account into the
 	// Secret.
 	ReasonPolicyNotInForce = "PolicyNotInForce"
-	// ReasonPolicyNotProven: the dry run failed for another reason, which the message shows. To do:
-	// follow the message. The manager retries for a minute, and again when it reconnects.
+	// ReasonPolicyNotProven: the dry run that tests the member's policies failed for a reason other
+	// than a policy. The message shows the reason. To do: follow the message. The manager retries
+	// for a minute, and again when it reconnects.
 	ReasonPolicyNotProven = "PolicyNotProven"
 )
 

@@ -96,8 +96,8 @@ const (
 	// member that has, or may have, the snapshot.
 	AnnotationPlacedIn = Prefix + "placed-in"
 
-	// AnnotationSteeredTo is the virtual node to which Xylem changed a root claim's selected-node,
-	// after a member failed, or because the member of that node has the claim's data source.
+	// AnnotationSteeredTo, on root claims, is the virtual node that Xylem wrote to selected-node after
+	// a member failed, or because only that node's member can use the claim's data source.
 	AnnotationSteeredTo = Prefix + "steered-to"
 
 	// AnnotationTried, on root claims that at least one member could not satisfy, lists these members,
@@ -251,7 +251,8 @@ const (
 	// earlier run fails.
 	AnnotationMoveRun = MovePrefix + "run"
 
-	// AnnotationMovePolicy, on a claim's old volume in the host, is its reclaim policy before the move.
+	// AnnotationMovePolicy, on a claim's old volume in the host, is its reclaim policy before the
+	// move.
 	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
 	// AnnotationClusterGone, on host PVs and VolumeSnapshotContents whose member was deregistered, is

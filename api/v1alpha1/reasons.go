@@ -427,7 +427,7 @@ const (
 	// another claim now has the claim's name. To do: as for OrphanedVolume.
 	ReasonRootReplaced = "RootReplaced"
 	// ReasonWithdrawnLate: a provisioner created the volume after Xylem had withdrawn its claim. No
-	// Pod ever used it. To do: delete it there.
+	// Pod ever used it. To do: delete the volume in the member.
 	ReasonWithdrawnLate = "WithdrawnLate"
 )
 

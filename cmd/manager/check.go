@@ -34,7 +34,7 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	what := args[0]
 	flags := flag.NewFlagSet("manager check "+what, flag.ContinueOnError)
 	flags.SetOutput(out)
-	namespace := flags.String("namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the manager; "+v1alpha1.DefaultNamespace+" if neither this nor POD_NAMESPACE is given.")
+	namespace := flags.String("namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the manager; "+v1alpha1.DefaultNamespace+" if neither this flag nor POD_NAMESPACE is set.")
 	timeout := flags.Duration("timeout", 5*time.Second, "How long to retry failing checks.")
 	rights := flags.String("rights", "", "File with the permissions that the manager's account must have: a list of {namespace, rules}.")
 	installation := check.Installation{Lease: manager.LeaderElectionID}

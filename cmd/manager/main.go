@@ -35,7 +35,7 @@ func main() {
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		ctrl.Log.Error(err, "find the host's kubeconfig")
+		ctrl.Log.Error(err, "could not find the host's kubeconfig")
 		os.Exit(1)
 	}
 	if err := manager.Run(ctrl.SetupSignalHandler(), config, options); err != nil {

@@ -21,7 +21,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// A line contains only the values of its own logger.
+// TestLazyValues checks that a line contains only the values of its own logger.
 func TestLazyValues(t *testing.T) {
 	var out bytes.Buffer
 	log := lazy(zap.New(zap.WriteTo(&out))).WithName("manager").WithValues("controller", "root_pv")

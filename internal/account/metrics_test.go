@@ -56,7 +56,7 @@ func TestCountSnapshots(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got := snapshotsIn(t, other); len(got) != 3 {
-				t.Errorf("series of the other member: %v", got)
+				t.Errorf("the other member has the series %v, want 3", got)
 			}
 		})
 	}

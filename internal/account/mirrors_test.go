@@ -137,7 +137,7 @@ func TestMirrorsBegin(t *testing.T) {
 	cache.claim.Spec.VolumeName = "pv-3"
 	begin("pv-4", "pv-3") // the caller saw the claim unbound
 	if len(m.made) != 0 || live.lists != 1 {
-		t.Errorf("%d claims are recorded after %d lists", len(m.made), live.lists)
+		t.Errorf("%d claims are recorded after %d lists, want none after 1 list", len(m.made), live.lists)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestMirrorsRequireTheList(t *testing.T) {
 	live := &volumesAnd{err: errors.New("connection refused")}
 	m := NewMirrors(&volumesAnd{}, live)
 	if _, _, err := m.Begin(t.Context(), root, "pv-1"); !errors.Is(err, live.err) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want %v", err, live.err)
 	}
 	live.err = nil
 	if other, _, err := m.Begin(t.Context(), root, "pv-1"); other != "" || err != nil {

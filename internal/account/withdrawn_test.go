@@ -39,7 +39,7 @@ func TestWithdrawn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, kept := claims["uid-0"]; kept || len(claims) != mostWithdrawn {
-		t.Errorf("%d claims are recorded, including the oldest: %v", len(claims), kept)
+		t.Errorf("%d claims are recorded (including the oldest: %v), want the %d newest", len(claims), kept, mostWithdrawn)
 	}
 	if diff := cmp.Diff(Withdrawn{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
 		t.Error(diff)

@@ -409,7 +409,7 @@ func TestLongWaitsAreReported(t *testing.T) {
 		}
 	}
 	if len(reported) != n {
-		t.Errorf("%d of %d waiting claims are reported", len(reported), n)
+		t.Errorf("only %d of %d waiting claims are reported", len(reported), n)
 	}
 }
 

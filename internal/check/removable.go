@@ -50,7 +50,7 @@ func (c *Checker) unregistered(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("found %s. Deregister them first, while the manager can clean up in them: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To skip that, run helm uninstall --no-hooks; everything then stays as it is until Xylem is installed again)",
+	return fmt.Errorf("found %s. Deregister them first, while the manager can still clean up in the members: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To skip that, run helm uninstall --no-hooks; everything then stays as it is until Xylem is installed again)",
 		enumerate(names))
 }
 

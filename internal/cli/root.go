@@ -49,8 +49,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-xylem",
 		Short: "Storage that follows workloads across clusters",
-		Long: "Xylem makes one PersistentVolumeClaim work across clusters: users write Pods and claims in the host,\n" +
-			"Pods run and disks are provisioned in members. These commands are for admins and users of the host. kubectl's\n" +
+		Long: "Xylem makes one PersistentVolumeClaim work across clusters: users create Pods and claims in the host, but the\n" +
+			"Pods run and the disks are provisioned in members. These commands are for admins and users of the host. kubectl's\n" +
 			"current context must be the host.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceErrors: true, // Run prints errors

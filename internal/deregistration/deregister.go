@@ -225,7 +225,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	switch next {
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member is unreachable (see condition Connected), and still has %s, %s and %s. Make it reachable, or abandon it with the annotation %s=true",
+			"the member is unreachable (see condition Connected), but still has %s, %s and %s. Make it reachable, or abandon it with the annotation %s=true",
 			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound)+len(l.volumes), "claim"), text.Count(len(l.snapshots), "snapshot"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
@@ -376,7 +376,7 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 		uid := pod.UID
 		switch {
 		case pod.DeletionTimestamp != nil && l.forced && !l.connected:
-			if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, and may still run in the member", pod.Namespace, pod.Name)); err != nil {
+			if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, but may still run in the member", pod.Namespace, pod.Name)); err != nil {
 				return err
 			}
 			if err := writer.FinishPod(ctx, pod); client.IgnoreNotFound(err) != nil {
@@ -400,7 +400,7 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 	}
 	message := fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(l.pods), "Pod"), some(l.pods))
 	if len(blocked) > 0 {
-		message = fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s). Xylem tries again", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
+		message = fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s). Xylem will retry", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
 	}
 	if err := r.Report(ctx, cr, v1alpha1.ReasonDeregistering, message); err != nil {
 		return err

@@ -680,7 +680,7 @@ func TestSettlingAtTheEnd(t *testing.T) {
 		return reconcile.Result{}, fmt.Errorf("list Pods: %w", ctx.Err())
 	}))
 	if result, err := settling.Reconcile(ctx, reconcile.Request{}); err != nil || !result.IsZero() {
-		t.Errorf("result %v, error %v", result, err)
+		t.Errorf("result %v, error %v; want neither", result, err)
 	}
 }
 
@@ -705,7 +705,7 @@ func TestSettling(t *testing.T) {
 			}))
 			result, err := settling.Reconcile(t.Context(), reconcile.Request{})
 			if result != tc.result || (err != nil) != tc.fails {
-				t.Errorf("result %v, error %v", result, err)
+				t.Errorf("result %v, error %v; want result %v, and an error: %t", result, err, tc.result, tc.fails)
 			}
 		})
 	}

@@ -139,8 +139,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 }
 
 // hostConfig returns the configuration for all clients of the host. They do not compress, because
-// the host is close: since Kubernetes 1.37, its API server would compress each event of a watch, and
-// the manager would decompress it.
+// the host is close: since Kubernetes 1.37, its API server would compress each event of a watch,
+// and the manager would decompress it.
 func hostConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent

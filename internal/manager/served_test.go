@@ -38,16 +38,16 @@ func TestServed(t *testing.T) {
 		t.Errorf("the wait ended before the kind was served: %v", err)
 	}
 	if err := served(t.Context(), &answers{errs: []error{down}}, kind); !errors.Is(err, down) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want %v", err, down)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	if err := served(ctx, &answers{errs: []error{missing}, asked: end}, kind); !errors.Is(err, context.Canceled) {
-		t.Errorf("the canceled wait returned %v", err)
+		t.Errorf("the canceled wait returned %v, want Canceled", err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		err := served(t.Context(), &answers{errs: []error{missing}}, kind)
 		if err == nil || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
-			t.Errorf("error is %v", err)
+			t.Errorf("error is %v, want advice to install the CustomResourceDefinition", err)
 		}
 	})
 }

@@ -108,7 +108,7 @@ func hostileMember(version string) http.HandlerFunc {
 	}
 }
 
-// The registration and the virtual node show the member's version (I8).
+// The registration and the virtual node show the member's version, so it must be harmless (I8).
 func TestHostileVersion(t *testing.T) {
 	for name, tc := range map[string]struct{ said, want string }{
 		"a version":                 {"v1.36.3", "v1.36.3"},

@@ -1,4 +1,4 @@
 // Package member represents one member cluster for the controllers: a Connection, and the Link,
-// which lasts as long as the connection, the fence and the member's identity. Package fleet
-// creates and ends Links.
+// which ends when the connection or the fence is lost, or the member's identity changes. Package
+// fleet creates and ends Links.
 package member

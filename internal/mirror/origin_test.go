@@ -25,7 +25,7 @@ func TestOriginIn(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"whole":                       {func(*corev1.Pod) {}, true},
+		"complete":                    {func(*corev1.Pod) {}, true},
 		"in the root's namespace":     {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web" }, true},
 		"copied to another name":      {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web-2" }, false},
 		"forged in another namespace": {func(p *corev1.Pod) { p.Namespace, p.Name = "evil", "web" }, false},

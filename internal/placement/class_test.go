@@ -89,7 +89,7 @@ func TestAttributesClassFor(t *testing.T) {
 		})
 	}
 	if name, rule := ruled(rules).AttributesClassFor("virtual-disk-silver", nil); name != "silver" || rule == "" {
-		t.Errorf("without a host class: %q, %q", name, rule)
+		t.Errorf("without a host class: got %q by rule %q, want silver by any rule", name, rule)
 	}
 }
 
@@ -121,7 +121,7 @@ func FuzzClassFor(f *testing.F) {
 		case prefix != "" && name != host:
 			want = host[len(prefix):]
 			if prefix+want != host || len(validation.IsDNS1123Subdomain(want)) > 0 {
-				t.Errorf("%q is not the rest after prefix %q in %q", name, prefix, host)
+				t.Errorf("%q is not what follows prefix %q in %q", name, prefix, host)
 			}
 		default:
 			want = host
@@ -183,7 +183,7 @@ func TestAllowsNode(t *testing.T) {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 			if got := allowsNode(host, nil); got != (c.terms == nil) {
-				t.Errorf("without a node: got %t", got)
+				t.Errorf("without a node: got %t, want %t", got, c.terms == nil)
 			}
 		})
 	}
@@ -196,9 +196,9 @@ func TestPromisedClass(t *testing.T) {
 	present.AllowedTopologies = topologies([]string{v1alpha1.LabelClusterID, "here"})
 	got := PromisedClass(promise, present)
 	if got.Name != "ssd" || got.Parameters[v1alpha1.ParameterMemberClass] != "gp3" || len(got.AllowedTopologies) != 1 {
-		t.Errorf("the class is %+v", got)
+		t.Errorf("got class %+v, want ssd with member class gp3 and one topology", got)
 	}
 	if got := PromisedClass(promise, nil); got.AllowedTopologies != nil {
-		t.Errorf("without a current class, the allowed topologies are %v", got.AllowedTopologies)
+		t.Errorf("without a current class, the allowed topologies are %v, want none", got.AllowedTopologies)
 	}
 }

@@ -71,7 +71,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// A reserved namespace is rejected regardless of its labels and its existence (I8).
+// A reserved namespace is rejected regardless of its labels, and whether or not it exists (I8).
 func TestReservedNamespace(t *testing.T) {
 	for name, reserved := range map[string]bool{
 		"kube-system": true, "kube-public": true, "kube-node-lease": true, "kube-anything": true, "xylem-system": true,
@@ -139,7 +139,7 @@ func TestNamespaceRules(t *testing.T) {
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
 			m.Inside = &Inside{Namespace: handed}
 			if m.Answer(Request{Namespace: Namespace{Name: tc.namespace}}).Allowed() {
-				t.Error("the namespace is allowed against the rules")
+				t.Error("the namespace is allowed although the rules exclude it")
 			}
 		})
 	}

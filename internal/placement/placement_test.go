@@ -11,8 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// choice is one value of an input to the decision, and the reason for which the value is refused,
-// or "".
+// choice is one value of an input to the decision, and the reason why this value is refused, or "".
 type choice[T any] struct {
 	name    string
 	value   T

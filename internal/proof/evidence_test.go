@@ -248,11 +248,11 @@ func TestCovers(t *testing.T) {
 			p := prover(pages{})
 			e := tc.evidence(given{p, p.Clock.Now()})
 			if err := Covers(e, tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, ErrUnproven) {
-				t.Errorf("covers: %v", err)
+				t.Errorf("Covers returned %v, want success: %t", err, tc.covers)
 			}
 			if tc.covers {
 				if err := Covers(e, tc.action, tc.object); !errors.Is(err, ErrUnproven) {
-					t.Errorf("used twice, error %v", err)
+					t.Errorf("on the second use, error is %v, want ErrUnproven", err)
 				}
 			}
 		})

@@ -94,7 +94,7 @@ func TestNotMirrored(t *testing.T) {
 			none, proven, err := p.NotMirrored(t.Context(), claim, true)
 			by := none.By
 			if !errors.Is(err, tc.err) || proven != (tc.by == "" && tc.err == nil) {
-				t.Errorf("proven is %t, error is %v", proven, err)
+				t.Errorf("proven is %t, error is %v; want error %v", proven, err, tc.err)
 			}
 			if by != nil && by.Name != tc.by || by == nil && tc.by != "" {
 				t.Errorf("By is %v, want %q", by, tc.by)

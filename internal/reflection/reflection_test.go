@@ -181,7 +181,7 @@ func TestSummarize(t *testing.T) {
 			})
 			ok, reason, message := summary.Condition()
 			if !known || ok != c.ok || reason != c.reason || len(summary.Published) != c.published {
-				t.Errorf("known %t, ok %t, reason %s, %d published: %s", known, ok, reason, len(summary.Published), message)
+				t.Errorf("known %t, ok %t, reason %s, %d published: %s; want ok %t, reason %s, %d published", known, ok, reason, len(summary.Published), message, c.ok, c.reason, c.published)
 			}
 			for _, part := range c.says {
 				if !strings.Contains(message, part) {
@@ -324,7 +324,7 @@ func TestOffersLast(t *testing.T) {
 				at = at.Add(s.after)
 				news, again := book.Note("m1", Seen{ClusterID: "id-1", Classes: s.classes, Published: s.published, At: at})
 				if news != s.news || again != s.again {
-					t.Errorf("step %d: changed %t, again after %s", i, news, again)
+					t.Errorf("step %d: changed %t, again after %s; want %t, %s", i, news, again, s.news, s.again)
 				}
 				selected, _ := book.selectionOf(&cr)
 				if diff := cmp.Diff(s.want, selected.offers); diff != "" {
@@ -369,7 +369,7 @@ func TestClassOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, ok := ClassOf(&c.class)
 			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok {
-				t.Errorf("ok %t (-want +got):\n%s", ok, diff)
+				t.Errorf("ok is %t, want %t (-want +got):\n%s", ok, c.ok, diff)
 			}
 		})
 	}

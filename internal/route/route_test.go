@@ -412,7 +412,7 @@ func TestSourceErrors(t *testing.T) {
 		t.Error("a kind that is not routed has a source")
 	}
 	if err := New(&reads{err: down}).Setup(t.Context()); !errors.Is(err, down) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error is %v, want %v", err, down)
 	}
 }
 

@@ -40,8 +40,8 @@ type Observed struct {
 	// Leaf is the member's VolumeSnapshot. OtherLeaf has the same origin, but not the UID that is
 	// recorded on Host.
 	Leaf, OtherLeaf *snapshotv1.VolumeSnapshot
-	// Content is the content of Leaf. OtherContent has the same name, but is not the snapshot that
-	// is recorded on Host.
+	// Content is the content of Leaf. OtherContent has the same name, but represents a different
+	// snapshot than the one recorded on Host.
 	Content, OtherContent *snapshotv1.VolumeSnapshotContent
 	// NameTaken means that a foreign object has the name of Leaf, and Earlier that the leaf of an
 	// earlier root has it.
@@ -60,17 +60,17 @@ func (s *Observed) Record() mirrorsnapshot.Record {
 	return mirrorsnapshot.RecordOf(s.Host)
 }
 
-// Replaced reports whether a leaf content is a different snapshot than the one recorded on Host: it
-// was re-created for a different snapshot, or a user changed its handle.
+// Replaced reports whether a leaf content represents a different snapshot than the one recorded on
+// Host: it was re-created for a different snapshot, or a user changed its handle.
 func (s *Observed) Replaced(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	return record.Content != "" && content.UID != record.Content && !s.Recreated(content) || !record.Names(content)
 }
 
-// Recreated reports whether content is the recorded snapshot under a new UID. A member's
-// snapshot-controller re-creates a content that a user deleted, and a driver takes only one
-// snapshot per name. If the driver took another one later, its data differs, which matters while
-// claims may be restored from it.
+// Recreated reports whether content still represents the recorded snapshot, under a new UID. A
+// member's snapshot-controller re-creates a content that a user deleted, and a driver takes only
+// one snapshot per name. If the driver did take another snapshot later, its data differs, which
+// matters while claims may be restored from it.
 func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	record := s.Record()
 	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {

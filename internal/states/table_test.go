@@ -56,11 +56,11 @@ func TestNext(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if got.By(got.Owner) != got.Step || got.By("nobody") != None {
-			t.Errorf("%s: By returns step %s for owner %s, and %s for another controller", name, got.By(got.Owner), got.Owner, got.By("nobody"))
+			t.Errorf("%s: By returns step %q for owner %q, and %q for another controller; want %q and none", name, got.By(got.Owner), got.Owner, got.By("nobody"), got.Step)
 		}
 	}
 	if got := table.StepsOf("switch"); !slices.Equal(got, []Step{"SwitchOn"}) {
-		t.Errorf("steps of the switch: %v", got)
+		t.Errorf("steps of the switch: %v, want [SwitchOn]", got)
 	}
 }
 

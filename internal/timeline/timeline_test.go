@@ -121,7 +121,7 @@ func TestFirstPod(t *testing.T) {
 		t.Errorf("FirstPod = %v, want the older one", got)
 	}
 	if got := FirstPod(nil); got != nil {
-		t.Errorf("FirstPod without Pods = %v", got)
+		t.Errorf("FirstPod without Pods = %v, want nil", got)
 	}
 }
 

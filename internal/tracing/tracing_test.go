@@ -70,7 +70,7 @@ func claim(uid types.UID) tracing.Claim {
 	}
 }
 
-// exported exports a claim by a new Tracer, and returns the spans by name.
+// exported exports a claim with a new Tracer, and returns the spans by name.
 func exported(t *testing.T, uid types.UID) map[string]*tracev1.Span {
 	t.Helper()
 	s, address := serve(t, nil)
@@ -102,10 +102,10 @@ func TestExport(t *testing.T) {
 		t.Errorf("the step's span is not a child of the claim's span: %v, %v", root, step)
 	}
 	if end := time.Unix(0, int64(root.GetEndTimeUnixNano())); root.GetStartTimeUnixNano() != uint64(start.UnixNano()) || !end.Equal(start.Add(5*time.Second)) {
-		t.Errorf("wrong start or end of the claim's span, which ends at %s", end)
+		t.Errorf("the claim's span starts or ends at the wrong time: it ends at %s, want %s", end, start.Add(5*time.Second))
 	}
 	if took := step.GetEndTimeUnixNano() - step.GetStartTimeUnixNano(); took != uint64(4*time.Second) {
-		t.Errorf("the step took %d ns", took)
+		t.Errorf("the step took %d ns, want 4 s", took)
 	}
 	got := map[string]string{}
 	for _, a := range root.GetAttributes() {
@@ -123,7 +123,7 @@ func TestExport(t *testing.T) {
 func TestSameTrace(t *testing.T) {
 	first, again, other := exported(t, "uid")["claim"], exported(t, "uid")["claim"], exported(t, "other")["claim"]
 	if string(first.GetTraceId()) != string(again.GetTraceId()) || string(first.GetSpanId()) != string(again.GetSpanId()) {
-		t.Errorf("the same claim has IDs %x/%x and %x/%x", first.GetTraceId(), first.GetSpanId(), again.GetTraceId(), again.GetSpanId())
+		t.Errorf("the same claim has different IDs: %x/%x and %x/%x", first.GetTraceId(), first.GetSpanId(), again.GetTraceId(), again.GetSpanId())
 	}
 	if string(first.GetTraceId()) == string(other.GetTraceId()) || string(first.GetSpanId()) == string(other.GetSpanId()) {
 		t.Error("two claims share a trace or a span")

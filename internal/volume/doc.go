@@ -3,6 +3,6 @@
 // lifecycle determines the next step.
 //
 // An observation also computes the desired objects (StampedLeaf, CurrentHost, LeafClaim and
-// others). Package problem has the reports to the user for cases in which Xylem cannot proceed. The
-// table in package lifecycle determines when they apply.
+// others). Package problem explains to users why Xylem cannot proceed with a claim or volume. The
+// table in package lifecycle determines when each problem applies.
 package volume

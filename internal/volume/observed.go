@@ -35,7 +35,7 @@ type Observed struct {
 
 	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded.
 	// Only leaf_pv's observations have them, as well as root_pvc's observations of a claim that is
-	// bound to one of them. The latter lack Host. Instead, Taken is the PV that represents the
+	// bound to one of them. The latter lack Host, but have Taken, the PV that represents the
 	// volume.
 	Imports []corev1.PersistentVolume
 	Taken   *corev1.PersistentVolume

@@ -41,7 +41,7 @@ func (s *Observed) Superseded() bool {
 	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
 }
 
-// Named returns the claim with the name to which the host PV refers, whether or not it is the root.
+// Named returns the claim that the host PV refers to by name, whether or not it is the root.
 func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	if s.Root != nil {
 		return s.Root
@@ -49,9 +49,9 @@ func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	return s.Successor
 }
 
-// Wanted reports whether the claim with the name to which a promise refers (nil if it does not
-// exist) has the promise or should still get it. While a promise is created, its claim may be bound
-// to another volume: one of the same class that an admin freed. The host's PV controller then
+// Wanted reports whether the claim that a promise refers to by name (nil if it does not exist) has
+// the promise or should still be bound to it. While a promise is being created, its claim may be
+// bound to another volume: one of the same class that an admin freed. The host's PV controller then
 // releases the promise or, with policy Retain, removes the UID from its claimRef. The promise would
 // then be bound to the next claim with that name.
 func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {

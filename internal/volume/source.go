@@ -39,8 +39,8 @@ func (f *From) Leaf() (metav1.Object, bool) {
 	return f.Claim, f.Claim != nil
 }
 
-// Pinned reports whether the root's data source is in one member, in which the claim must be
-// created.
+// Pinned reports whether the root's data source is in one member, so that the claim must be created
+// there.
 func (s *Observed) Pinned() bool {
 	source, has := datasource.Of(s.Root)
 	return has && source.Placed()

@@ -52,8 +52,8 @@ func (s *Observed) KeptUnused() bool {
 }
 
 // TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a record
-// of its policy in the member. The same patch reserves an Available leaf PV, so that no claim of
-// the member gets it. The leaf PV is then Released, like any volume whose host PV is free.
+// of its policy in the member. The same patch reserves an Available leaf PV, so that no claim in
+// the member is bound to it. The leaf PV is then Released, like any volume whose host PV is free.
 func (s *Observed) TakenLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
 		s.stamp(after, hostpv.OriginOfHost(s.Host, s.Member.HostID))

@@ -152,12 +152,12 @@ func TestProtobuf(t *testing.T) {
 				t.Errorf("the document of %d bytes has weight %d, but takes only %d bytes in memory", len(document), weight, takes)
 			}
 			if _, err := Protobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
-				t.Errorf("with a limit below the weight, error is %v", err)
+				t.Errorf("with a limit below the weight, error is %v, want ErrTooLarge", err)
 			}
 			// Weigh the same document as the object of an event.
 			frame := message2(1, []byte("ADDED"), 2, nested(1, document))
 			if within, err := Event(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
-				t.Errorf("in an event, the weight is %d, error is %v", within, err)
+				t.Errorf("in an event, the weight is %d, error is %v; want at least %d", within, err, weight)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {
-				t.Errorf("weight is %d, error is %v", weight, err)
+				t.Errorf("weight is %d, error is %v, want ErrMalformed", weight, err)
 			}
 		})
 	}
@@ -209,7 +209,7 @@ func TestJSON(t *testing.T) {
 				}
 				rest = rest[taken:]
 				if ended != (len(rest) == 0) {
-					t.Fatalf("ended %v with %d bytes left", ended, len(rest))
+					t.Fatalf("Weigh returned ended %v with %d bytes left", ended, len(rest))
 				}
 			}
 			object, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
@@ -223,11 +223,11 @@ func TestJSON(t *testing.T) {
 	}
 	var deep JSON
 	if _, _, err := deep.Weigh(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
-		t.Errorf("nesting that is too deep: error is %v", err)
+		t.Errorf("nesting that is too deep: error is %v, want ErrMalformed", err)
 	}
 	var closed JSON
 	if _, _, err := closed.Weigh([]byte("]")); !errors.Is(err, ErrMalformed) {
-		t.Errorf("an unmatched closing bracket: error is %v", err)
+		t.Errorf("an unmatched closing bracket: error is %v, want ErrMalformed", err)
 	}
 }
 
@@ -266,7 +266,7 @@ func FuzzProtobuf(f *testing.F) {
 			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
 			object, failed := decode(document)
 			if failed == nil && err == nil && Object(object) > weight {
-				t.Errorf("%s: weight %d, takes %d", kind, weight, Object(object))
+				t.Errorf("the %s has weight %d, but takes %d bytes in memory", kind, weight, Object(object))
 			}
 		}
 	})

@@ -26,8 +26,8 @@ type unmet struct{ expected, is string }
 func (u *unmet) Error() string { return fmt.Sprintf("expected: %s\nbut: %s", u.expected, u.is) }
 
 // await polls lacking, which returns what is still missing, until it returns "". After patience,
-// await prints progress. After stepLimit, it returns an unmet error. If the context ends, it returns
-// the context's cause.
+// await prints progress. After stepLimit, it returns an unmet error. If the context ends, it
+// returns the context's cause.
 func (d *demo) await(ctx context.Context, expected string, lacking func(context.Context) (string, error)) error {
 	defer d.out.say("")
 	begin := time.Now()

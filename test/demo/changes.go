@@ -62,8 +62,8 @@ func (l *changeList) differ(what, field, old, now string, minor bool) {
 	}
 }
 
-// claimChanges returns the changes to a claim. old is nil for a new claim. names has the clusters'
-// names by ID. The steps of a member's own scheduler are omitted.
+// claimChanges returns the changes to a claim. old is nil for a new claim. names maps the clusters'
+// IDs to their names. The steps of a member's own scheduler are omitted.
 func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]string, host bool) []change {
 	var l changeList
 	what := "claim " + now.Name

@@ -28,7 +28,7 @@ func TestRow(t *testing.T) {
 			}
 			for _, line := range append(got, heading([]string{"host", "cluster38", "cluster39"})...) {
 				if length(line) > tableWidth {
-					t.Errorf("%d characters wide: %s", length(line), line)
+					t.Errorf("a line has %d characters, want %d at most: %s", length(line), tableWidth, line)
 				}
 			}
 		})

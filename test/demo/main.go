@@ -204,7 +204,7 @@ func (d *demo) end(ctx context.Context) error {
 		errs = append(errs, os.RemoveAll(d.dir))
 	}
 	if err := errors.Join(errs...); err != nil {
-		d.out.line("Ending: %v", err)
+		d.out.line("Stopping the demo failed: %v", err)
 		return err
 	}
 	return nil

@@ -149,7 +149,7 @@ func (d *demo) disksOf(claim string) (string, error) {
 	return strings.Join(where, ", "), nil
 }
 
-// placeOf returns the name of the member that runs an application's Pods.
+// placeOf returns the names of the members that run an application's Pods, once for each Pod.
 func (d *demo) placeOf(app string) string {
 	var where []string
 	for _, pod := range d.host.labelled(space, "app", app) {
@@ -191,7 +191,8 @@ func differs(reason string, c corev1.PersistentVolumeClaimCondition) string {
 	return fmt.Sprintf("it reports %s: %s", c.Reason, c.Message)
 }
 
-// lessRoom checks whether the host shows the first member's reduced capacity.
+// lessRoom returns "" if the host shows the first member's reduced capacity, and otherwise the
+// capacity that the host shows.
 func (d *demo) lessRoom(ctx context.Context) (string, error) {
 	out, err := d.kubectl(ctx, d.host, "get", "csistoragecapacities", "-n", v1alpha1.DefaultNamespace, "-l", v1alpha1.LabelCluster+"="+pinned,
 		"-o", "jsonpath={.items[*].maximumVolumeSize}")

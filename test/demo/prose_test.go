@@ -38,13 +38,13 @@ func TestProseFitsTerminals(t *testing.T) {
 				text = "== " + text
 			}
 			if found++; length(text) > columns {
-				t.Errorf("%d columns: %s", length(text), text)
+				t.Errorf("a text has %d columns, want %d at most: %s", length(text), columns, text)
 			}
 			return true
 		})
 	}
 	if found < 20 {
-		t.Errorf("only %d titles and lines found", found)
+		t.Errorf("found %d titles and lines, want at least 20", found)
 	}
 }
 

@@ -19,12 +19,12 @@ type figures struct {
 	// copies are the requests for snapshots, and for claims with a source.
 	copies         []spending
 	across, native timing
-	// promise has the times of a promise: bound since the claim's creation, and running since the
-	// Pod's creation.
+	// promise contains the times of a promise: bound since the claim's creation, and running since
+	// the Pod's creation.
 	promise timing
 }
 
-// spending is the requests that Xylem made to each cluster for an operation, by column.
+// spending lists the requests that Xylem made to each cluster for an operation, by column.
 type spending struct {
 	what     string
 	requests []controlplane.Requests

@@ -30,7 +30,7 @@ func TestTimelineShowsTheSceneInOrder(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if at, ok := line.when(zero, object{1, kindPod, "shown", ""}, running); !ok || !at.Equal(zero.Add(2*time.Second)) {
-		t.Errorf("running: %v %v", at, ok)
+		t.Errorf("when() returned %v and %t for the running Pod, want two seconds after zero", at, ok)
 	}
 	if _, ok := line.when(zero.Add(time.Minute), object{1, kindPod, "shown", ""}, running); ok {
 		t.Error("when() returned an event before the given time")

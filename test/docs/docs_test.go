@@ -40,8 +40,8 @@ var order = []string{
 // engine lists the pages that require a Docker engine. `make test-e2e` covers them.
 var engine = []string{"test/e2e/README.md"}
 
-// elsewhere has the blocks that this test skips, by how they begin, and the test that runs each
-// one. The list prevents accidental omissions.
+// elsewhere maps the beginning of each block that this test skips to the test that runs the block.
+// The list prevents accidental omissions.
 var elsewhere = map[string]string{
 	"make demo": ".ci/run",
 	"git clone https://github.com/xylem-io/xylem": ".ci/run",
@@ -167,7 +167,8 @@ func kubeconfigs(x *harness.Xylem, home string) error {
 }
 
 // environment returns the environment for the commands, with the programs that the pages use on
-// the PATH. HOME is empty, but the commands share the caches of Go and of the pinned tools.
+// the PATH. HOME contains only the kubeconfigs, but the commands share the caches of Go and of the
+// pinned tools.
 func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home string) []string {
 	t.Helper()
 	tools := filepath.Dir(os.Getenv("HELM"))

@@ -75,8 +75,8 @@ func Blocks(page, content string) ([]Block, error) {
 	return all, lines.Err()
 }
 
-// Pages returns the blocks of all Markdown files below a directory, by file. It skips
-// directories that git ignores.
+// Pages returns the blocks of all Markdown files below a directory, by file. It skips the
+// directories .git, bin and dist.
 func Pages(root string) (map[string][]Block, error) {
 	pages := map[string][]Block{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

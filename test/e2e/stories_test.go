@@ -256,7 +256,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			all += workload(namespace, fmt.Sprintf("app-%d", i), members[i%len(members)])
 		}
 		apply(ctx, world.Host(), all)
-		By("waiting until some leaf claims exist but not all are bound")
+		By("waiting until the first leaf claims exist")
 		Eventually(func() (int, error) { return leafClaims(ctx, namespace) }).WithContext(ctx).WithPolling(poll / 10).Should(BeNumerically(">", 0))
 		Expect(world.KillManager(ctx)).To(Succeed())
 		for i := range count {
@@ -306,7 +306,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		mended = true
 		Expect(world.Mend(ctx, fleet.First)).To(Succeed())
 		Eventually(func() (bool, error) { return reachable(ctx, fleet.First) }).WithContext(ctx).Should(BeTrue())
-		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s must be destroyed after the reconnect", goes.Name)
+		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s must be destroyed once the member is connected again", goes.Name)
 		after := runningPod(ctx, member, namespace, "stays")
 		Expect(after.UID).To(Equal(leaf.UID), "the remaining Pod must not change")
 		Expect(restarts(after)).To(BeZero())
@@ -570,7 +570,7 @@ func post(ctx context.Context, url, body string) (*http.Response, error) {
 
 func everywhere() []*fleet.Cluster { return append([]*fleet.Cluster{world.Host()}, world.Members()...) }
 
-// added lists the objects of a cluster that did not exist before.
+// added lists the objects in a cluster that did not exist before.
 func added(ctx context.Context, c *fleet.Cluster, before []string) ([]string, error) {
 	after, err := fleet.Inventory(ctx, c)
 	return slices.DeleteFunc(after, func(o string) bool { return slices.Contains(before, o) }), err
@@ -648,8 +648,8 @@ func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 		ShouldNot(ContainElement(ContainSubstring(part)), "directories in %s", member.Name)
 }
 
-// nodesOf lists the host's nodes on which the Pods of a DaemonSet run. It stores the Pods in pods
-// unless it is nil.
+// nodesOf lists the host's nodes to which a DaemonSet's Pods are bound. If pods is not nil, nodesOf
+// also appends the Pods to it.
 func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Pod) ([]string, error) {
 	var list corev1.PodList
 	if err := world.Host().API.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -668,7 +668,7 @@ func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Po
 	return on, nil
 }
 
-// roomOf returns the number of additional Pods that fit on a member's virtual node.
+// roomOf returns the number of Pods that a member's virtual node shows as allocatable.
 func roomOf(ctx context.Context, registration string) int64 {
 	GinkgoHelper()
 	var n corev1.Node

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// providerEnv is the environment variable that selects where the stories run: kind or controlplane.
+	// providerEnv is the environment variable that selects where the stories run: kind or
+	// controlplane.
 	providerEnv = "E2E_PROVIDER"
 	// keepEnv is the environment variable that keeps the suite's clusters if it is set.
 	keepEnv = "E2E_KEEP"

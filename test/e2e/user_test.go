@@ -83,7 +83,7 @@ func run(ctx context.Context, c *fleet.Cluster, program string, args ...string) 
 	return out
 }
 
-// shell runs a block of commands of the documentation.
+// shell runs a command block from the documentation.
 func shell(ctx context.Context, c *fleet.Cluster, commands string) {
 	GinkgoHelper()
 	fmt.Fprintf(GinkgoWriter, "\n%s", commands)
@@ -91,7 +91,7 @@ func shell(ctx context.Context, c *fleet.Cluster, commands string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// documented returns the only command block of a page that contains the given text.
+// documented returns the only command block on a page that contains the given text.
 func documented(page, text string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(root, page))
@@ -114,7 +114,7 @@ func apply(ctx context.Context, c *fleet.Cluster, manifest string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// sample reads a file of config/samples, with replacements.
+// sample reads a file in config/samples, and applies the replacements.
 func sample(name string, replace ...string) string {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join(root, "config/samples", name))

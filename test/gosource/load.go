@@ -26,7 +26,7 @@ const Module = "github.com/xylem-io/xylem/"
 type Program struct {
 	Files    *token.FileSet
 	Packages []*types.Package
-	// Functions has the declarations of functions with bodies. Info covers all packages.
+	// Functions maps functions with bodies to their declarations. Info covers all packages.
 	Functions map[*types.Func]*ast.FuncDecl
 	Info      *types.Info
 }

@@ -118,7 +118,7 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := loaded.ConfigName(); err != nil || got != want {
-		t.Errorf("the loaded image has name %s and error %v, want %s", got, err, want)
+		t.Errorf("the loaded image has config %s and error %v, want config %s", got, err, want)
 	}
 	if left, err := filepath.Glob(filepath.Join(filepath.Dir(to), "*")); err != nil || len(left) != 1 {
 		t.Errorf("the directory contains %s (error %v), want only the archive", left, err)

@@ -27,7 +27,7 @@ type access struct {
 
 func (a access) String() string { return string(a.side) + " " + a.kind }
 
-// controller has a controller's reads and watches, with their positions in the source.
+// controller lists a controller's reads and watches, with their positions in the source.
 type controller struct {
 	// name is the package and the type of the controller's reconciler.
 	name           string

@@ -15,7 +15,7 @@ import (
 const depth = 8
 
 // assigned is an assigned expression. For a call with several results, result is the index of the
-// assigned one.
+// result that is assigned.
 type assigned struct {
 	expr   ast.Expr
 	result int

@@ -9,11 +9,11 @@ import (
 	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// binding has the arguments in a function call that matter for the analysis.
+// binding contains the arguments of a function call that affect the analysis.
 type binding struct {
 	targs map[*types.TypeParam]types.Type
-	// sides has the caches of parameters that are readers. kinds has the kinds of parameters that
-	// are objects.
+	// sides maps parameters that are readers to their caches. kinds maps parameters that are objects
+	// to their kinds.
 	sides map[types.Object][]side
 	kinds map[types.Object][]string
 }
@@ -33,7 +33,7 @@ func newWalk(p *program) *walk {
 // frame is a function that walk is following.
 type frame struct {
 	binding
-	// assigned has the expressions that may be assigned to a variable or to a field in a literal.
+	// assigned lists the expressions that may be assigned to a variable or to a field in a literal.
 	assigned map[types.Object][]assigned
 }
 

@@ -18,10 +18,11 @@ type exception struct {
 	access     access
 }
 
-// readAgain is why recovery does not need to watch what it reads.
+// readAgain is the reason why recovery does not need to watch the objects that it reads.
 const readAgain = "read when the claim's timeout has passed, and then at intervals until a member is found"
 
-// exceptions has the reason for each exception. An unnecessary exception fails the test.
+// exceptions lists the reads that need no watch, each with the reason. An unnecessary exception
+// fails the test.
 var exceptions = map[exception]string{
 	{"claimtrace.reconciler", access{leaf, "PersistentVolume"}}: "the volume of the leaf claim, which is watched",
 

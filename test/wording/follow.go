@@ -16,8 +16,8 @@ import (
 // sources are the names of string fields that hold messages.
 var sources = []string{"Message", "Note"}
 
-// look has the functions that inspect a text, by package. An empty list means all functions in the
-// package.
+// look lists the functions that inspect a text, by package. An empty list means all functions in
+// the package.
 var look = map[string][]string{
 	"strings": {
 		"Compare", "Contains", "ContainsAny", "ContainsFunc", "ContainsRune", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields",
@@ -29,7 +29,7 @@ var look = map[string][]string{
 	"encoding/json": {"Unmarshal"},
 }
 
-// carry has the functions whose result is a message if an argument is a message.
+// carry lists the functions whose result is a message if an argument is a message, by package.
 var carry = map[string][]string{
 	"strings": {"Clone", "Join", "Replace", "ReplaceAll", "ToLower", "ToUpper", "Trim", "TrimFunc", "TrimLeft", "TrimRight", "TrimSpace"},
 	"fmt":     {"Sprint", "Sprintf", "Sprintln"},
@@ -127,7 +127,7 @@ func (f *follower) hold(obj types.Object) {
 	}
 }
 
-// call records a call that inspects a message, or marks the parameters of a function of Xylem.
+// call records a call that inspects a message, or marks the parameters of one of Xylem's functions.
 func (f *follower) call(in *types.Func, call *ast.CallExpr) {
 	callee := f.callee(call)
 	if callee == nil || callee.Pkg() == nil {

@@ -15,7 +15,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{/*
 An optional permission for the account to access Pods, in the given namespaces or, if empty, in all.
-It grants the same as config/member/logs and config/member/exec.
+The parts are the same as in config/member: logs, exec, debug and metrics.
 */}}
 {{- define "xylem.reach" -}}
 apiVersion: rbac.authorization.k8s.io/v1

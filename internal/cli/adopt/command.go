@@ -52,12 +52,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:   "adopt MEMBER VOLUME --member-kubeconfig FILE",
 		Short: "Use an existing volume of a member as a PersistentVolume in the host",
 		Long: "Show PersistentVolume VOLUME in member MEMBER and the PersistentVolume for it in the host, check whether the host\n" +
-			"may adopt it, label the member's volume for this host, create the host's PersistentVolume, and wait until Xylem\n" +
+			"can adopt it, label the member's volume for this host, create the host's PersistentVolume, and wait until Xylem\n" +
 			"has linked them. No claim in the member may use the volume: release it there first, with policy Retain. Claims in\n" +
 			"the host can then use it as they would in a single cluster: by volumeName, claimRef, selector or class.\n\n" +
 			"Xylem never destroys the volume, unless you set --policy=Delete and its policy in the member is Delete too.\n" +
 			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
-		Example: "  # Show the changes, and check whether the host may adopt the volume:\n" +
+		Example: "  # Show the changes, and check whether the host can adopt the volume:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --dry-run\n" +
 			"  # Adopt the volume for one claim only, and under another name:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --name orders-db --claim shop/orders",
@@ -130,7 +130,7 @@ func (r *run) do(ctx context.Context, classGiven bool) error {
 
 func (r *run) unchanged() error {
 	if r.output.Format == "" {
-		fmt.Fprintf(r.env.Out, "The host may adopt the volume. Nothing was changed (%s)\n", r.dry.Mark())
+		fmt.Fprintf(r.env.Out, "The host can adopt the volume. Nothing was changed (%s)\n", r.dry.Mark())
 	}
 	return nil
 }

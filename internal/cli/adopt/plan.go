@@ -89,7 +89,7 @@ func (r *run) plan(ctx context.Context, classGiven bool) error {
 	case hostpv.RecordsLeaf(&existing, r.there.ClusterID, r.leafName):
 		r.asks = &existing
 	default:
-		return fmt.Errorf("the host has another PersistentVolume %q. Choose a name with --name", r.name)
+		return fmt.Errorf("the host already has another PersistentVolume %q. Choose a different name with --name", r.name)
 	}
 	return nil
 }

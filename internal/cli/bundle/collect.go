@@ -118,7 +118,7 @@ func folder(s *collect.Source) string {
 	return "members/unregistered"
 }
 
-// cluster reads lists of one cluster.
+// cluster reads lists from one cluster.
 type cluster struct {
 	*bundle
 	source *collect.Source

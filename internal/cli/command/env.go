@@ -89,7 +89,7 @@ func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("create a client of %s: %w", config.Host, err)
+		return nil, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
 	return &Cluster{Client: c, Config: config}, nil
 }

@@ -13,11 +13,11 @@ func TestColour(t *testing.T) {
 		flag, noColor string
 		want          string
 	}{
-		"writing to a file":                   {colorAuto, "", "x"},
-		"requested":                           {colorAlways, "", "\x1b[31mx\x1b[0m"},
-		"requested, although NO_COLOR is set": {colorAlways, "1", "\x1b[31mx\x1b[0m"},
-		"not requested":                       {colorNever, "", "x"},
-		"NO_COLOR":                            {colorAuto, "1", "x"},
+		"not a terminal":                   {colorAuto, "", "x"},
+		"always":                           {colorAlways, "", "\x1b[31mx\x1b[0m"},
+		"always, although NO_COLOR is set": {colorAlways, "1", "\x1b[31mx\x1b[0m"},
+		"never":                            {colorNever, "", "x"},
+		"NO_COLOR is set":                  {colorAuto, "1", "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("NO_COLOR", tc.noColor)

@@ -50,12 +50,12 @@ func TestRefused(t *testing.T) {
 		"already exists":    {apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), true},
 		"too many requests": {apierrors.NewTooManyRequests("later", 1), false},
 		"timeout":           {apierrors.NewTimeoutError("later", 1), false},
-		"gateway":           {apierrors.NewGenericServerResponse(http.StatusBadGateway, "create", schema.GroupResource{}, "a", "", 0, true), false},
-		"connection":        {errors.New("connection reset by peer"), false},
+		"bad gateway":       {apierrors.NewGenericServerResponse(http.StatusBadGateway, "create", schema.GroupResource{}, "a", "", 0, true), false},
+		"connection reset":  {errors.New("connection reset by peer"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := command.Refused(c.err); got != c.want {
-				t.Errorf("got %t", got)
+				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})
 	}

@@ -109,7 +109,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret this command did not create.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
 	r.dry.AddFlag(c, "print the objects without contacting any cluster.", "also let both clusters validate them.")
-	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects for both to one cluster.")
+	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects for both to the same cluster.")
 	r.spec.AddFlags(c)
 	r.output.AddFlags(c)
 	return c

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// defaultClass marks a cluster's default class.
+// defaultClass is the annotation that marks a cluster's default class.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
 // report prints the status of the registration, and what to do next.

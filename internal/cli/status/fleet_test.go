@@ -118,7 +118,7 @@ func TestPrint(t *testing.T) {
 		t.Error("printed a throughput although PersistentVolumes could not be read")
 	}
 	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
-		t.Errorf("without members, the next step is missing: %s", printed)
+		t.Errorf("want the next step for a host without members, got: %s", printed)
 	}
 }
 

@@ -155,7 +155,7 @@ func (r *reconciler) ofSegment(ctx context.Context, obj client.Object) []reconci
 	return r.ofMemberClass(ctx, segment.StorageClassName)
 }
 
-// ofMemberClass enqueues the host classes that are mapped to a class of the member.
+// ofMemberClass enqueues the host classes that are mapped to one of the member's classes.
 func (r *reconciler) ofMemberClass(ctx context.Context, class string) []reconcile.Request {
 	var list storagev1.StorageClassList
 	err := r.Host.List(ctx, &list)

@@ -15,11 +15,12 @@
 //
 // From Kubernetes 1.37, the scheduler ranks members by free capacity: it prefers the member where
 // the claim takes the smallest share. A class that counts as unlimited has no free capacity to
-// compare. The controller therefore publishes an estimate in capacity, the median of what the other
-// members report for the class, with the annotation xylem.io/capacity-estimated. maximumVolumeSize
-// stays unlimited, so the scheduler excludes no member because of an estimate. If no member reports
-// a capacity, all count as unlimited and are equal. The controller checks the estimate every 30 s,
-// and writes it again only if it is wrong by more than a quarter.
+// compare. The controller therefore publishes an estimate in the field capacity, with the
+// annotation xylem.io/capacity-estimated: the median of what the other members report for the
+// class. The field maximumVolumeSize stays unlimited, so the scheduler excludes no member because
+// of an estimate. If no member reports a capacity, all count as unlimited and rank equally. The
+// controller checks the estimate every 30 s, and writes it again only if it is wrong by more than a
+// quarter.
 //
 // If the driver rejected a size for lack of space (exhausted.Sizes), the controller publishes less
 // capacity until that record expires. It writes other changes at most every two seconds for each

@@ -45,8 +45,8 @@ func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration
 	}
 }
 
-// announceStuck emits an event on the registration when deletions are stuck, and again when
-// the oldest one changes.
+// announceStuck emits an event on the registration when deletions are stuck, and again when the
+// message about them changes.
 func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)

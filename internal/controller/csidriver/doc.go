@@ -8,5 +8,5 @@
 // From Kubernetes 1.37, preventPodSchedulingIfMissing keeps Pods with volumes of a driver off nodes
 // whose CSINode does not name it. csi_node creates the CSINodes of virtual nodes. Until all of
 // them exist, the field would keep these Pods off members, so it is set last. Earlier hosts drop
-// the field. It is missing in the objects that they return, so csi_driver does not set it there.
+// the field. It is missing from the objects that they return, so csi_driver does not set it there.
 package csidriver

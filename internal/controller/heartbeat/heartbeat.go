@@ -81,8 +81,8 @@ func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(h)
 }
 
-// appears admits the creation of a virtual node. The next periodic check detects all other
-// changes.
+// appears admits the events in which a virtual node is created or re-created, or in which a
+// Node becomes one. The periodic checks detect all other changes.
 func appears() predicate.Predicate {
 	virtual := func(obj client.Object) bool {
 		node, ok := obj.(*corev1.Node)

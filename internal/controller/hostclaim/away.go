@@ -47,7 +47,7 @@ func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected: Xylem has created nothing there. If the member is not connected within %s, the scheduler chooses again", m.Registration, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected: Xylem has created nothing there. If the member is still not connected after %s, the scheduler chooses again", m.Registration, timeout)
 		d.again = wait
 		return d
 	}

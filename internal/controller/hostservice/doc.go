@@ -1,4 +1,4 @@
-// Package hostservice warns about Services of the host that select Pods in members. Its
+// Package hostservice warns about Services in the host that select Pods in members. Its
 // controller host_service runs on the leader and reconciles one Service for each request.
 //
 // Xylem does not connect networks. If a Service's Pods run in a member and the registration's

@@ -179,8 +179,8 @@ func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume)
 	return same, err
 }
 
-// neverUsed proves, by live reads, that a promise is unchanged and that no claim needs it. So no
-// member has it, and none will.
+// neverUsed proves, by live reads, that a promise is unchanged and that no claim needs it, so that
+// no member has it or will have it.
 func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
 	if err != nil || volume.Wanted(pv, claim) {

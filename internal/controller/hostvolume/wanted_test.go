@@ -33,12 +33,12 @@ func TestSuperseded(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  bool
 	}{
-		"gone":                                            {},
-		"the claim is bound to the promise":               {promise(in(corev1.VolumeBound)), claimed("root", own), false},
-		"the claim is not bound yet":                      {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
-		"the claim has another volume":                    {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
-		"released, and the claim has another volume":      {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
-		"being deleted, and the claim has another volume": {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
+		"the promise is gone":                                                       {},
+		"the claim is bound to the promise":                                         {promise(in(corev1.VolumeBound)), claimed("root", own), false},
+		"the claim is not bound yet":                                                {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
+		"the claim has another volume":                                              {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
+		"released, and the claim has another volume":                                {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
+		"being deleted, and the claim has another volume":                           {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
 		"being deleted without Xylem's finalizer, and the claim has another volume": {promise(in(corev1.VolumeReleased), deleted, withoutFinalizer), claimed("root", "other"), false},
 		"policy Retain, and the claim has another volume":                           {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
 		"policy Retain, and the claim is not bound yet":                             {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
@@ -97,7 +97,7 @@ type writes struct{ client.Client }
 func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
 
 // A promise is deleted only if live reads show that it is unchanged and that no claim needs it.
-func TestPromiseDeletionReadsLive(t *testing.T) {
+func TestPromiseDeletionIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		pv   *corev1.PersistentVolume

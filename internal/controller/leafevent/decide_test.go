@@ -75,15 +75,15 @@ func TestJudge(t *testing.T) {
 		observed observed
 		want     relevance
 	}{
-		"an event on a leaf Pod":                        {ofPod(), relevant},
-		"gone":                                          {observed{now: now}, ignored},
-		"a chosen volume cannot be bound yet":           {chosen(corev1.ClaimPending, young), unsettled},
-		"a chosen volume is bound":                      {chosen(corev1.ClaimBound, young), ignored},
-		"a chosen volume cannot be bound":               {chosen(corev1.ClaimPending), relevant},
-		"another event on a claim with a chosen volume": {chosen(corev1.ClaimPending, young, func(o *observed) { o.event.Reason = "ProvisioningFailed" }), relevant},
-		"Normal":                             {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
-		"an event on another kind of object": {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
-		"old":                                {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
+		"an event on a leaf Pod": {ofPod(), relevant},
+		"the event is gone":      {observed{now: now}, ignored},
+		"the leaf claim cannot be bound to the chosen volume yet":   {chosen(corev1.ClaimPending, young), unsettled},
+		"the leaf claim is now bound to the chosen volume":          {chosen(corev1.ClaimBound, young), ignored},
+		"the leaf claim still cannot be bound to the chosen volume": {chosen(corev1.ClaimPending), relevant},
+		"another event on a claim with a chosen volume":             {chosen(corev1.ClaimPending, young, func(o *observed) { o.event.Reason = "ProvisioningFailed" }), relevant},
+		"a Normal event":                           {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
+		"an event on another kind of object":       {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
+		"the event is too old":                     {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
 		"an event on an object that is not a leaf": {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
 		"the leaf is not in the cache yet":         {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
 		"an event on an earlier leaf":              {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
@@ -112,7 +112,7 @@ func TestJudge(t *testing.T) {
 		"a claim placed in this member": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
 		}), relevant},
-		"a claim placed elsewhere": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
+		"a claim placed in another member": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: "else"}
 		}), ignored},
 	} {

@@ -188,7 +188,7 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 	}
 	var claims corev1.PersistentVolumeClaimList
 	if err := r.Host.List(ctx, &claims, client.InNamespace(name), index.ReadOnly); err != nil {
-		return false, fmt.Errorf("list the claims of namespace %s in the host: %w", name, err)
+		return false, fmt.Errorf("list the claims in namespace %s of the host: %w", name, err)
 	}
 	for i := range claims.Items {
 		if needsClaim(&claims.Items[i], r.Member) {
@@ -203,7 +203,7 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
 	if err := r.Host.List(ctx, &list, client.InNamespace(name), index.ReadOnly); err != nil {
-		return nil, fmt.Errorf("list the Pods of namespace %s in the host: %w", name, err)
+		return nil, fmt.Errorf("list the Pods in namespace %s of the host: %w", name, err)
 	}
 	var pods []*corev1.Pod
 	for i := range list.Items {

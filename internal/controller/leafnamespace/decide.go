@@ -92,7 +92,7 @@ func decide(o observed) decision {
 // date.
 func (o observed) current() decision {
 	if o.root == nil || o.root.DeletionTimestamp != nil {
-		return nothing{} // do not change the Pod Security of Pods that still run in it
+		return nothing{} // Pods may still run in it, so do not change its Pod Security level
 	}
 	want := mirror.LeafNamespace(o.root, o.member)
 	after := o.leaf.DeepCopy()

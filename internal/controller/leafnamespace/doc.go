@@ -1,8 +1,8 @@
 // Package leafnamespace creates the member's namespaces when leaves need them, and deletes those
 // that it created when they are empty. No other controller writes them.
 //
-// A namespace is needed while the registration admits its name and the host's namespace of that
-// name contains one of these objects: a Pod that is bound or nominated to the member's virtual
+// A namespace is needed while the registration admits it and the host's namespace of that name
+// contains one of these objects: a Pod that is bound or nominated to the member's virtual
 // node, a claim for which the scheduler chose that node, or a claim that is placed in the member.
 // Xylem creates the member's namespace with Pod Security level "baseline", or with the host's level
 // if that is stricter, and keeps the level and the stamp up to date. Pod Security labels that

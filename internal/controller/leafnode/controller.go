@@ -56,10 +56,10 @@ func (s *summer) run(ctx context.Context) error {
 	for object, from := range map[client.Object]cache.Cache{&corev1.Node{}: s.nodes, &corev1.Pod{}: s.workloads} {
 		informer, err := from.GetInformer(ctx, object)
 		if err != nil {
-			return fmt.Errorf("get the informer of %T: %w", object, err)
+			return fmt.Errorf("get the informer for %T: %w", object, err)
 		}
 		if _, err := informer.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("add a handler of %T: %w", object, err)
+			return fmt.Errorf("add an event handler for %T: %w", object, err)
 		}
 	}
 	s.enqueue() // a member without nodes causes no event, but must be published too

@@ -84,7 +84,7 @@ func TestNextOfPromise(t *testing.T) {
 		"the promise has another member's label":                                         {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
 		"the promise is not in the cache yet":                                            {seen(promised, stamped, noPromise), none},
 		"the promise was lost":                                                           {seen(promised, stamped, noPromise, lost), none},
-		"the promise has another volume (I3)":                                            {seen(promised, stamped, keptByOther), surplus},
+		"the promise was fulfilled with another volume (I3)":                             {seen(promised, stamped, keptByOther), surplus},
 		"the root is placed in another member (I3)":                                      {seen(promised, stamped, func(s *volume.Observed) { s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), surplus},
 		"a reused promise was lost":                                                      {seen(promised, stamped, reused, lost), none},
 		"a reused promise belongs to another claim (I3)":                                 {seen(promised, stamped, reused), surplus},

@@ -1,8 +1,8 @@
-// Package orphan finds a member's leaf volumes that have no root: it takes an inventory at each
-// connect, at intervals, and when the caches show a candidate. It uses only live reads of both
-// clusters, and reports the orphans to package account. After an incomplete read, it reports that
-// they are unknown. It deletes nothing: a user may still need an orphan's data, and absence is not
-// evidence (I2). cluster_registration publishes the orphans in the registration's status.
+// Package orphan finds a member's leaf volumes that have no root: it takes an inventory when the
+// member connects, at intervals, and when the caches show a candidate. It uses only live reads of
+// both clusters, and reports the orphans to package account. After an incomplete read, it reports
+// that they are unknown. It deletes nothing: a user may still need an orphan's data, and absence is
+// not evidence (I2). cluster_registration publishes the orphans in the registration's status.
 //
 // The lists are paged. The member is read first, so the host already has the root of a volume that
 // is created in between. Xylem reads each orphan again before it reports it. The UID in a volume's

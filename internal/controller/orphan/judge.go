@@ -142,7 +142,7 @@ func (v volume) rootGone() string {
 	return fmt.Sprintf("the host has neither claim %q, for which the volume was provisioned, nor a PersistentVolume that represents the volume", v.origin.Root)
 }
 
-// elsewhere returns why the volume does not belong to its existing root (I3), or "" if it may. A
+// elsewhere returns why the volume does not belong to its existing root (I3), or "" if it does. A
 // root that is neither bound nor placed will be placed in the member that has its volume.
 func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {

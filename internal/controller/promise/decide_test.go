@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 		"the claim names another volume":                             {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
 		"the claim is being deleted":                                 {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
 		"the promise exists, but is not bound yet":                   {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
-		"the promise was deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
+		"the promise is being deleted, and the claim is not bound yet": {observed: seen(bound, func(o *observed) {
 			o.claim.Spec.VolumeName = ""
 			o.volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is being deleted, so the claim cannot be bound to it. Delete the claim and create it again"}},

@@ -80,11 +80,12 @@
 //     PV.
 //
 // Before root_pod creates a leaf Pod for a claim with release WhenUnused, it reads the PV live, and
-// waits while either annotation is set. A Pod that was bound before the annotation was set is in the third list. For a
-// Pod that was bound later, root_pod observes the annotation. No Pod can therefore get a disk that
-// is about to be destroyed. unused-since is removed before a Pod runs, so that no grace period is
-// measured from a time before this Pod, even if the manager is killed in the meantime. The leaf
-// Pods of finished roots, which would block the deletion of the leaf claim, are deleted with it.
+// waits while either annotation is set. A Pod that was bound before the annotation was set is in
+// the third list. For a Pod that was bound later, root_pod observes the annotation. No Pod can
+// therefore get a disk that is about to be destroyed. unused-since is removed before a Pod runs, so
+// that no grace period is measured from a time before this Pod, even if the manager is killed in
+// the meantime. The leaf Pods of finished roots, which would block the deletion of the leaf claim,
+// are deleted with it.
 //
 // The promise is unused again when live reads prove that leaf claim and leaf PV are gone, and both
 // are also gone from the caches on which the decision about a new disk depends. This also works if

@@ -94,9 +94,9 @@ func scheduleOf(pod *corev1.Pod) schedule {
 	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
-// ofClaim enqueues a claim and its siblings, but not a claim that has its volume and none of
-// Xylem's notes. For an update, the handler passes the old state too, so a claim that has just been
-// bound is enqueued.
+// ofClaim enqueues a claim and its siblings. It omits the claim if it has its volume and none of
+// recovery's annotations. For an update, the handler also passes the old state, so a claim that has
+// just been bound is enqueued.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
 		return r.Siblings(ctx, claim)

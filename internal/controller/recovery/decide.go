@@ -70,7 +70,7 @@ type (
 	// nothing means that the claim needs no action for the duration again, or, if again is 0, until
 	// the next event.
 	nothing struct{ again time.Duration }
-	// settle removes Xylem's notes from a claim that has its volume.
+	// settle removes recovery's annotations from a claim that has its volume.
 	settle struct{}
 	// lower publishes less capacity here, so that the claim no longer fits.
 	lower struct{}
@@ -147,9 +147,10 @@ func decide(o observed) decision {
 	return o.recover(why)
 }
 
-// settled returns the decision for a bound claim: when it has its volume, its notes are removed,
-// because events have recorded them. A claim that is bound to a promise has its volume once the
-// promise is fulfilled. Until then, leaf_pod needs the attempted members.
+// settled returns the decision for a bound claim. When the claim has its volume, recovery's
+// annotations are removed, because events have reported the same. A claim that is bound to a
+// promise has its volume once the promise is fulfilled. Until then, leaf_pod needs the attempted
+// members.
 func (o observed) settled() decision {
 	root := o.claim.root
 	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
@@ -289,8 +290,7 @@ func (o observed) agreed() bool {
 	})
 }
 
-// notFollowed returns the problem that the scheduler does not place the Pod here, with the
-// scheduler's message.
+// notFollowed reports that the scheduler does not place the Pod here, with the scheduler's message.
 func (o observed) notFollowed() *mirror.Refusal {
 	said := "the scheduler reports no reason"
 	for _, c := range o.pods[0].Status.Conditions {

@@ -264,7 +264,7 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     string
 	}{
-		"gone": {observed{member: here}, "nothing"},
+		"the claim is gone": {observed{member: here}, "nothing"},
 
 		// Start of a reassignment.
 		"the claim has failed for the timeout: it is reassigned to the member with the most capacity": {seen(), "move data to kosmos-third tried first"},
@@ -327,12 +327,12 @@ func TestDecide(t *testing.T) {
 		"an empty topology term of the class allows no further member": {seen(func(o *observed) {
 			o.claim.class.AllowedTopologies = append(topology("second"), corev1.TopologySelectorTerm{})
 		}), "move data to kosmos-second tried first"},
-		"the class's topology term has a label that the nodes lack":                      {seen(func(o *observed) { o.claim.class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
-		"a member that does not admit the namespace is skipped":                          {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
-		"members that deny the namespace by a pattern are skipped":                       {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
-		"a member that denies another namespace is not skipped":                          {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
-		"another Pod of the claim, which is not nominated, does not restrict the choice": {seen(elsewherePod), "move data to kosmos-third tried first"},
-		"a Pod with a scheduling gate does not restrict the choice":                      {seen(notNominated, gatedPod), "move data to kosmos-third tried first"},
+		"the class's topology term has a label that the nodes lack":                         {seen(func(o *observed) { o.claim.class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
+		"a member that does not admit the namespace is skipped":                             {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
+		"members that deny the namespace by a pattern are skipped":                          {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
+		"a member that denies another namespace is not skipped":                             {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
+		"another Pod that uses the claim but is not nominated does not restrict the choice": {seen(elsewherePod), "move data to kosmos-third tried first"},
+		"a Pod with a scheduling gate does not restrict the choice":                         {seen(notNominated, gatedPod), "move data to kosmos-third tried first"},
 
 		// Claims that belong together.
 		"the claims of one Pod are reassigned together":                                         {seen(sibling()), "move data,logs to kosmos-third tried first"},

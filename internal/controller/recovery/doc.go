@@ -21,17 +21,17 @@
 // that the member has no volume for any of them. In one write per claim, with the claim's
 // resourceVersion, it then sets selected-node to the node of the next member, and updates
 // steered-to and tried. It reassigns no claim if one of them is bound, has a foreign class, or has
-// an abandoned call that may still provision. The condition reports that.
+// an abandoned call that may still provision. The Placed condition reports the reason.
 //
 // This change makes the scheduler's PreBind fail, and the scheduler then tries only the new node.
 // The next steps are the same as when the scheduler selects another node: the first member's
 // root_pod and root_pvc withdraw the leaves, placed-in is removed when that member is proven empty
-// (I3), and the second member's root_pvc waits until then. Since Xylem chose the member, not the scheduler,
-// root_pvc also waits until a Pod is nominated there. A leaf that is bound in between takes
-// precedence: placed-in still names its member, and the other claims of its Pod follow it. If the
-// manager is killed between the writes for two claims of a Pod, the others follow the one that was
-// reassigned last. If the scheduler does not follow within the timeout (at least 15 s, since it
-// backs off for up to ten), recovery tries the next member.
+// (I3), and the second member's root_pvc waits until then. Since Xylem chose the member, not the
+// scheduler, root_pvc also waits until a Pod is nominated there. A leaf that is bound in between
+// takes precedence: placed-in still names its member, and the other claims of its Pod follow it. If
+// the manager is killed between the writes for two claims of a Pod, the others follow the one that
+// was reassigned last. If the scheduler does not follow within the timeout (at least 15 s, since
+// the scheduler backs off for up to ten), recovery tries the next member.
 //
 // # The next member
 //
@@ -41,11 +41,11 @@
 //   - Its registration admits the namespace, and the class's topologies allow its node
 //     (Member.Answer).
 //   - It has a CSIStorageCapacity that fits each claim.
-//   - It was not tried in this round.
+//   - It has not been tried in this round.
 //
-// The member with the most capacity comes first. When all were tried, recovery removes
+// The member with the most capacity comes first. When all have been tried, recovery removes
 // selected-node, so the scheduler can choose any member. The next round starts after a backoff that
-// doubles from the timeout up to 30 minutes and is recorded in tried. If there is no other member,
+// doubles from the timeout up to 30 minutes and is recorded in tried. If no other member qualifies,
 // the claim keeps its member, and recovery records that once. The condition, tried, and events on
 // the Pod and the claims quote each member's message. When the claim is bound, the annotations are
 // removed.
@@ -64,9 +64,10 @@
 // because the driver reports on one topology segment, and the member's scheduler may find another
 // (I8). recovery records it in the Link's exhausted.Sizes. capacity then publishes less for five
 // minutes, or until the member publishes new figures, or until a claim of that size is satisfied
-// there. recovery moves no claim before the lower capacity is published. OutOfRange does not count:
-// drivers also return it for sizes that are too small, so a tenant's claim of one byte would make
-// the class unavailable to all tenants. A Pod that cannot be scheduled does not count either (I8).
+// there. recovery reassigns no claim before the lower capacity is published. OutOfRange does not
+// count: drivers also return it for sizes that are too small, so a tenant's claim of one byte would
+// make the class unavailable to all tenants. A Pod that cannot be scheduled does not count either
+// (I8).
 //
 // # A lost member
 //

@@ -29,7 +29,8 @@ func uses(claim string) corev1.Volume {
 	return corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}
 }
 
-// A bound claim enqueues the claims that wait with it, and is itself enqueued if it has notes.
+// A bound claim enqueues the claims that wait with it. It is itself enqueued if it has recovery's
+// annotations.
 func TestOfClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim func(*observed)

@@ -246,7 +246,7 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 func (r *reconciler[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
 	var pods corev1.PodList
 	if err := r.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
-		return false, fmt.Errorf("list the leaf Pods of namespace %s: %w", key.Namespace, err)
+		return false, fmt.Errorf("list the leaf Pods in namespace %s: %w", key.Namespace, err)
 	}
 	for i := range pods.Items {
 		if refers(&pods.Items[i], r.kind.reference, key.Name) {

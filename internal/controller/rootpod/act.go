@@ -36,7 +36,7 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 	case lifecycle.MarkWithdrawn:
 		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("withdrawn from member %q before the Pod was bound", r.Registration))
 	case lifecycle.MarkAwaiting:
-		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %q in member %q", d.Claim, r.Registration))
+		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
 	case lifecycle.Update:
 		return r.refusedByMember(ctx, o.Root, "update", r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift)))
 	case lifecycle.AddDebug:
@@ -118,8 +118,8 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecycle.Remove) error {
 	if d.RootGone {
 		// After a restore of the host, a missing root proves nothing, because the host may have lost the
-		// roots of running Pods. After a restore of the member alone, a missing root is proof, because
-		// the member may run Pods again whose roots are gone.
+		// roots of running Pods. After a restore of the member alone, a missing root is proof: the
+		// restored member may run Pods whose roots are gone.
 		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
 			return err
 		}

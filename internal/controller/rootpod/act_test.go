@@ -82,7 +82,7 @@ func (writes) Create(context.Context, client.Object, ...client.CreateOption) err
 
 // An early leaf is withdrawn only if live reads confirm the decision: the cache may have been
 // filled from a stale server.
-func TestWithdrawalReadsLive(t *testing.T) {
+func TestWithdrawalIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
@@ -150,7 +150,7 @@ func TestRemovalAfterARestore(t *testing.T) {
 
 // A leaf is created only if a live read of the root confirms it. In a stale cache, a Pod that ran
 // may look as if it had never been pushed.
-func TestCreationReadsLive(t *testing.T) {
+func TestCreationIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
 		change func(*reads)
@@ -188,7 +188,7 @@ func TestCreationReadsLive(t *testing.T) {
 }
 
 // The leaf of a finished root is removed only if live reads of both clusters confirm the decision.
-func TestRemovalOfAFinishedRootsLeafReadsLive(t *testing.T) {
+func TestRemovalOfAFinishedRootsLeafIsLive(t *testing.T) {
 	for name, tc := range map[string]struct {
 		host, member func(*reads)
 		want         error

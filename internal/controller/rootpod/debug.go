@@ -24,8 +24,8 @@ const (
 )
 
 // addDebug adds the ephemeral containers one by one, so that a rejected one does not block the
-// next. It reports a rejection on the root. No watch shows when an admin grants the
-// permission, so the request is retried with backoff.
+// next. It reports a rejection on the root. No watch shows when an admin grants the permission, so
+// the request is retried with backoff.
 func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {

@@ -138,7 +138,7 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	return r.deleteHost(ctx, s)
 }
 
-// leafGone proves that the member has no object of a volume left. A leaf that is not in the cache
+// leafGone proves that the member has no object left for a volume. A leaf that is not in the cache
 // yet may be deleted before the cache observes it. No event would report this deletion, so leafGone
 // returns an error, and the controller retries.
 func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, error) {

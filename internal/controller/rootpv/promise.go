@@ -60,7 +60,7 @@ func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof
 	return nil
 }
 
-// countGrace starts the grace period, because another process, with another clock, set the
+// countGrace starts the grace period again, because another process, with another clock, set the
 // mark.
 func (r *reconciler) countGrace(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
 	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Observed, proof.Releasing) error {
@@ -94,7 +94,7 @@ func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) reconcil
 }
 
 // unlessUsed takes a step of the release if live reads show that the promise is unchanged and
-// no Pod uses the claim. Otherwise, it removes both marks.
+// no Pod uses the claim. If a Pod uses it, unlessUsed removes both marks.
 func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed, proof.Releasing) error) (reconcile.Result, error) {
 	if err := r.MayDestroy(); err != nil {
 		return reconcile.Result{}, err
@@ -113,8 +113,8 @@ func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step fu
 	return reconcile.Result{}, step(ctx, s, proof.Releasing{Promise: promise, Pods: pods})
 }
 
-// deleteUnused deletes the leaf claim if a live read shows that the promise still has its
-// marks. If one is gone, leaf_pv sets the leaf PV to Retain again.
+// deleteUnused deletes the leaf claim if live reads show that the promise and its leaf PV are
+// unchanged. If a mark is gone, leaf_pv sets the leaf PV to Retain again.
 func (r *reconciler) deleteUnused(ctx context.Context, s *volume.Observed) error {
 	promise, same, err := r.Proof().HostUnchanged(ctx, s.Host)
 	if err != nil || !same {

@@ -208,8 +208,8 @@ func (r *reconciler) needed(ctx context.Context, o observing.Claim) (bool, error
 	return true, nil
 }
 
-// mirroredFor reports whether a host PV was created for a root that was seen unbound and will
-// soon be bound. The binding enqueues the root, as does the deletion of that PV.
+// mirroredFor reports whether a host PV was created for a root that was observed as unbound and
+// will soon be bound. The binding enqueues the root, as does the deletion of that PV.
 func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	if root.Spec.VolumeName != "" {
 		return false, nil
@@ -237,8 +237,8 @@ func (r *reconciler) touch(ctx context.Context, o observing.Claim) error {
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }
 
-// unplace removes placed-in once the member is proven to have no objects of the claim left. If an
-// admin took the claim's promise from the member, only that promise's objects may be left.
+// unplace removes placed-in once the member is proven to have no objects left for the claim. If an
+// admin released the claim's promise from the member, only that promise's objects may be left.
 func (r *reconciler) unplace(ctx context.Context, o observing.Claim) error {
 	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.PromiseReleasedBy(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
@@ -269,7 +269,7 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observing.Claim) (bool
 }
 
 // unlabel removes the member's labels from a promise once the member is proven to have no objects
-// of the claim left. First, it removes this member's report: no controller could remove it later,
+// left for the claim. First, it removes this member's report: no controller could do so later,
 // because none owns the report of a claim that is in no member.
 func (r *reconciler) unlabel(ctx context.Context, o observing.Claim) error {
 	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {

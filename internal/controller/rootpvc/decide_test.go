@@ -631,8 +631,8 @@ func TestLeafClaim(t *testing.T) {
 	}
 }
 
-// At most one member reports a problem, whatever the claim's annotations are. If two members set the
-// Placed condition, they would overwrite each other forever (I5).
+// At most one member reports a problem, whatever the claim's annotations are. If two members set
+// the Placed condition, they would overwrite each other forever (I5).
 func TestOneMemberReports(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	for name, tc := range map[string]struct {

@@ -118,8 +118,8 @@ func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mir
 	return nil
 }
 
-// destroying collects the first part of the evidence for I2: both the host content and its
-// VolumeSnapshot have ended.
+// destroying collects the first part of the evidence for I2: the host content is being deleted with
+// policy Delete, and its VolumeSnapshot is gone or being deleted.
 func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e snapshots.DestroyingSnapshot, proven bool, err error) {
 	if e.Host, proven, err = r.prover().ContentEnded(ctx, s.Host); err != nil || !proven {
 		return e, false, err
@@ -136,7 +136,7 @@ func (r *reconciler) setDelete(ctx context.Context, s *snapshot.Observed) error 
 	return r.Leaf.SetContentDelete(ctx, actor, s.Content, e)
 }
 
-// deleteLeaf deletes the leaf VolumeSnapshot if a live read shows its content unchanged.
+// deleteLeaf deletes the leaf VolumeSnapshot if a live read shows that its content is unchanged.
 func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
@@ -162,8 +162,8 @@ func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) er
 	return r.Leaf.DeleteContent(ctx, s.Content, e)
 }
 
-// deleteKept deletes the leaf VolumeSnapshot of a root that has ended. Its content keeps the
-// data.
+// deleteKept deletes the leaf VolumeSnapshot of a root that is gone or being deleted. The leaf
+// content remains, and so does the data.
 func (r *reconciler) deleteKept(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.prover().KeptSnapshot(ctx, s.Host, s.Leaf)
 	if err != nil || !proven {

@@ -156,7 +156,7 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	return found, err
 }
 
-// cause returns why a host object is not deleted.
+// cause returns why the deletion of a candidate is stuck.
 func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c candidate) (account.Cause, error) {
 	if claim, ok := c.object.(*corev1.PersistentVolumeClaim); ok {
 		pods, err := index.PodsOfClaim(ctx, w.Client, c.Key)

@@ -83,7 +83,7 @@ func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 		return because(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is connected again", cr.Name,
 			connected.LastTransitionTime.UTC().Format(time.RFC3339), connected.Reason)
 	case connected.Reason == v1alpha1.ReasonHostRestored, connected.Reason == v1alpha1.ReasonMemberRestored:
-		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as condition Connected of its ClusterRegistration describes", cr.Name, connected.Reason)
+		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as described in the Connected condition of its ClusterRegistration", cr.Name, connected.Reason)
 	}
 	return none
 }

@@ -69,7 +69,7 @@ func TestAway(t *testing.T) {
 		"unreachable": {&metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
 			`member "cluster38" has not been connected since 2026-11-20T12:00:00Z (Unreachable). Xylem continues when the member is connected again`},
 		"suspended": {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored},
-			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration describes`},
+			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as described in the Connected condition of its ClusterRegistration`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// explainer determines from a member's caches why an object there is not deleted.
+// explainer determines from a member's caches why an object there has not been deleted yet.
 type explainer struct{ *member.Link }
 
 // Setup registers the explainer for a member's deletions until its link ends.
@@ -91,7 +91,7 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 	return because(account.CausePending, "claim %q is being deleted", key), nil
 }
 
-// volume explains the state of a leaf PV with its provisioner's events.
+// volume explains why a leaf PV still exists, from its status and its provisioner's events.
 func (e *explainer) volume(ctx context.Context, name string) (account.Cause, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, e.Cache, index.Named(name))
 	if err != nil || pv == nil {
@@ -117,7 +117,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 			return because(why.Kind, "volume %q waits: %s", name, why.Text), nil
 		}
 	}
-	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner runs", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
+	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner is running", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
 // warning returns the latest warning event about a leaf PV.

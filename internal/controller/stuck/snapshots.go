@@ -70,7 +70,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// content explains the state of a leaf content with its driver's reports.
+// content explains why a leaf content still exists, from the errors that its driver reports.
 func (e *explainer) content(ctx context.Context, name string) (account.Cause, error) {
 	if e.LeafSnapshots() == nil {
 		if e.Snapshots != nil {
@@ -92,7 +92,7 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 			return because(why.Kind, "snapshot %q waits: %s", name, why.Text), nil
 		}
 	}
-	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter run", name, content.Spec.DeletionPolicy), nil
+	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter are running", name, content.Spec.DeletionPolicy), nil
 }
 
 // snapshotsOf returns the names of the member's contents that have snapshots of a leaf PV.

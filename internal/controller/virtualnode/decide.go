@@ -138,8 +138,8 @@ func judge(o observed) verdict {
 	case s.Node.Ready == 0:
 		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check its nodes"}
 	case s.Node.Nodes == 0:
-		// If the Node were NotReady, the host would evict its Pods, which a cordon never does
-		// in a single cluster. Without capacity, it gets no new Pods.
+		// The Node stays Ready. Otherwise, the host would evict its Pods, which a cordon does
+		// not do in a single cluster. It has no capacity, so no new Pods are bound to it.
 		return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf(
 			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
 	}

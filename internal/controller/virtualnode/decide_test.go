@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
 		}), want: "status Ready=True away tainted"},
-		"back":                                   {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
+		"connected again, and still tainted":     {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
 		"connected again, and no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
 		"away permanently":                       {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
 		"the manager has just started": {observed: seen(func(o *observed) {

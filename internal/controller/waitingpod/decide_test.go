@@ -27,7 +27,7 @@ func wantsTeam(o *observed) {
 		Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": ""}}}})
 }
 
-// seen returns a Pod that is unschedulable, and two members that suit it.
+// seen returns an observation of an unschedulable Pod and of two members that could run it.
 func seen(change ...func(*observed)) observed {
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
 	o := observed{
@@ -149,11 +149,11 @@ func TestDecide(t *testing.T) {
 		says     []string
 		again    time.Duration
 	}{
-		"the Pod does not exist":             {observed: observed{}},
-		"both members suit the Pod":          {observed: seen()},
-		"the Pod is bound to a virtual node": {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
-		"deleted":                            {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
-		"gated":                              {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
+		"the Pod does not exist":                    {observed: observed{}},
+		"both members can run the Pod":              {observed: seen()},
+		"the Pod is bound to a virtual node":        {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
+		"the Pod is being deleted":                  {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
+		"the Pod has a scheduling gate":             {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
 		"Xylem provisions none of the Pod's claims": {observed: seen(noTolerations, func(o *observed) { o.claims = nil })},
 		"not processed by a scheduler yet":          {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
 		"unschedulable for only two seconds": {
@@ -187,7 +187,7 @@ func TestDecide(t *testing.T) {
 			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonProvisioningFailed), pushed),
 			reason:   v1alpha1.ReasonProvisioningFailed, says: []string{`claim "data": as reported`},
 		},
-		"pushed": {observed: seen(noTolerations, pushed)},
+		"the Pod was pushed to a member": {observed: seen(noTolerations, pushed)},
 
 		"the Pod lacks a toleration": {
 			observed: seen(noTolerations), reason: v1alpha1.ReasonTolerationMissing,
@@ -225,7 +225,7 @@ func TestDecide(t *testing.T) {
 			observed: seen(func(o *observed) { o.pod.Spec.NodeSelector = map[string]string{"gpu": "yes"} }),
 			reason:   v1alpha1.ReasonNodeSelectorMismatch,
 		},
-		"cordoned": {
+		"all members are cordoned": {
 			observed: seen(each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
 		},

@@ -126,7 +126,7 @@ func TestNewLeavesTheConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	if config.Timeout != before.Timeout || config.UserAgent != before.UserAgent {
-		t.Errorf("the timeout is %s, and the user agent is %q", config.Timeout, config.UserAgent)
+		t.Errorf("New changed the configuration: the timeout is %s, and the user agent is %q", config.Timeout, config.UserAgent)
 	}
 }
 

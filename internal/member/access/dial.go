@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// refusedRanges are the address ranges that a kubeconfig must not point to, and why.
-// refusedAddress rejects more.
+// refusedRanges lists address ranges that a kubeconfig must not point to, with the reasons.
+// refusedAddress also rejects other addresses.
 var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string

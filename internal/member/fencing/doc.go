@@ -16,13 +16,14 @@
 //
 // A leadership may last for months, so last night's backup may have the same epoch. The manager
 // therefore also raises the epoch within a leadership, every --fence-epoch-interval (5 min). The
-// epochs then disagree if a cluster is restored from an older state. If a member is restored from a more recent
-// state, the manager that has renewed the Lease since then detects the restore with its next probe.
-// It raises the epoch in the host's record, so that the next manager detects the restore too. Until
-// then, a step that uses the presence or absence of member objects as evidence also reads the Lease
-// (proof.MemberCurrent), after the reads that it depends on. Such steps withdraw or delete a leaf
-// claim that was never mirrored, or release a host PV whose leaf is gone. If no manager runs during
-// a restore from a state younger than the interval, nothing can detect it.
+// epochs then disagree if a cluster is restored from an older state. If a member is restored from a
+// more recent state, the manager that has renewed the Lease since then detects the restore with its
+// next probe. It raises the epoch in the host's record, so that the next manager detects the
+// restore too. Until then, a step that uses the presence or absence of member objects as evidence
+// also reads the Lease (proof.MemberCurrent), after the reads that it depends on. Such steps
+// withdraw or delete a leaf claim that was never mirrored, or release a host PV whose leaf is gone.
+// If no manager runs during a restore from a state younger than the interval, nothing can detect
+// it.
 //
 // A registration holds the fence: the holder identity names the process and the registration's UID.
 // The host's record (annotation xylem.io/registration) names the registration that owns the

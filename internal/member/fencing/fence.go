@@ -74,7 +74,7 @@ type Options struct {
 	Member, Host client.Client
 	// Namespace is the namespace of the Lease in the member, and of its record in the host.
 	Namespace string
-	// HostID and ClusterID are the identities of the host and of the member.
+	// HostID and ClusterID are the identities of the host and the member.
 	HostID, ClusterID string
 	// Identity is unique to this process and registration.
 	Identity string

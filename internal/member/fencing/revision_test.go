@@ -62,7 +62,7 @@ func TestHostRevision(t *testing.T) {
 	}{
 		"the revision grows":                                    {[]string{"7", "7", "9"}, false, 9},
 		"the revision decreased (I2)":                           {[]string{"7", "6"}, true, 7},
-		"the revision decreased and grows again":                {[]string{"7", "6", "12"}, true, 7},
+		"the revision decreased, then grew again":               {[]string{"7", "6", "12"}, true, 7},
 		"the revision decreased while the host did not respond": {[]string{"7", "", "6"}, true, 7},
 		"the host did not respond for some time":                {[]string{"7", "", "8"}, false, 8},
 		"the revision gains a digit":                            {[]string{"9", "10"}, false, 10},

@@ -139,7 +139,7 @@ func withLine(lines string, at time.Time, what string, limit int) string {
 // droppedLines is the line that replaces dropped lines.
 const droppedLines = "(%d earlier lines were dropped; the events and the manager's log had them)"
 
-// prefix is the prefix of the name of a host's record. A new registration of the same cluster
+// prefix is the name prefix of a host's record. A new registration of the same cluster
 // finds the record, because it outlives the registration.
 const prefix = "fence-"
 

@@ -60,7 +60,7 @@ func (s Source) IsClaim() bool { return s.Group == "" && s.Kind == claimKind }
 // IsSnapshot reports whether the source is a snapshot to restore.
 func (s Source) IsSnapshot() bool { return s.Group == SnapshotGroup && s.Kind == SnapshotKind }
 
-// Placed reports whether the source is in one member, in which the claim must be created. A
+// Placed reports whether the source is in one member, so that the claim must be created there. A
 // populator's source may be anywhere.
 func (s Source) Placed() bool { return s.IsClaim() || s.IsSnapshot() }
 

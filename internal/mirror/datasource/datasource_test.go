@@ -27,7 +27,7 @@ func TestOf(t *testing.T) {
 		"an empty group": {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(""), "PersistentVolumeClaim", "data")}, Source{Kind: "PersistentVolumeClaim", Name: "data"}, true, true, `claim "data"`},
 		"a snapshot":     {corev1.PersistentVolumeClaimSpec{DataSource: local(ptr.To(SnapshotGroup), "VolumeSnapshot", "s")}, Source{Group: SnapshotGroup, Kind: "VolumeSnapshot", Name: "s"}, true, true, `snapshot "s"`},
 		"no group":       {corev1.PersistentVolumeClaimSpec{DataSource: local(nil, "VolumeSnapshot", "s")}, Source{Kind: "VolumeSnapshot", Name: "s"}, true, false, `VolumeSnapshot "s"`},
-		"a populator's": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}},
+		"a populator's source": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}},
 			Source{Group: "example.com", Kind: "Image", Name: "i"}, true, false, `Image.example.com "i"`},
 		"another namespace": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data", Namespace: ptr.To("victim")}},
 			Source{Kind: "PersistentVolumeClaim", Namespace: "victim", Name: "data"}, true, true, `claim "victim/data"`},

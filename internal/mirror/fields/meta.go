@@ -68,7 +68,7 @@ func carried(from map[string]string) map[string]string {
 	return to
 }
 
-// IsCarried reports whether leaf objects get a root's label or annotation with the given key.
+// IsCarried reports whether Xylem copies a root's label or annotation with the given key to leaves.
 func IsCarried(key string) bool {
 	if v1alpha1.Reserved(key) || key == v1alpha1.LabelManagedBy || key == corev1.LastAppliedConfigAnnotation {
 		return false

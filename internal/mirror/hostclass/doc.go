@@ -1,3 +1,3 @@
-// Package hostclass reads the host's StorageClasses, and determines for which of them Xylem
-// provisions volumes, and with which parameters. It is pure.
+// Package hostclass reads the host's StorageClasses. It determines which of them Xylem provisions
+// volumes for, and their parameters. It is pure.
 package hostclass

@@ -21,7 +21,8 @@ func Requests(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 		root.Spec.VolumeName != "" && IsNameFor(root.Spec.VolumeName, leaf.Name, m.ClusterID)
 }
 
-// PointsAt reports whether a PV was created for a claim, or waits to be bound to it.
+// PointsAt reports whether a PV's claimRef names this claim. The claimRef may lack the UID, which
+// reserves the PV for the claim.
 func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")

@@ -42,7 +42,7 @@ func TestRequests(t *testing.T) {
 		"requests another volume":                                  {func(b *comeBack) { b.root.Spec.VolumeName = "pv-2" }, false},
 		"requests the volume of a claim with another name":         {func(b *comeBack) { b.root.Name = "other" }, false},
 		"requests the volume of a claim in another namespace (I8)": {func(b *comeBack) { b.root.Namespace = "attacker" }, false},
-		"requests a volume of the member itself (I4)":              {func(b *comeBack) { b.leaf.Labels = nil }, false},
+		"requests a volume that is not stamped (I4)":               {func(b *comeBack) { b.leaf.Labels = nil }, false},
 		"requests a volume of another host (I4)":                   {func(b *comeBack) { b.leaf.Labels[v1alpha1.LabelHost] = "other" }, false},
 		"already has the volume":                                   {func(b *comeBack) { b.root.UID = "old-uid" }, false},
 		"the claim is being deleted":                               {func(b *comeBack) { b.root.DeletionTimestamp = &now }, false},

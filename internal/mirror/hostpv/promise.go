@@ -65,10 +65,10 @@ func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
 }
 
-// PromiseFor returns the PV to which a claim of a promise class is bound immediately: the mock PV of
-// seed 000. It has a copy of the class's parameters, because an admin may replace the class before
-// Xylem needs them. Its finalizer protects it until no member has, or will have, a disk for it. If
-// the claim has a data source, its node affinity selects the member that has the source.
+// PromiseFor returns the PV to which a claim of a promise class is bound immediately, a mock PV. It
+// has a copy of the class's parameters, because an admin may replace the class before Xylem needs
+// them. Its finalizer protects it until no member has, or will have, a disk for it. If the claim
+// has a data source, its node affinity selects the member that has the source.
 func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{

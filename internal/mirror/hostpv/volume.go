@@ -78,7 +78,7 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 	return host
 }
 
-// attributeLimit is the maximum length, in bytes, of each value that the host PV gets from the
+// attributeLimit is the maximum length, in bytes, of each value that the host PV copies from the
 // member.
 const attributeLimit = 1024
 

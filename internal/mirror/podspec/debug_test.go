@@ -40,7 +40,7 @@ func TestApplyDebug(t *testing.T) {
 			lacks: []string{"b"}, want: []corev1.EphemeralContainer{debugger("own", "web"), debugger("a", "web"), debugger("b", "")},
 		},
 		"a container that mounts the token, which leaves lack": {root: []corev1.EphemeralContainer{debugger("a", "", token, "data")}, lacks: []string{"a"}, want: []corev1.EphemeralContainer{debugger("a", "", "data")}},
-		"a container that claims a host device":                {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
+		"a container with a claim for a dynamic resource":      {root: []corev1.EphemeralContainer{claimed}, lacks: []string{"claimed"}, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := mirrortest.RootPod(corev1.PodSpec{

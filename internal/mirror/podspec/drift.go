@@ -107,7 +107,8 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	return d
 }
 
-// keyDrift compares labels or annotations. is is the current push record, and was the stored one.
+// keyDrift compares labels or annotations, with the current push record (is) and the stored one
+// (was).
 func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
 	var drift map[string]*string
 	set := func(key string, value *string) {

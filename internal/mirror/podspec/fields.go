@@ -37,7 +37,7 @@ var podRunFields = []fields.Field{
 	{Path: "hostAliases", Decision: fields.Keep, Why: "plain addresses and names"},
 	{Path: "enableServiceLinks", Decision: fields.Keep, Why: "decides whether the member's Services appear as environment variables"},
 	{Path: "shareProcessNamespace", Decision: fields.Keep, Why: "applies to the Pod's own containers"},
-	{Path: "imagePullSecrets", Decision: fields.Translate, Why: "name the copies of the Secrets. A Pod without any gets those of the member's `default` service account, which its admin grants to the namespace's Pods"},
+	{Path: "imagePullSecrets", Decision: fields.Translate, Why: "names the copies of the Secrets. A Pod without any gets those of the member's `default` service account, which its admin grants to the namespace's Pods"},
 	{Path: "os", Decision: fields.Keep, Why: "the member's admission and kubelets use it"},
 	{Path: "resources.limits", Decision: fields.Keep, Why: "amounts mean the same everywhere"},
 	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere"},

@@ -9,9 +9,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table decides on every field of a leaf Pod's status. Only fields that every supported version
-// of Kubernetes knows are mirrored, because the host rejects a server-side apply with an
-// unknown field.
+// Table decides on every field of a leaf Pod's status. Only fields that exist in every supported
+// version of Kubernetes are mirrored, because the host rejects a server-side apply with an unknown
+// field.
 var Table = fields.Table{
 	Title:  "Pod status (member to host)",
 	Root:   "status",
@@ -23,7 +23,7 @@ var Table = fields.Table{
 		{Path: "message", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "reason", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "nominatedNodeName", Decision: fields.Drop, Why: "the host's scheduler owns it"},
-		{Path: "hostIP", Decision: fields.Translate, Why: "the member's node, unless the address is special: loopback, link-local, multicast, translated, a metadata service"},
+		{Path: "hostIP", Decision: fields.Translate, Why: "the address of the member's node, unless it is special: loopback, link-local, multicast, translated, or a metadata service"},
 		{Path: "hostIPs", Decision: fields.Translate, Why: "like hostIP"},
 		{Path: "podIP", Decision: fields.Translate, Why: "the first of podIPs"},
 		{Path: "podIPs", Decision: fields.Translate, Why: "those inside the registration's podCIDRs, except special ones as for hostIP; none if the registration has no podCIDRs"},

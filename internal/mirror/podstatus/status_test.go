@@ -185,7 +185,7 @@ func TestObservedGeneration(t *testing.T) {
 		"the leaf is up to date":                                             {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
 		"the member's kubelet reports no generation":                         {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
 		"no kubelet has accepted the leaf":                                   {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
-		"the leaf is not deleted yet":                                        {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
+		"the root's deletion is not pushed yet":                              {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
 		"the member's kubelet has not observed the leaf's latest generation": {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
 		"a change of the root is not pushed yet":                             {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
 		"a new label does not change the spec":                               {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},

@@ -24,9 +24,9 @@ func FailsClaim(reason string) bool {
 	}, reason)
 }
 
-// FailsAtOnce reports whether such a reason makes Xylem try another member immediately, without
-// waiting for the class's timeout. The host's own rules reject the claim in the member, so waiting
-// is useless.
+// FailsAtOnce reports whether a reason of the Placed condition makes Xylem try another member
+// immediately, without waiting for the class's timeout. The host's own rules reject the claim in
+// the member, so waiting is useless.
 func FailsAtOnce(reason string) bool { return reason == v1alpha1.ReasonNamespaceNotAdmitted }
 
 // FailedIn returns why and since when a member fails a claim, or nil.

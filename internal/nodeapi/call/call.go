@@ -95,7 +95,7 @@ func (c Call) allows(r *http.Request) *failure.Failure {
 	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
 		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use kubectl"}
 	case c.Streams() && !httpstream.IsUpgradeRequest(r):
-		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, but the request does not request an upgrade. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
+		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, but the request is not an upgrade request. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
 	}
 	return nil
 }

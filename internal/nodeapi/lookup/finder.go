@@ -199,7 +199,7 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	case leaf == nil && podstatus.Pushed(root) != corev1.ConditionTrue:
 		return failure.BadRequest("Pod %q does not run in member %q yet: Xylem has not created it there. Run kubectl describe pod, and see condition xylem.io/Pushed", pod, t.Registration)
 	case leaf == nil:
-		return failure.NotFound("Pod %q is gone in member %q: it was deleted there. Its owner re-creates it; without an owner, create it again", pod, t.Registration)
+		return failure.NotFound("Pod %q is gone from member %q: it was deleted there. Its owner re-creates it; without an owner, create it again", pod, t.Registration)
 	}
 	there := placement.Member{Member: t.Up.Member, Inside: &placement.Inside{Namespace: namespace}}
 	if refusal := there.Answer(placement.Request{Namespace: placement.Namespace{Name: root.Namespace}}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {

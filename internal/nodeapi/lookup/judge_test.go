@@ -32,7 +32,7 @@ func TestJudge(t *testing.T) {
 			ns.Status.Phase = corev1.NamespaceTerminating
 		}, false, 0, ""},
 		"not pushed yet":   {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created it there"},
-		"the leaf is gone": {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone in member"},
+		"the leaf is gone": {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone from member"},
 		"another leaf with the same stamp (I8)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
 			leaf.UID = "leaf-2"
 		}, false, http.StatusForbidden, "was replaced"},

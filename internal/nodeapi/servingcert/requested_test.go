@@ -32,7 +32,7 @@ func TestMemory(t *testing.T) {
 	m := &memory{}
 	var none *certificate.NoCertKeyError
 	if _, err := m.Current(); !errors.As(err, &none) {
-		t.Errorf("error without a certificate is %v", err)
+		t.Errorf("without a certificate, error is %v, want a NoCertKeyError", err)
 	}
 	own := &SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
 	pair, err := own.Get(nil)

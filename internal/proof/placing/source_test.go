@@ -101,7 +101,7 @@ func verifySource(t *testing.T, root *corev1.PersistentVolumeClaim, hosts, leave
 	t.Helper()
 	uid, proven, err := SourceHere(t.Context(), proof.Prover{Member: here, HostLive: hosts, Live: leaves}, root)
 	if proven != want || !errors.Is(err, wantErr) || proven && uid != "golden-uid" {
-		t.Errorf("proven %t for %q, error %v", proven, uid, err)
+		t.Errorf("proven %t for %q, error %v; want %t, error %v", proven, uid, err, want, wantErr)
 	}
 }
 

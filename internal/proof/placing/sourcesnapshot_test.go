@@ -19,7 +19,7 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
-// List returns the objects with a single name.
+// List returns the objects with the name in the field selector.
 func (c *cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	if c.fails != nil {
 		return c.fails

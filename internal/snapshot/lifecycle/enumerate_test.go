@@ -248,7 +248,7 @@ func TestEveryCombination(t *testing.T) {
 							s.Content, s.OtherContent = nil, s.Content
 						}
 						if host != nil && !taken && (leaf != nil || s.Content != nil) {
-							return // such leaves belong to another host content
+							return // without a placement, the leaves belong to another host content
 						}
 						if recorded && mirrorsnapshot.RecordOf(host).Snapshot == "" {
 							return // Xylem records the leaf before its content

@@ -94,7 +94,7 @@ var sections = []section{
 		{Phase: Keeping, When: []fact{ending}, Owner: RootSnapshot, Until: "other controllers remove their finalizers"},
 		{Phase: Retained, Owner: RootSnapshot, Until: "an admin deletes the host content"},
 	}},
-	{Title: "Its end is not announced yet", Rows: []row{
+	{Title: "Its deletion is not announced yet", Rows: []row{
 		{Phase: Ending, When: []fact{not(rootEnded), not(ready)}, Owner: RootSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportEnding, Until: "the root is also deleted"},
 		{Phase: Ending, Owner: RootSnapshot, Until: "the host's snapshot-controller announces that the root is deleted"},
 	}},

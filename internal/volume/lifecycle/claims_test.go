@@ -296,8 +296,8 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 	return silent(s, p)
 }
 
-// silent returns what no controller reports although the claim waits for this member (I6), or "".
-// It ignores waits for events that happen by themselves.
+// silent returns why a plan is wrong because no controller reports why the claim waits (I6), or "".
+// It ignores waits that end without a user's action.
 func silent(s *volume.Observed, p Plan) string {
 	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
 		return ""

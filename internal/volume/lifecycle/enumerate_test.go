@@ -297,7 +297,7 @@ func wrong(s *volume.Observed, p Plan) string {
 		}
 	case CreateHost:
 		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostName(s.Root) != s.Root.Spec.VolumeName || s.PlacedIn() != member.ClusterID {
-			return "a volume is mirrored for a claim that has another volume, or will get one elsewhere (I3)"
+			return "a volume is mirrored for a claim that has another volume, or will be bound to one elsewhere (I3)"
 		}
 	case CreateClaim:
 		if s.Claim != nil || !s.Bound() || s.Leaf == nil {

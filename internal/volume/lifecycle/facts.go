@@ -70,7 +70,7 @@ var (
 	placeless    = when("a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) })
 	unwanted     = when("its claim has another volume", "", func(s *volume.Observed) bool { return s.Superseded() })
 	unfulfilled  = when("a promise without a disk", "", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) })
-	promised     = when("root claim has a promise, or will get one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
+	promised     = when("root claim has, or will have, a promise", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() })
 	promisedHere = when("this member has its promise", "this member does not have its promise", func(s *volume.Observed) bool { return s.PromisedHere() })
 	scratch      = when("a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() })
 	releasing    = when("marked as being released", "not marked as being released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })

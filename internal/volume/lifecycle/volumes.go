@@ -82,7 +82,7 @@ var volumes = []section{
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropFinalizer, Owner: RootPV},
 	}},
-	{Title: "Its claim has another volume, or will get one", When: []fact{ours, not(own)}, Rows: []row{
+	{Title: "Its claim has, or will be bound to, another volume", When: []fact{ours, not(own)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim is deleted, or an admin resolves the mismatch"},
 		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim is deleted, or is placed here"},
@@ -94,7 +94,7 @@ var volumes = []section{
 	{Title: "It is not a copy of its claim's data source, and its claim has no volume yet", When: []fact{ours, not(mirrored), held, unlike}, Rows: []row{
 		{Phase: Mismatched, Owner: RootPVC, Until: "the claim is deleted; root_pvc reports the mismatch"},
 	}},
-	{Title: "Its claim will get it: retain and mirror it", When: []fact{ours}, Rows: []row{
+	{Title: "Its claim will be bound to it: retain and mirror it", When: []fact{ours}, Rows: []row{
 		{Phase: Reusing, When: []fact{not(releasing), not(held), stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},
 		{Phase: Provisioned, When: []fact{not(mirrored), not(claimed), leafRetain, not(terminating), promised, promisedHere}, Step: Fulfil, Owner: LeafPV},
 		{Phase: Reusing, When: []fact{bound, claimed, not(claimDeleting), not(held), stamped, not(terminating), not(leafBound)}, Step: Repoint, Owner: LeafPV},

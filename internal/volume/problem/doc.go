@@ -1,4 +1,4 @@
-// Package problem has the reports to users about a claim or volume with which Xylem cannot proceed,
-// one function for each problem. It is pure. The table in package lifecycle determines when they
-// apply.
+// Package problem explains to users why Xylem cannot proceed with a claim or volume. It has one
+// function for each problem, and is pure. The table in package lifecycle determines when
+// each problem applies.
 package problem

@@ -88,7 +88,7 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 	case label != s.Member.HostID:
 		return refuseImport(s, host, "it belongs to another host (label %s=%q). If that host no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
 	case leaf.Status.Phase == corev1.VolumeBound && !heldByOurs(s), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
-		return refuseImport(s, host, "the member's claim \"%s/%s\" has it, or will get it. Xylem does not take it from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
+		return refuseImport(s, host, "the member's claim \"%s/%s\" is, or will be, bound to it. Xylem does not take it from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
 	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return refuseImport(s, host, "its claim is gone and its reclaim policy is %q, so its data is being deleted. Ask the member's admin to set the policy to Retain, if the data still exists", leaf.Spec.PersistentVolumeReclaimPolicy)
 	case !slices.Contains([]corev1.PersistentVolumePhase{corev1.VolumeBound, corev1.VolumeAvailable, corev1.VolumeReleased}, leaf.Status.Phase):

@@ -68,8 +68,7 @@ func (w *workload) admit(ctx context.Context, not ...string) error {
 }
 
 // lose removes a claim in the first member, its Pod and its volume from the host while no manager
-// runs, as if the host were restored to an earlier state. The host's policy does not let admins
-// remove Xylem's finalizers, so lose impersonates the manager.
+// runs, as if the host were restored to an earlier state. It deletes the volume as the manager.
 func (w *workload) lose(ctx context.Context) error {
 	if err := w.x.Manager.Stop(); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (w *workload) lose(ctx context.Context) error {
 		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}},
 		claim,
 	} {
-		// The manager can delete only the volume. The admin deletes the other objects.
+		// Of these objects, the manager can delete only the volume. The admin deletes the others.
 		as := w.x.Host.API
 		if _, isVolume := obj.(*corev1.PersistentVolume); isVolume {
 			as = api

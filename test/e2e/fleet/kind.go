@@ -208,7 +208,7 @@ func (k *Kind) up(ctx context.Context, name string, images map[string]v1.Image) 
 	return c, storage(ctx, c)
 }
 
-// explain returns the output of a failed command, and a hint.
+// explain returns the output of a failed command, and a hint if the node image is kind's default.
 func (k *Kind) explain(err error) (more string) {
 	if failed := kindexec.RunErrorForError(err); failed != nil {
 		more = "\n" + string(bytes.TrimSpace(failed.Output))
@@ -300,8 +300,8 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	return images, nil
 }
 
-// load loads the images onto a cluster's nodes. The host's nodes also get the manager's image, and the
-// members' nodes the mover's.
+// load loads the images onto a cluster's nodes. The host's nodes also get the manager's image, and
+// the members' nodes the mover's.
 func (k *Kind) load(name string, images map[string]v1.Image) error {
 	return k.eachNode(name, func(n nodes.Node) error {
 		all := maps.Clone(images)
@@ -332,7 +332,7 @@ func (k *Kind) load(name string, images map[string]v1.Image) error {
 	})
 }
 
-// Retag gives the manager's image on the host another name.
+// Retag adds another name to an image on the host's nodes.
 func (k *Kind) Retag(from, to string) error {
 	return k.eachNode(HostName, func(n nodes.Node) error {
 		if err := nodeutils.ReTagImage(n, "docker.io/library/"+from, "docker.io/library/"+to); err != nil {
@@ -393,8 +393,8 @@ func (k *Kind) KillManager(ctx context.Context) error {
 	return nil
 }
 
-// Cut implements Fleet. It drops all packets between the host's node and the member's, in both
-// directions.
+// Cut implements Fleet. It drops all packets between the host's node and the member's control plane
+// node, in both directions.
 func (k *Kind) Cut(ctx context.Context, member string) error { return k.filter(ctx, member, "-I") }
 
 // Mend implements Fleet.
@@ -443,8 +443,8 @@ func docker(ctx context.Context, args ...string) error {
 // provisioned is the directory in which kind's provisioner creates disks.
 const provisioned = "/var/local-path-provisioner"
 
-// Files lists the directories that a member's provisioner has created on its nodes and not
-// removed.
+// Files lists the directories that a member's provisioner has created on the member's nodes and has
+// not removed.
 func (k *Kind) Files(ctx context.Context, member string) ([]string, error) {
 	return k.list(ctx, member, provisioned)
 }

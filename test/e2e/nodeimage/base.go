@@ -143,9 +143,9 @@ func kindFiles(dir string) ([]image.File, error) {
 	return files, nil
 }
 
-// lenient returns kind's containerd configuration with one additional setting. Without
-// CAP_SYS_RESOURCE, a container's OOM score cannot be lowered, and no Pod would start without
-// this setting.
+// lenient returns kind's containerd configuration with one setting changed. On machines without
+// CAP_SYS_RESOURCE, a container's OOM score cannot be lowered, so no Pod would start with kind's
+// setting.
 func lenient(path string) ([]byte, error) {
 	content, err := os.ReadFile(path) //nolint:gosec // kind's own.
 	if err != nil {

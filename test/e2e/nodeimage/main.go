@@ -1,7 +1,7 @@
 // Command nodeimage builds a node image for kind without a registry: the programs from Go
 // modules, the operating system from Debian packages, and kind's files from its module. The
-// result is the same as that of `kind build node-image`, because kind's own builder assembles
-// it.
+// result is the same as the image from `kind build node-image`, because kind's own builder
+// assembles it.
 //
 // It needs Go, a Docker engine, debootstrap, and root permissions for debootstrap. See
 // README.md.

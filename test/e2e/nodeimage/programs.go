@@ -19,8 +19,8 @@ import (
 // modules is the path of the nested module that pins the programs, relative to the root.
 const modules = "test/e2e/nodeimage/programs"
 
-// programDirs are the directories with the sources of the programs: one for the loopback clusters'
-// programs, and one for programs that only a node needs.
+// programDirs are the directories of the built programs: one for the loopback clusters' programs,
+// and one for programs that only a node needs.
 type programDirs struct {
 	loopback, node string
 	// controlPlane contains the programs of the control plane, by name.

@@ -25,7 +25,7 @@ import (
 const registry = "registry.k8s.io"
 
 // packRelease writes the server binaries of a Kubernetes release: kubelet, kubeadm and kubectl,
-// and up to four archives with images. The last archive also contains all other images that a
+// and four archives with images. The archive kube-proxy.tar also contains all other images that a
 // node needs, so that kind's builder does not pull any.
 func packRelease(ctx context.Context, to, kind, work string, programs programDirs, system string) (err error) {
 	bin := filepath.Join(work, "images")

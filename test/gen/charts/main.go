@@ -19,7 +19,7 @@ type chart struct {
 	account, accountValue string
 	// accountPrefix is the prefix of the account's name in policies, if it differs from accountValue.
 	accountPrefix string
-	// values has pairs: a literal in the kustomization, and the chart's value that replaces it.
+	// values lists pairs: a literal in the kustomization, and the chart's value that replaces it.
 	values    []string
 	templates []template
 	// rightsFile is the file for the account's permissions, if any.

@@ -64,8 +64,8 @@ func cell(text string) string {
 }
 
 // strays returns an error if the code uses reasons that are not constants in api/v1alpha1. It finds
-// literals that are used as the reason of an event or a condition, and other constants with names
-// like reasons.
+// literals that are used as the reason of an event or a condition, and constants elsewhere whose
+// names are like those of reasons.
 func strays(root string) error {
 	fset, files, err := sources(root)
 	if err != nil {
@@ -87,7 +87,7 @@ func strays(root string) error {
 	return nil
 }
 
-// reasonArguments has the position of the reason in the arguments of functions, by name.
+// reasonArguments maps functions' names to the index of the argument that is the reason.
 var reasonArguments = map[string]int{"Eventf": 3, "Refuse": 0, "refuse": 0, "PodCondition": 3, "FailedPodStatus": 1, "ClaimStatement": 3}
 
 func stray(n ast.Node) bool {

@@ -56,12 +56,12 @@ func TestReasonsInStories(t *testing.T) {
 	}
 }
 
-// mentioned has what code may name as a reason: names are selected from package v1alpha1, and texts
-// are whole string literals.
+// mentioned contains what may be reasons in code: names that are selected from package v1alpha1,
+// and texts, which are whole string literals.
 type mentioned struct{ names, texts map[string]bool }
 
-// mentions returns what the Go files below the directories mention. Comments and parts of literals
-// do not count.
+// mentions returns the possible reasons in the Go files below the directories. Comments and parts
+// of literals do not count.
 func mentions(roots ...string) (mentioned, error) {
 	all := mentioned{map[string]bool{}, map[string]bool{}}
 	for _, root := range roots {

@@ -1,6 +1,6 @@
 package main
 
-// palette has the colors of one variant of a picture.
+// palette contains the colors of one variant of a picture.
 type palette struct {
 	// Name is the suffix of the file's name.
 	Name string

@@ -25,7 +25,7 @@ type person struct {
 	api client.Client
 }
 
-// somebody creates a user of a cluster, who has a certificate but no permissions.
+// somebody creates a user in a cluster, with a certificate but without permissions.
 func somebody(c *harness.Cluster, user string) client.Client {
 	GinkgoHelper()
 	kubeconfig, err := c.UserKubeconfig(controlplane.Direct, user)

@@ -157,7 +157,7 @@ var _ = Describe("Pod Security labels of a host namespace", func() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	}, SpecTimeout(attackTime))
 
-	It("allow only what the member's admin allows", func(ctx SpecContext) {
+	It("take effect in the member only as far as the member's admin allows", func(ctx SpecContext) {
 		a := attacker(ctx, func(ns *corev1.Namespace) { ns.Labels = map[string]string{enforce: "privileged"} })
 		Expect(a.api.Create(ctx, a.pod("first", nodeOne, nil))).To(Succeed())
 		a.running(ctx, "first")

@@ -121,7 +121,7 @@ func manages(ctx context.Context, s secrets) {
 	pod.Spec.NodeName = x.Fleet.Host.NodeNames()[0]
 	pod.Spec.Containers[0].Name = "manager"
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: s.plant("variable of the manager")}}
-	// The namespace has the Pod Security level restricted.
+	// The namespace enforces the Pod Security level "restricted".
 	pod.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false), RunAsNonRoot: ptr.To(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},

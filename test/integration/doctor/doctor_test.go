@@ -347,7 +347,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 			for _, m := range found.Missing {
 				what = append(what, m.What)
 			}
-			g.Expect(what).To(ContainElements("ValidatingAdmissionPolicies", "what the manager's account may do", "PersistentVolumes", "virtual nodes"))
+			g.Expect(what).To(ContainElements("ValidatingAdmissionPolicies", "the permissions of the manager's account", "PersistentVolumes", "virtual nodes"))
 		}).WithContext(ctx).Should(Succeed())
 		shown(ctx, here, "--as=viewer")
 	}, SpecTimeout(storyTime))

@@ -554,8 +554,8 @@ var _ = Describe("the fence", func() {
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 	}, NodeTimeout(timeout))
 
-	// Writes 1 and 2 to the host, and 1 to the member, belong to Acquire. Advance writes the intent (3)
-	// and the fact (4) to the host, and the Lease (2) to the member.
+	// Writes 1 and 2 to the host, and 1 to the member, belong to Acquire. Advance writes the intent
+	// (3) and the fact (4) to the host, and the Lease (2) to the member.
 	DescribeTable("continues after an interrupted advance (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
 		a := w.manager("a", crash[0], crash[1])
 		Expect(a.Acquire(ctx, "")).To(Succeed())

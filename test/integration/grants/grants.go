@@ -44,7 +44,8 @@ func (g Grant) covers(r controlplane.Request) bool {
 // narrow returns a number that is greater for grants that allow less.
 func (g Grant) narrow() int { return len(g.Namespace) + len(g.Name) }
 
-// To returns the grants of a service account, except those of its groups, which all accounts have.
+// To returns the grants of a service account. It omits grants to groups such as
+// system:authenticated, because every account belongs to these groups.
 func To(ctx context.Context, c client.Reader, namespace, account string) ([]Grant, error) {
 	var clusterRoles rbacv1.ClusterRoleList
 	var roles rbacv1.RoleList
@@ -113,7 +114,7 @@ func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 	return all
 }
 
-// Of splits grants into those of some API groups and all others.
+// Of splits grants into those for some API groups and all others.
 func Of(grants []Grant, groups ...string) (in, out []Grant) {
 	for _, g := range grants {
 		if slices.Contains(groups, g.Group) {

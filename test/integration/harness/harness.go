@@ -40,8 +40,8 @@ const (
 	// ShippedProbe is the default of --probe-interval.
 	ShippedProbe = 10 * time.Second
 
-	// fenceDuration and probeInterval are the manager's settings unless Options override them. They are
-	// a tenth of the manager's defaults, so that stories about reconnecting are short.
+	// fenceDuration and probeInterval are the manager's settings unless Options override them. They
+	// are a fifth of the manager's defaults, so that stories about reconnecting are short.
 	fenceDuration = 6 * time.Second
 	probeInterval = 2 * time.Second
 

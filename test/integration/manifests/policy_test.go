@@ -232,7 +232,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("reserves conditions, the annotation of promises, and finalizers (which an admin may remove) for the manager", func(ctx SpecContext) {
+	It("reserves conditions, the annotation of promises, and finalizers (which an admin can remove) for the manager", func(ctx SpecContext) {
 		held := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.Prefix+"another")) }
 		bare := func(o client.Object) {
 			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerLeafVolume }))

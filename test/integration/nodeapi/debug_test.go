@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// debuggers returns the names of a Pod's ephemeral containers in a cluster.
+// debuggers returns the names of a Pod's ephemeral containers.
 func debuggers(pod *corev1.Pod) []string {
 	names := []string{}
 	for i := range pod.Spec.EphemeralContainers {
@@ -20,7 +20,8 @@ func debuggers(pod *corev1.Pod) []string {
 	return names
 }
 
-// notRun returns the events which report that a Pod's ephemeral containers do not run.
+// notRun returns the messages of the events that report that a Pod's ephemeral containers do not
+// run.
 func notRun(ctx SpecContext, pod string) []string {
 	GinkgoHelper()
 	var events corev1.EventList

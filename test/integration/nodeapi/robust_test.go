@@ -80,7 +80,7 @@ var _ = Describe("sessions", func() {
 		AddReportEntry(fmt.Sprintf("before and after %d sessions", 2*rounds*beside), fmt.Sprintf("goroutines %v, %v; resident MiB %d, %d", before, settled(), memory, resident()))
 	}, SpecTimeout(4*settle))
 
-	It("end within 30 s if a member hangs, while those of others continue", func(ctx SpecContext) {
+	It("end within 30 s if their member hangs, while those to other members continue", func(ctx SpecContext) {
 		following, cancel := context.WithCancel(ctx)
 		defer cancel()
 		r, err := http.NewRequestWithContext(following, http.MethodGet, "https://"+address+"/containerLogs/shop/other/app?follow=true", nil)

@@ -365,7 +365,8 @@ func memberWalks() {
 // unbound is a claim that a member does not bind until the test allows it.
 const unbound = "unbound"
 
-// bindingOf returns the phase of a leaf claim whose volume exists.
+// bindingOf returns the expected phase of a leaf claim whose volume exists: Pending for the claim
+// that the member does not bind, and Bound for all others.
 func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
 	if name == unbound {
 		return corev1.ClaimPending

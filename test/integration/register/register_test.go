@@ -153,7 +153,7 @@ func use(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
-// badInputs are rejected, and change no cluster.
+// badInputs defines the stories about inputs that the plugin rejects without changing a cluster.
 func badInputs() {
 	type input struct {
 		kubeconfig func(SpecContext) string

@@ -59,7 +59,7 @@ func condition(ctx context.Context, name, kind string) *metav1.Condition {
 	return meta.FindStatusCondition(registration(ctx, name).Status.Conditions, kind)
 }
 
-// asked returns the number of the manager's token requests to the member.
+// asked returns the number of tokens that the manager has requested from member one.
 func asked(ctx context.Context) int {
 	GinkgoHelper()
 	requests, err := x.Member(one).Audit().Since(ctx, 0)
@@ -80,7 +80,7 @@ func log() string {
 	return string(content)
 }
 
-// refusal returns a policy and its binding with which the host rejects the manager's writes to
+// refusal returns a policy, and its binding, that makes the host reject the manager's updates of
 // Secrets.
 func refusal() []client.Object {
 	return suite.Denying("no-secrets", corev1.SchemeGroupVersion.WithResource("secrets"),

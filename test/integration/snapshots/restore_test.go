@@ -64,8 +64,8 @@ func (s *story) running(ctx context.Context, pod, node string) {
 	until[corev1.Pod](ctx, s, x.Host, pod, And(HaveField("Spec.NodeName", node), HaveField("Status.Phase", corev1.PodRunning)))
 }
 
-// golden writes data to a claim in the second member, takes a snapshot, and then overwrites the
-// claim.
+// golden creates a claim in the second member, writes data to its disk, takes a snapshot, and then
+// overwrites the data.
 func (s *story) golden(ctx context.Context, class string) *snapshotv1.VolumeSnapshot {
 	GinkgoHelper()
 	s.data(ctx, "data", nodeTwo)

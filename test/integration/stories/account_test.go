@@ -342,9 +342,9 @@ func strangers(kind string, obj client.Object) []string {
 	return found
 }
 
-// writes returns the fields that Xylem has written to an object. The resource version does not show
-// them, because Kubernetes may write to the object at any time. For example, since 1.37, the
-// controller that protects claims records on a Bound claim that no Pod uses it.
+// writes returns the fields that Xylem has written to an object. Comparing resource versions would
+// not show Xylem's writes, because Kubernetes may write to the object at any time. For example,
+// since 1.37, the controller that protects claims records on a Bound claim that no Pod uses it.
 func writes(obj client.Object) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
 		return !strings.HasPrefix(entry.Manager, "xylem")

@@ -95,7 +95,7 @@ func leaning(to, from string) podOption {
 	}
 }
 
-// shown returns a member's capacity for a class that the host shows.
+// shown returns the capacity that the host shows for a member and a class.
 func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.CSIStorageCapacity, error) {
 	GinkgoHelper()
 	var list, of storagev1.CSIStorageCapacityList

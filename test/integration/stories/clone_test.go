@@ -218,7 +218,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.deleteClaim(ctx, "golden")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(s.book(one, "golden").LiveIDs()).To(HaveLen(1))
-		s.repaired(one) // before the call times out: the provisioner does not retry if the source is being deleted
+		s.repaired(one) // before the call times out, because a retry would fail for a source that is being deleted
 		s.running(ctx, "app", nodeOne)
 		s.copied(ctx, "copy", one)
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")

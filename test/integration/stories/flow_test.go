@@ -252,7 +252,7 @@ var _ = Describe("A burst", func() {
 			})), err
 		}).WithTimeout(storyTime).WithPolling(rarely).Should(Equal(crowds * each))
 
-		By("creating more claims. Xylem places a few of them from time to time, and delays the others")
+		By("creating more claims, while Xylem places only a few from time to time and delays the others")
 		s.pod(ctx, "app", claims("data", more)...)
 		measured(ctx, "xylem_claims_held_back", one, MatchRegexp("^[1-9]"))
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {

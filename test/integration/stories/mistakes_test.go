@@ -23,8 +23,8 @@ import (
 // times of the mistake and of Xylem's report.
 const mistakes = "mistakes"
 
-// mistake adds the time of a mistake to the report. The title describes what the user did. It is the
-// first cell of the rows in internal/MISTAKES.md that shown() and why() add afterwards.
+// mistake adds the time of a mistake to the report. The title describes what the user did. It is
+// the first cell of the rows in internal/MISTAKES.md that shown() and why() add afterwards.
 func (s *story) mistake(title string) {
 	s.made = title
 	By("making the mistake: " + title)

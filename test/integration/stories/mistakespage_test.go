@@ -78,8 +78,8 @@ func mistaken(report Report) []SpecReport {
 	return stories
 }
 
-// answersOf returns the answers in a story's report, each once. Those of another process are decoded
-// JSON.
+// answersOf returns the answers in a story's report, each once. Those of another process are
+// decoded JSON.
 func answersOf(r *SpecReport) []answer {
 	var all []answer
 	for _, entry := range r.ReportEntries {

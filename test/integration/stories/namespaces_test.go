@@ -77,7 +77,8 @@ func rules(ctx context.Context, member, spec string) {
 	patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: member}}, fmt.Sprintf(`{"spec":{"namespaces":%s}}`, spec))
 }
 
-// label sets the label of the story's namespace to a JSON value, or removes it if the value is null.
+// label sets the label of the story's namespace to a JSON value, or removes it if the value is
+// null.
 func (s *story) label(ctx context.Context, value string) {
 	GinkgoHelper()
 	patch(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, teamLabel, value))
@@ -115,7 +116,7 @@ func unbindable(parts ...string) OmegaMatcher {
 }
 
 var _ = Describe("A namespace that a member does not admit", func() {
-	It("has its claim provisioned in another member immediately, and Xylem pushes nothing to the first one", func(ctx SpecContext) {
+	It("gets its claim's disk in another member immediately, and Xylem pushes nothing to the first member", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
 		patient := hostClass("patient-"+s.namespace, classMirror, func(c *storagev1.StorageClass) { c.Parameters[v1alpha1.ParameterPlacementTimeout] = "1h" })

@@ -72,8 +72,8 @@ func (s *story) forget(ctx context.Context, volume string) {
 	gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 }
 
-// asManager returns a client of the host that acts as the manager, because the host's policies do
-// not allow admins to make these changes.
+// asManager returns a client of the host that acts as the manager, for changes that the host's
+// policies do not allow admins to make.
 func asManager() client.Client {
 	GinkgoHelper()
 	config, err := x.Host.RESTConfig(controlplane.Direct)
@@ -251,8 +251,8 @@ func naming(volume string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
 }
 
-// adopted waits until the re-created claim has the volume and a Pod that uses it runs, and verifies
-// that no other disk was created.
+// adopted waits until the re-created claim is bound to the volume and a Pod that uses the claim
+// runs, and verifies that no other disk was created.
 func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) {
 	GinkgoHelper()
 	s.bound(ctx, "data")

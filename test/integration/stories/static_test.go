@@ -55,7 +55,7 @@ func (s *story) disk(ctx context.Context, member string, policy corev1.Persisten
 	return d
 }
 
-// consent gives the consent of the member's admin.
+// consent labels the volume for the host, as the member's admin does to allow its adoption.
 func (d *disk) consent(ctx context.Context) {
 	GinkgoHelper()
 	patch(ctx, d.member, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: d.name}}, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelHost, idOf(ctx, x.Host)))

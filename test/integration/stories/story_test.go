@@ -266,7 +266,7 @@ func (s *story) bound(ctx context.Context, name string) *corev1.PersistentVolume
 	return until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, phase(corev1.ClaimBound))
 }
 
-// isTrue matches a Pod whose condition is True.
+// isTrue matches a Pod with the given condition, if it is True.
 func isTrue(condition corev1.PodConditionType) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue))))
 }
@@ -292,7 +292,7 @@ func tells(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
 }
 
-// noted waits for an event on an object of the story in the host.
+// noted waits for an event on one of the story's objects in the host.
 func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{

@@ -195,7 +195,7 @@ var _ = Describe("What a Pod waits for", func() {
 })
 
 var _ = Describe("A Pod that somebody binds to a virtual node manually", func() {
-	It("is rejected, as by a kubelet, if it requires another operating system or does not tolerate a taint", func(ctx SpecContext) {
+	It("is rejected, as a kubelet would reject it, if it requires another operating system or does not tolerate a taint", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "windows", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.OS = &corev1.PodOS{Name: corev1.Windows} })
 		until[corev1.Pod](ctx, s, x.Host, "windows", And(phase(corev1.PodFailed), HaveField("Status.Reason", v1alpha1.ReasonPodOSNotSupported)))

@@ -31,7 +31,7 @@ type load struct {
 	failed []error
 }
 
-// start starts workers for the nodes. stop ends them.
+// start starts workers for the nodes. stop() ends them.
 func start(ctx context.Context, namespace string, nodes ...string) *load {
 	l := &load{namespace: namespace, quit: make(chan struct{}), ended: map[string]int{}}
 	for _, node := range nodes {

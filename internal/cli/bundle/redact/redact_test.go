@@ -20,7 +20,7 @@ func TestText(t *testing.T) {
 		"plain":                   {"leaf_pv: stamped volume pvc-1 in cluster38", "leaf_pv: stamped volume pvc-1 in cluster38"},
 		"bearer token":            {"Authorization: Bearer " + planted + "\nnext", "Authorization: REDACTED\nnext"},
 		"bearer token in a log":   {`"msg":"request","header":"bearer ` + planted + `"`, `"msg":"request","header":"bearer REDACTED"`},
-		"basic":                   {"basic aHVudGVyMjpodW50ZXIy", "basic REDACTED"},
+		"basic authentication":    {"basic aHVudGVyMjpodW50ZXIy", "basic REDACTED"},
 		"a service account token": {"sent " + jwt + " to it", "sent REDACTED to it"},
 		"a key":                   {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ\nab\n-----END EC PRIVATE KEY-----\nafter", "before\nREDACTED\nafter"},
 		"a truncated key":         {"before\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQ", "before\nREDACTED"},
@@ -51,7 +51,7 @@ func TestKnown(t *testing.T) {
 	k.Add("secret-1")
 	k.Add("secret-1-longer\n")
 	if got := k.Remove("abc secret-1-longer secret-1"); got != "abc REDACTED REDACTED" {
-		t.Errorf("got %q", got)
+		t.Errorf("got %q, want both known secrets redacted", got)
 	}
 }
 

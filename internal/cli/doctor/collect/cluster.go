@@ -157,7 +157,7 @@ func (r *reader) ask(ctx context.Context, needs, excess []authorizationv1.Resour
 	}
 	_ = group.Wait() // the error is in failed
 	if failed != nil {
-		r.miss("what the manager's account may do", failed)
+		r.miss("the permissions of the manager's account", failed)
 		return rights
 	}
 	rights.Read = true

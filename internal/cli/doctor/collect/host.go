@@ -90,7 +90,7 @@ func (r *reader) readManager(ctx context.Context, h *facts.Host) {
 func (r *reader) hostRights(ctx context.Context, h *facts.Host) {
 	needs, err := shipped.HostRights(h.Account)
 	if err != nil {
-		r.miss("what the manager's account may do", err)
+		r.miss("the permissions of the manager's account", err)
 		return
 	}
 	h.Rights = r.rightsOf(ctx, h.Account, needs, shipped.Excess())

@@ -211,7 +211,7 @@ func (v *visit) accountIn(ctx context.Context, r *reader) shipped.Account {
 func (r *reader) memberNeeds(of shipped.Account) ([]authorizationv1.ResourceAttributes, bool) {
 	needs, err := shipped.MemberRights(of)
 	if err != nil {
-		r.miss("what the manager's account may do", err)
+		r.miss("the permissions of the manager's account", err)
 		return nil, false
 	}
 	return needs, true

@@ -21,8 +21,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 )
 
-// served returns a reader for a server with the handler. The integration tests read real API
-// servers. The handlers return responses that are hard to get from one.
+// served returns a reader for a server with the handler. Handlers return responses that are hard
+// to get from real API servers, which the integration tests read.
 func served(t *testing.T, handler http.HandlerFunc) (*reader, *misses) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -70,7 +70,7 @@ func TestPath(t *testing.T) {
 			})
 			got := r.path(t.Context(), "kosmos-a")
 			if (got.Detail == "") != (got.Code == http.StatusOK) {
-				t.Errorf("detail %q", got.Detail)
+				t.Errorf("got detail %q with code %d, want a detail for errors only", got.Detail, got.Code)
 			}
 			got.Detail = ""
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -126,7 +126,7 @@ func TestList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, m := served(t, podServer(func(w http.ResponseWriter, q *http.Request) {
 				if got := q.URL.Query().Get("limit"); got != fmt.Sprint(pageSize) {
-					t.Errorf("limit %q", got)
+					t.Errorf("got limit %q, want %d", got, pageSize)
 				}
 				tc.lists(w, q)
 			}))

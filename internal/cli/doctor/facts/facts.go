@@ -92,7 +92,7 @@ type Host struct {
 	Mutating Object[bool]
 
 	Registrations List[v1alpha1.ClusterRegistration]
-	// Nodes are the virtual nodes. Paths shows, by node name, whether the API server reaches the
+	// Nodes are the virtual nodes. Paths shows, by node name, whether the API server can reach the
 	// manager as the node's kubelet.
 	Nodes List[corev1.Node]
 	Paths map[string]Path

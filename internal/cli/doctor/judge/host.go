@@ -233,7 +233,7 @@ func nodeAPI(h *facts.Host) []Finding {
 	}
 	var found []Finding
 	for _, why := range slices.Sorted(maps.Keys(failed)) {
-		found = append(found, Finding{Error, CheckNodeAPI, "", fmt.Sprintf("the API server doesn't reach the manager as the kubelet of %s: %s. kubectl logs and exec don't work there", named("node", failed[why]), why),
+		found = append(found, Finding{Error, CheckNodeAPI, "", fmt.Sprintf("the API server can't reach the manager as the kubelet of %s: %s. kubectl logs and exec don't work there", named("node", failed[why]), why),
 			"Allow the control plane to reach the manager's Pods on the node API's port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."})
 	}
 	if len(found) == 0 && reached > 0 {
@@ -300,7 +300,7 @@ func hostSnapshots(h *facts.Host) []Finding {
 		}
 	}
 	if len(waiting) > 0 {
-		return []Finding{{Warning, CheckSnapshots, "", fmt.Sprintf("%s: no content for up to %s. The host's snapshot-controller doesn't run, or rejects them", named("VolumeSnapshot", waiting), longest.Round(time.Second)),
+		return []Finding{{Warning, CheckSnapshots, "", fmt.Sprintf("%s: no content for up to %s. The host's snapshot-controller isn't running, or rejects them", named("VolumeSnapshot", waiting), longest.Round(time.Second)),
 			"Run one snapshot-controller in the host, and check the snapshots' events."}}
 	}
 	if !h.Unbound.Read {

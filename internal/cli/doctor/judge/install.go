@@ -127,7 +127,7 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 		if cluster != "" {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
 		}
-		found = append(found, Finding{Error, CheckRights, cluster, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "right"), first(lacks)), toDo})
+		found = append(found, Finding{Error, CheckRights, cluster, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), first(lacks)), toDo})
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess

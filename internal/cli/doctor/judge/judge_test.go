@@ -220,7 +220,7 @@ func TestOf(t *testing.T) {
 
 		"a permission is missing": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{right}
-		}, []string{"Error Rights"}, "lacks 1 right that it needs: patch persistentvolumes"},
+		}, []string{"Error Rights"}, "lacks 1 permission that it needs: patch persistentvolumes"},
 		"access to Secrets only in selected namespaces": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
 		}, nil, "in chosen namespaces only"},
@@ -329,7 +329,7 @@ func TestOf(t *testing.T) {
 			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionTokenFresh, metav1.ConditionTrue, "Renewed", ""))
 		}, nil, "no token for a member expires within 1h0m0s"},
 
-		"the API server doesn't reach the manager": {func(h *facts.Host, _ *facts.Member) {
+		"the API server cannot reach the manager": {func(h *facts.Host, _ *facts.Member) {
 			h.Paths["kosmos-a"] = facts.Path{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
 		}, []string{"Error NodeAPI"}, "i/o timeout"},
 		"the manager rejects the API server":              {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},

@@ -55,7 +55,8 @@ func TestSchemaOf(t *testing.T) {
 	}
 }
 
-// HostRights and MemberRights return the manifests' permissions, in the manager's namespace.
+// TestRights checks that HostRights and MemberRights return the manifests' permissions, in the
+// manager's namespace.
 func TestRights(t *testing.T) {
 	host, err := HostRights(other)
 	if err != nil {

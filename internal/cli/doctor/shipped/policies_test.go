@@ -153,7 +153,7 @@ func TestDenies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := Denies(&tc.binding); got != tc.want {
-				t.Errorf("got %t", got)
+				t.Errorf("got %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -125,11 +125,11 @@ func TestOf(t *testing.T) {
 			}),
 		},
 		"the Pod's earlier problem is solved": {
-			pod:  pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waits for the volume of claim "data" in member "cluster38"`)),
+			pod:  pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waiting for the volume of claim "data" in member "cluster38"`)),
 			want: Waiting, claim: boundClaim(), says: []string{`Xylem has not created the Pod in member "cluster38" yet`},
 		},
 		"the Pod's earlier problem is solved, but the member rejects its namespace": {
-			pod: warned(warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waits for the volume of claim "data" in member "cluster38"`)),
+			pod: warned(warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waiting for the volume of claim "data" in member "cluster38"`)),
 				2*time.Second, v1alpha1.ReasonClaimNotBound, `no claim "data". Create it`),
 				time.Second, v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no. Its admin can allow it`),
 			want: Problem, reason: v1alpha1.ReasonNamespaceRefused, claim: boundClaim(), says: []string{"rejects the creation", "Its admin can allow it"},
@@ -285,7 +285,7 @@ func TestOf(t *testing.T) {
 				}
 			}
 			if d.Verdict == Problem && d.ToDo == "" {
-				t.Error("a problem without a next step")
+				t.Error("the diagnosis is a problem without a next step")
 			}
 		})
 	}
@@ -356,7 +356,7 @@ func TestReasons(t *testing.T) {
 			continue // it is a state, not a problem
 		}
 		if d.Verdict != Problem || d.Causes[0].Reason != reason || !strings.HasSuffix(d.Summary, "it happened") {
-			t.Errorf("%s: %s: %+v", reason, d.Summary, d.Causes)
+			t.Errorf("%s: got %q and causes %+v, want the reason first", reason, d.Summary, d.Causes)
 		}
 		if strings.HasPrefix(d.ToDo, asFor) {
 			t.Errorf("%s: the next step refers to another reason", reason)

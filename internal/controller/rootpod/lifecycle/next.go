@@ -162,7 +162,8 @@ func (o Observed) AwaitsNode() bool {
 	return o.Root.Spec.NodeName == "" && podstatus.Pushed(o.Root) == corev1.ConditionTrue
 }
 
-// Concerns reports whether the Pod is bound to this member or may be pushed to it.
+// Concerns reports whether the Pod has a leaf in this member, is bound to it, or may be pushed to
+// it.
 func (o Observed) Concerns() bool {
 	return o.Leaf != nil || o.Root.Spec.NodeName == o.Member.NodeName || o.Root.Spec.NodeName == "" &&
 		(len(podspec.ClaimNames(o.Root)) > 0 || podstatus.Pushed(o.Root) == corev1.ConditionTrue)
@@ -209,7 +210,7 @@ func (o Observed) bound() Decision {
 			return Nothing{problem}
 		}
 		if c.ending() {
-			return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, and no Pod can begin to use it. Delete the Pod, or create it again when the claim exists again", c.Name)
+			return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, so no further Pod can use it. Delete the Pod, or re-create both the claim and the Pod", c.Name)
 		}
 	}
 	for _, c := range o.Claims {

@@ -100,8 +100,8 @@ func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.
 	return c, nil
 }
 
-// apart reports whether an unbound claim must not be created here, because its data source is
-// elsewhere or its location is not recorded yet.
+// apart reports whether an unbound claim must not be created here, because its data source is in
+// another member, or the source's location is not recorded yet.
 func (o Observer) apart(claim *corev1.PersistentVolumeClaim) bool {
 	source, has := datasource.Of(claim)
 	if !has || !source.Placed() || claim.Spec.VolumeName != "" {

@@ -59,9 +59,9 @@ func (c *Claim) ForRoot() bool {
 	return c.Root != nil && c.Observed.Root != nil && c.Observed.Root.UID == c.Root.UID
 }
 
-// Reports reports whether this member owns the root's Placed condition. For an unbound claim,
-// that is the member that the scheduler selected; otherwise, the one in which the claim is
-// placed. Two owners would overwrite each other forever (I5).
+// Reports reports whether the member owns the root's Placed condition. If the claim is unbound,
+// the owner is the member that the scheduler selected; otherwise, it is the member in which the
+// claim is placed. Two owners would overwrite each other forever (I5).
 func (c *Claim) Reports(m mirror.Member) bool {
 	if c.Root == nil {
 		return false
@@ -80,7 +80,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 	return true // no member has the claim, so each removes its report
 }
 
-// copiesHere reports whether this member had the root's data source when the promise was created.
+// copiesHere reports whether the member had the root's data source when the promise was created.
 // No other member may fulfill that promise.
 func (c *Claim) copiesHere(m mirror.Member) bool {
 	record, recorded := datasource.RecordOf(c.Root)
@@ -111,7 +111,7 @@ func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Clai
 	return c, o.observePlacement(ctx, &c)
 }
 
-// refresh takes the root and the leaf claim from the observation, which was read later.
+// refresh takes the root and the leaf claim from the observation, because it was read later.
 func (c *Claim) refresh() {
 	if c.HandedOver() {
 		return
@@ -164,7 +164,8 @@ func (o Observer) observeProvisioned(ctx context.Context, c *Claim) error {
 	return err
 }
 
-// observeVolume reads the host PV to which the root is bound, unless it belongs to this member.
+// observeVolume reads the host PV to which the root is bound. It adds the PV to the observation if
+// it is a promise without a disk, and otherwise only whether the volume is outside this member.
 func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 	s := c.Observed
 	if c.Root.Spec.VolumeName == "" {

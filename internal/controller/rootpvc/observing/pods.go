@@ -71,8 +71,8 @@ func (o Observer) nominated(ctx context.Context, host client.Reader, pod *corev1
 }
 
 // SelectedHere reports whether the scheduler has selected the member's node for a claim's
-// volume. The claim may be bound already while its Pod is not, until the scheduler's next
-// attempt. For a promise, the selected node has no meaning.
+// volume. The claim may already be bound while its Pod waits for the scheduler's next attempt.
+// For a promise, the selected node has no meaning.
 func (o Observer) SelectedHere(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[route.AnnSelectedNode] == o.NodeName && !hostpv.NamesPromise(claim.Spec.VolumeName)
 }

@@ -36,8 +36,8 @@ func newPace() *pace {
 	return &pace{roots: lru.New(paced), waited: lru.New(paced), owed: map[types.UID]time.Duration{}}
 }
 
-// Wait returns true the first time that a root is seen with this resourceVersion. Owes then
-// returns the remaining time.
+// Wait returns true the first time that it is called for a root with this resourceVersion. Owes
+// then returns how long to wait.
 func (p *pace) Wait(root types.UID, version string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // Actor is the field owner of everything that root_pvc writes.
 const Actor = guarded.Actor("root-pvc")
 
-// Reporter reports on the claims of one member.
+// Reporter reports on the claims that concern one member.
 type Reporter struct {
 	link *member.Link
 	*pace

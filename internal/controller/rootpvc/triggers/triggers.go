@@ -148,8 +148,8 @@ func (r *claims) rivals(ctx context.Context, registration string) []reconcile.Re
 	return r.each(ctx, metav1.NamespaceAll, r.asks)
 }
 
-// asks reports whether a claim requests, by name, an existing volume that it does not have yet and
-// that may be in this member.
+// asks reports whether a claim requests, by name, an existing volume to which it is not bound yet
+// and that may be in this member.
 func (r *claims) asks(claim *corev1.PersistentVolumeClaim) bool {
 	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && (placed == "" || placed == r.ClusterID)

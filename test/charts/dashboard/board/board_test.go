@@ -99,7 +99,7 @@ func TestPlace(t *testing.T) {
 	}
 	d := &Dashboard{Panels: []Panel{{GridPos: Grid{Y: 0, H: 9}}, {GridPos: Grid{Y: 1, H: 2}}}}
 	if got := d.Height(); got != 9*38-8 {
-		t.Errorf("height %g", got)
+		t.Errorf("got height %g, want %d", got, 9*38-8)
 	}
 }
 

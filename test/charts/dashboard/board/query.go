@@ -46,7 +46,7 @@ func (d *Dashboard) Values(step, scrape, length time.Duration) (Values, error) {
 		}
 		chosen, isList := v.Current.Value.([]any)
 		if !v.IncludeAll || v.AllValue == "" || !isList || !slices.Equal(chosen, []any{all}) {
-			return nil, fmt.Errorf("variable %s: it must have all its options selected, and a value for all of them", v.Name)
+			return nil, fmt.Errorf("variable %s: all its options must be selected, and it must have an allValue", v.Name)
 		}
 		values[v.Name] = v.AllValue
 	}

@@ -95,7 +95,8 @@ func (s Series) Runs(step time.Duration) []Run {
 	return all
 }
 
-// Stack adds each series to the sum of the previous ones. floors has the sum below each series.
+// Stack adds each series to the sum of the previous ones. floors contains the sums below each
+// series.
 func Stack(series []Series) (stacked, floors []Series) {
 	sums := map[time.Time]float64{}
 	for _, s := range series {

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// scale is a unit for values of at least from.
+// scale is the unit of values that are at least from.
 type scale struct {
 	from, per float64
 	name      string
 }
 
-// byUnit has the scales of each Grafana unit, smallest first.
+// byUnit lists the scales of each Grafana unit, smallest first.
 var byUnit = map[string][]scale{
 	"":            {{0, 1, ""}},
 	"none":        {{0, 1, ""}},

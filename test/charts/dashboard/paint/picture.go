@@ -23,7 +23,7 @@ const (
 // Content is the dashboard and the data that Picture draws.
 type Content struct {
 	Board *board.Dashboard
-	// Series has the series of each panel, by the panel's ID.
+	// Series contains each panel's series, by the panel's ID.
 	Series map[int][]board.Series
 	// From and To are the time range, and Step is the time between the points of a series.
 	From, To time.Time

@@ -15,7 +15,7 @@ func TestBounding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(held) != len(capabilities)-1 || slices.Contains(held, "CAP_SYS_RESOURCE") || !slices.Contains(held, "CAP_CHECKPOINT_RESTORE") {
-		t.Errorf("held: %v", held)
+		t.Errorf("got capabilities %v, want all except CAP_SYS_RESOURCE", held)
 	}
 	for name, status := range map[string]string{"the line is missing": "Name:\trunc\n", "the value is not a number": "CapBnd:\tall\n"} {
 		if held, err := bounding(status); err == nil {
