@@ -164,7 +164,7 @@ func TestDecide(t *testing.T) {
 		"a plain node is selected":                     {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to this cluster"}, unselect: true},
 		"a node that does not exist is selected":       {observed: seen(selected(missing)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
 
-		"the selected member is not connected":                                               {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "within 1m0s"}, again: time.Minute},
+		"the selected member is not connected":                                               {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "after 1m0s"}, again: time.Minute},
 		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
 		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
 		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtual), members(registered("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},

@@ -78,8 +78,8 @@ func (o observed) follow(record datasource.Record) decision {
 	return decision{write: true, node: node, record: &record}
 }
 
-// unregistered removes the selected node if this controller selected it and no registration has it
-// any more, because the scheduler could then never use it.
+// unregistered removes the selected node if this controller selected it and no registration has the
+// node any longer, because the scheduler could then never use it.
 func (o observed) unregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
 	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m index.Member) bool { return m.NodeName == node }) {

@@ -87,7 +87,7 @@ func TestHostileAnswers(t *testing.T) {
 		"empty objects":                         {asProtobuf, "", protobufItems, "--member-answer-limit"},
 		"empty objects in JSON":                 {asJSON, "", jsonItems, "--member-answer-limit"},
 		"empty objects, compressed":             {asProtobuf, "gzip", packed(protobufItems), "--member-answer-limit"},
-		"a compressed response above the limit": {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "no API server"},
+		"a compressed response above the limit": {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "any API server"},
 		"empty containers of one Pod":           {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
 		"empty conditions of a claim":           {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
 		"a kind other than the requested one":   {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
@@ -206,11 +206,11 @@ func TestHostileWatches(t *testing.T) {
 	}{
 		"a large event":                      {asProtobuf, false, [][]byte{small, added("Pod", field(2, emptyItems(mebibyte)))}, "--member-answer-limit", len(small)},
 		"a list as an event":                 {asProtobuf, false, [][]byte{small, added("PodList", emptyItems(mebibyte))}, "--member-answer-limit", len(small)},
-		"an event that is too long":          {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.FrameLimit+1)}, "no API server", len(small)},
+		"an event that is too long":          {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.FrameLimit+1)}, "any API server", len(small)},
 		"an invalid event":                   {asProtobuf, false, [][]byte{small, framed([]byte("nothing"))}, "cannot be read", len(small)},
 		"a large event in JSON":              {asJSON, false, [][]byte{[]byte(`{"type":"ADDED","object":{"items":[` + strings.Repeat("{},", mebibyte) + `{}]}}`)}, "--member-answer-limit", 0},
 		"an endless JSON event":              {asJSON, true, [][]byte{[]byte(`{"a":"` + strings.Repeat("x", mebibyte))}, "", 0},
-		"an endless string in JSON":          {asJSON, true, [][]byte{bytes.Repeat([]byte(" "), mebibyte)}, "no API server", 0},
+		"an endless string in JSON":          {asJSON, true, [][]byte{bytes.Repeat([]byte(" "), mebibyte)}, "any API server", 0},
 		"an encoding that was not requested": {"application/yaml", false, [][]byte{[]byte("{}")}, "cannot be read", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
