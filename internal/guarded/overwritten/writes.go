@@ -63,7 +63,7 @@ func (w Writes) CheckNew(obj client.Object) error {
 	if _, known := w.made.Get(nameOf(obj)); !known {
 		return nil
 	}
-	return conflict(obj, errors.New("Xylem has just created it"))
+	return conflict(obj, errors.New("it was just created by this manager"))
 }
 
 // Created records that this process created an object.

@@ -84,7 +84,7 @@ func (w *World) waits(ctx context.Context, reason string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("Pod %s is on node %q, and reports %v, want %s", app, pod.Spec.NodeName, pod.Status.Conditions, reason)
+	return fmt.Errorf("want Pod %[1]s to report %[4]s, but it is on node %[2]q, and reports %[3]v", app, pod.Spec.NodeName, pod.Status.Conditions, reason)
 }
 
 func (w *World) runOnce(ctx context.Context) error {

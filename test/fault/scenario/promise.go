@@ -238,7 +238,7 @@ func (w *World) promiseTwo(ctx context.Context) error {
 				return nil
 			}
 		}
-		return fmt.Errorf("Pod %s has conditions %v in the host, want that it is not pushed", stray, pod.Status.Conditions)
+		return fmt.Errorf("want Pod %s not to be pushed, but it has conditions %v in the host", stray, pod.Status.Conditions)
 	}); err != nil {
 		return err
 	}
