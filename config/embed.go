@@ -27,14 +27,14 @@ type kustomization struct {
 }
 
 // making is the order in which objects are created in a member: the policies that limit the account
-// come before its permissions. Objects are deleted in reverse order, so that the permissions and the
-// account, with its tokens, are gone before the policies.
+// come before its permissions. Objects are deleted in reverse order, so that the permissions and
+// the account, with its tokens, are gone before the policies.
 var making = []string{
 	"Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
 	"ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
 }
 
-// Optional parts of a member's manifests: subdirectories of config/member.
+// The optional parts of a member's manifests, which are subdirectories of config/member.
 const (
 	PartLogs    = "logs"
 	PartExec    = "exec"
@@ -42,12 +42,12 @@ const (
 	PartMetrics = "metrics"
 )
 
-// Parts are all optional parts.
+// Parts lists all optional parts.
 var Parts = []string{PartLogs, PartExec, PartDebug, PartMetrics}
 
 // Member returns the objects that a member needs before it is registered, with the given optional
 // parts, in the order in which to create them. `kubectl apply -k config/member` applies the same
-// objects.
+// objects without the optional parts.
 func Member(parts ...string) ([]*unstructured.Unstructured, error) {
 	all, err := read("member")
 	for _, part := range parts {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestMemberIsWholeAndInOrder(t *testing.T) {
+func TestMemberIsCompleteAndInOrder(t *testing.T) {
 	objects, err := Member()
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func TestMemberIsWholeAndInOrder(t *testing.T) {
 	for _, obj := range objects {
 		kinds = append(kinds, obj.GetKind())
 		if obj.GetName() == "" || obj.GetAPIVersion() == "" {
-			t.Errorf("not an object: %v", obj.Object)
+			t.Errorf("the object lacks a name or an API version: %v", obj.Object)
 		}
 	}
 	limited := slices.Index(kinds, "ServiceAccount")
@@ -82,7 +82,7 @@ func TestMemberForNamesTheAccount(t *testing.T) {
 			}
 		}
 		if role := `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"xylem-member"}`; obj.GetKind() == "ClusterRoleBinding" && !strings.Contains(string(text), role) {
-			t.Errorf("the ClusterRole is not bound: %s", text)
+			t.Errorf("no binding refers to the ClusterRole: %s", text)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func named(objects []*unstructured.Unstructured) []string {
 }
 
 // Every file in the kustomization is embedded, and each policy has a binding.
-func TestHostPoliciesAreWhole(t *testing.T) {
+func TestHostPoliciesAreComplete(t *testing.T) {
 	objects, err := HostPolicies()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestHostPoliciesAreWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(names) != 2*len(list.Resources) {
-		t.Errorf("%d files, and %v", len(list.Resources), names)
+		t.Errorf("the kustomization lists %d files, want two objects for each: %v", len(list.Resources), names)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestHostDefinitionAndRoles(t *testing.T) {
 	}
 	for _, want := range []string{"ClusterRole manager-role", "Role manager-role", "Role leader-election-role", "ClusterRole metrics-auth-role"} {
 		if !slices.Contains(named(roles), want) {
-			t.Errorf("no %s in %v", want, named(roles))
+			t.Errorf("%s is missing from %v", want, named(roles))
 		}
 	}
 }

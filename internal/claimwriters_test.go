@@ -33,7 +33,7 @@ func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 		}
 	}
 	if writers < 5 {
-		t.Errorf("only %d functions write a claim's placement: does the test still find them?", writers)
+		t.Errorf("found only %d functions that write a claim's placement, want at least 5: writesPlacement no longer finds them", writers)
 	}
 }
 

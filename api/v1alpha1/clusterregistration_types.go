@@ -14,7 +14,7 @@ const (
 	// DeregistrationRetain keeps leaf claims and volumes. Registering the same cluster
 	// again, under any name, adopts them.
 	DeregistrationRetain DeregistrationPolicy = "Retain"
-	// DeregistrationDrain waits until the last leaf claim is deleted.
+	// DeregistrationDrain waits until the last claim in the member is deleted.
 	DeregistrationDrain DeregistrationPolicy = "Drain"
 )
 
@@ -61,7 +61,7 @@ type ClusterRegistrationSpec struct {
 }
 
 // NamespacesSpec selects the host namespaces whose Pods and claims a member accepts. In a pattern,
-// "*" matches any characters. Kubernetes' namespaces (kube-*) and Xylem's own are never accepted.
+// "*" matches any characters. The namespaces of Kubernetes (kube-*) and Xylem are never accepted.
 type NamespacesSpec struct {
 	// allow lists name patterns. The member accepts only namespaces that match one of them. If it
 	// is empty, the member accepts all namespaces.
@@ -116,7 +116,7 @@ type NodeSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name,omitempty"`
 
-	// labels are the labels of the node. Xylem's and Kubernetes' own keys are rejected, except
+	// labels are the labels of the node. Keys of Xylem and Kubernetes are rejected, except
 	// topology.kubernetes.io/region and topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
@@ -155,7 +155,7 @@ type NodeSpec struct {
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
 	// whenAway defines what happens to the Pods of a member that is away for longer than the manager's
-	// --node-grace. In both cases, the Pods become unready, and the scheduler places new Pods
+	// --node-grace. With either policy, the Pods become unready, and the scheduler places new Pods
 	// elsewhere. Keep leaves them until the member is connected again, however long that takes. With
 	// Evict, the host evicts them when their tolerations of an unready node expire, by default after
 	// five minutes. Their owners replace them, while the old Pods may still run in the member.

@@ -131,7 +131,7 @@ const (
 	// and its cause. The object that is being deleted also reports it. To do: remove the cause,
 	// such as a Pod, a finalizer, an error of the provisioner, or a member that is away.
 	ReasonStuckDeletion = "StuckDeletion"
-	// ReasonNotLookedAt: Xylem has not checked the member yet. To do: nothing.
+	// ReasonNotLookedAt: Xylem has not checked for stuck deletions yet. To do: nothing.
 	ReasonNotLookedAt = "NotLookedAt"
 )
 

@@ -14,7 +14,7 @@ const Prefix = "xylem.io/"
 // them with the user's permissions, so no controller reads them.
 const MovePrefix = "move.xylem.io/"
 
-// Names that Xylem uses in Kubernetes' own fields.
+// Names that Xylem uses in fields of Kubernetes objects.
 const (
 	// ProvisionerName is the provisioner of the host's storage classes, the driver of the host PVs
 	// that mirror a leaf volume, and the name of the CSIDriver object. No CSI driver runs under
@@ -27,7 +27,7 @@ const (
 	// ManagedByValue is the value of LabelManagedBy on everything that Xylem creates.
 	ManagedByValue = "xylem"
 
-	// DefaultNodeNamePrefix, followed by a registration's name, is the default name of its
+	// DefaultNodeNamePrefix, followed by a registration's name, is the default name of its virtual
 	// node.
 	DefaultNodeNamePrefix = "kosmos-"
 
@@ -97,7 +97,7 @@ const (
 	AnnotationPlacedIn = Prefix + "placed-in"
 
 	// AnnotationSteeredTo, on root claims, is the virtual node that Xylem wrote to selected-node after
-	// a member failed, or because only that node's member can use the claim's data source.
+	// a member failed, or to select a member that can use the claim's data source.
 	AnnotationSteeredTo = Prefix + "steered-to"
 
 	// AnnotationTried, on root claims that at least one member could not satisfy, lists these members,
@@ -204,13 +204,13 @@ const (
 	// was last restored from an older state (RFC 3339, by the member's clock).
 	AnnotationHostRestored = Prefix + "host-restored"
 
-	// AnnotationLetGo, on the host's record of a member's fence, has one line for each object that an
-	// admin abandoned in the member, with the time.
+	// AnnotationLetGo, on the host's record of a member's fence, contains a line for each object that
+	// an admin abandoned in the member, with the time.
 	AnnotationLetGo = Prefix + "let-go"
 
 	// AnnotationWithdrawn, on the host's record of a member and on the host's fence in that member,
 	// lists the leaf claims that Xylem withdrew while a provisioner might still have been provisioning
-	// a volume that outlives the claim. The fence has only their UIDs.
+	// a volume that outlives the claim. The fence lists only their UIDs.
 	AnnotationWithdrawn = Prefix + "withdrawn"
 
 	// AnnotationNamespaceUID, on stamped leaf PVs, is the UID of the root's namespace in the host.
@@ -251,8 +251,8 @@ const (
 	// earlier run fails.
 	AnnotationMoveRun = MovePrefix + "run"
 
-	// AnnotationMovePolicy, on a claim's old volume in the host, is its reclaim policy before the
-	// move.
+	// AnnotationMovePolicy, on a claim's old volume in the host, is the reclaim policy that it had
+	// before the move.
 	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
 	// AnnotationClusterGone, on host PVs and VolumeSnapshotContents whose member was deregistered, is

@@ -9,8 +9,8 @@ import (
 )
 
 // gcPercent is the heap growth between two garbage collections, unless GOGC is set. Most
-// objects of a reconcile become garbage soon, and collecting them took a sixth of the manager's
-// CPU time with Go's default.
+// objects that a reconcile allocates are short-lived. With Go's default, collecting them took a
+// sixth of the manager's CPU time.
 const gcPercent = 200
 
 // tuneMemory makes garbage collections less frequent. Above 90 % of the container's memory limit,

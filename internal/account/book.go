@@ -15,13 +15,15 @@ import (
 
 // Reasons why a leaf volume is an orphan.
 const (
-	// RootGone: the claim for which it was created is gone, and no host PV represents it.
+	// RootGone means that the claim for which the volume was created is gone, and that no host PV
+	// represents the volume.
 	RootGone = v1alpha1.ReasonRootGone
-	// RootReplaced: like RootGone, but another claim now has the same name.
+	// RootReplaced is like RootGone, except that another claim now has the same name.
 	RootReplaced = v1alpha1.ReasonRootReplaced
-	// Surplus: its claim exists, but is bound to a different volume.
+	// Surplus means that the volume's claim exists, but is bound to a different volume or placed in
+	// another member.
 	Surplus = v1alpha1.ReasonSurplusVolume
-	// WithdrawnLate: a provisioner created it after its claim was withdrawn.
+	// WithdrawnLate means that a provisioner created the volume after its claim was withdrawn.
 	WithdrawnLate = v1alpha1.ReasonWithdrawnLate
 )
 
@@ -67,7 +69,7 @@ type Book struct {
 // candidates are a member's volumes that have no root according to its cache.
 type candidates struct {
 	names map[string]struct{}
-	gone  map[string]struct{} // deleted since the current inventory began; nil if none is running
+	gone  map[string]struct{} // recorded by Gone during the current inventory; otherwise nil
 	woken chan struct{}       // holds a token after a change
 }
 
@@ -123,8 +125,8 @@ func (b *Book) Looking(registration string) {
 	b.candidatesOf(registration).gone = map[string]struct{}{}
 }
 
-// Found records a member's complete inventory. If one of the orphans was deleted after the
-// inventory began, Found triggers another inventory.
+// Found records a member's complete inventory. If one of the orphans was deleted, or has a root
+// again, since the inventory began, Found triggers another inventory.
 func (b *Book) Found(registration string, found []Orphan) {
 	if b.change(b.orphans, registration, complete(found)) {
 		b.found.Wake(registration)
@@ -215,7 +217,7 @@ func (b *Book) Forget(registration string) {
 }
 
 // SetCandidate records whether a volume has no root according to its member's cache. A new
-// candidate triggers an inventory. SetCandidate treats a volume that has a root as gone.
+// candidate triggers an inventory. If the volume has a root, SetCandidate works like Gone.
 func (b *Book) SetCandidate(registration, volume string, is bool) {
 	if !is {
 		b.Gone(registration, volume)
@@ -231,7 +233,8 @@ func (b *Book) SetCandidate(registration, volume string, is bool) {
 }
 
 // Gone records that a volume is missing from its member's cache. It triggers an inventory if the
-// volume was a candidate, or was an orphan in the last inventory.
+// volume was a candidate, or was an orphan in the last inventory, and Found triggers one if the
+// current inventory reports it.
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -19,19 +19,19 @@ func TestSuspicions(t *testing.T) {
 		happens func(*Book)
 		want    bool
 	}{
-		"nothing":             {func(*Book) {}, false},
-		"a candidate":         {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
-		"not a candidate":     {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
-		"gone":                {func(b *Book) { b.Gone(member, volume) }, false},
-		"found":               {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
-		"found, then deleted": {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
-		"deleted during the inventory, then found": {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"found, then gets a root":                  {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
-		"a volume with a root becomes an orphan":   {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
-		"deleted before the inventory":             {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another volume is deleted":                {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
-		"another member's volume is deleted":       {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
-		"found without a started inventory":        {func(b *Book) { b.Found(member, found) }, false},
+		"no events":       {func(*Book) {}, false},
+		"a candidate":     {func(b *Book) { b.SetCandidate(member, volume, true) }, true},
+		"not a candidate": {func(b *Book) { b.SetCandidate(member, volume, false) }, false},
+		"a volume that is not a candidate is deleted": {func(b *Book) { b.Gone(member, volume) }, false},
+		"an inventory finds an orphan":                {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
+		"found, then deleted":                         {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
+		"deleted during the inventory, then found":    {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"found, then gets a root":                     {func(b *Book) { b.Looking(member); b.Found(member, found); b.SetCandidate(member, volume, false) }, true},
+		"a volume with a root becomes an orphan":      {func(b *Book) { b.Looking(member); b.SetCandidate(member, volume, false); b.Found(member, found) }, true},
+		"deleted before the inventory":                {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
+		"another volume is deleted":                   {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"another member's volume is deleted":          {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
+		"found although no inventory has begun":       {func(b *Book) { b.Found(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			book := NewBook()
@@ -40,7 +40,7 @@ func TestSuspicions(t *testing.T) {
 			select {
 			case <-woken:
 				if !tc.want {
-					t.Error("unexpected inventory")
+					t.Error("an inventory was triggered, want none")
 				}
 			default:
 				if tc.want {
@@ -51,7 +51,7 @@ func TestSuspicions(t *testing.T) {
 	}
 }
 
-// A deleted candidate is examined once, not at every later event.
+// A candidate's deletion triggers one inventory. Later events for the same volume trigger none.
 func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
@@ -62,7 +62,7 @@ func TestDeletedVolumeIsNotACandidate(t *testing.T) {
 	book.Gone("cluster38", "pvc-1")
 	select {
 	case <-woken:
-		t.Error("unexpected inventory")
+		t.Error("a second deletion event triggered another inventory")
 	default:
 	}
 }

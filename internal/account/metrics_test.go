@@ -39,8 +39,8 @@ func TestCountSnapshots(t *testing.T) {
 		do   func(registration string)
 		want map[string]float64
 	}{
-		"not counted":                        {func(string) {}, map[string]float64{}},
-		"counted":                            {func(r string) { CountSnapshots(r, some) }, map[string]float64{"ready": 3, "pending": 2, "deleting": 1}},
+		"snapshots were never counted":       {func(string) {}, map[string]float64{}},
+		"snapshots were counted":             {func(r string) { CountSnapshots(r, some) }, map[string]float64{"ready": 3, "pending": 2, "deleting": 1}},
 		"counted again: the last count wins": {func(r string) { CountSnapshots(r, some); CountSnapshots(r, v1alpha1.SnapshotCounts{Ready: 1}) }, map[string]float64{"ready": 1, "pending": 0, "deleting": 0}},
 		"snapshots are no longer served":     {func(r string) { CountSnapshots(r, some); UncountSnapshots(r) }, map[string]float64{}},
 		"the member was deregistered":        {func(r string) { CountSnapshots(r, some); forgetMetrics(r) }, map[string]float64{}},

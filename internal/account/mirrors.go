@@ -29,7 +29,7 @@ type Mirrors struct {
 	made   map[types.UID]*made // by claim UID
 }
 
-// made is a host PV that was created, or is being created, for a claim.
+// made is a host PV for a claim. pending is set while the PV is being created.
 type made struct {
 	name    string
 	pending bool
@@ -48,9 +48,9 @@ func (m *Mirrors) Of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return m.of(ctx, claim)
 }
 
-// Begin records that a host PV with the given name is being created for a claim that the caller has
-// observed as unbound. The record lasts until end is called. If another host PV exists, Begin
-// returns its name and records nothing.
+// Begin records that a host PV with the given name is being created, until end is called, for a
+// claim that the caller has observed as unbound. If another host PV exists, Begin returns its name
+// and records nothing.
 func (m *Mirrors) Begin(ctx context.Context, claim *corev1.PersistentVolumeClaim, name string) (other string, end func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// underWay is the maximum number of claims that are measured at the same time. The oldest
+// underWay limits how many claims are measured at the same time. The oldest
 // measurements are dropped first, so one that never ends, for example because its claim was
 // deleted, is dropped eventually.
 const underWay = 16384

@@ -14,7 +14,7 @@ type Deletion struct {
 	// Kind and Key identify the object that is being deleted.
 	Kind string
 	Key  types.NamespacedName
-	// Member reports whether the object is in the member instead of the host.
+	// Member reports whether the object is in the member rather than in the host.
 	Member bool
 	// Since is when the deletion began.
 	Since time.Time

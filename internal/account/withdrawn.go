@@ -22,7 +22,7 @@ const mostWithdrawn = 500
 // volume that outlives it.
 type Withdrawn struct {
 	// Root is the claim's <namespace>/<name>, which is also in its volume's claimRef. It is empty
-	// in the member's record, and in the host's record if space was short.
+	// in the member's record, and also in the host's record if its annotation ran out of space.
 	Root string `json:"root,omitempty"`
 	// At is when the claim was withdrawn, in seconds since 1970.
 	At int64 `json:"at"`

@@ -8,12 +8,12 @@
 // At most 300 claims are in progress at a time: those that the gate admitted within the last
 // ten seconds, and those whose volume waits for the PV controller. Above that, new claims
 // queue, namespaces take turns, and the gate admits one claim for each that is bound.
-// TestBursts simulates it: a burst takes as long as the PV controller does, up to 30 claims a
-// second.
+// TestBursts simulates this: the PV controller alone determines how long a burst takes, up to
+// 30 claims a second.
 //
 // Four rules keep claims that cannot be bound from blocking others:
 //
-//   - Each member has its share of the 300, regardless of how many claims the others have (I7).
+//   - Each member has its share of the limit, regardless of how many claims the others have (I7).
 //   - An admitted claim without a volume no longer counts after ten seconds.
 //   - A volume that is not bound no longer counts after five minutes.
 //   - A claim that must no longer be placed leaves the queue.

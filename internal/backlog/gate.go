@@ -157,7 +157,7 @@ func (g *Gate) Source(member, registration string) source.Source {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if ctx.Err() != nil {
-			return nil // the member's next link may have started
+			return nil // do not replace the queue of the member's next link
 		}
 		if before := g.lanes[member]; before != nil {
 			heldBack.DeleteLabelValues(before.registration)
@@ -173,7 +173,7 @@ func (g *Gate) Source(member, registration string) source.Source {
 func (g *Gate) close(member string, l *lane) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.lanes[member] == l { // otherwise the member's next link has started
+	if g.lanes[member] == l { // otherwise, the queue belongs to the member's next link
 		delete(g.lanes, member)
 		heldBack.DeleteLabelValues(l.registration)
 	}

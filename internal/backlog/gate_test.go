@@ -84,7 +84,7 @@ func (r *rig) bind(volumes ...*corev1.PersistentVolume) {
 	}
 }
 
-// held enters claims and requires that they wait.
+// held requests admission of claims, and fails the test if one of them does not wait.
 func (r *rig) held(claims ...*corev1.PersistentVolumeClaim) {
 	r.t.Helper()
 	for _, c := range claims {
@@ -128,7 +128,7 @@ func TestFewVolumesDelayNoClaim(t *testing.T) {
 	r.held(claim("team", "second"))
 
 	r.bind(waiting...)
-	equal(t, "admitted once volumes are bound", r.pass(), "team/second")
+	equal(t, "admitted after volumes were bound", r.pass(), "team/second")
 	if !r.Enter(here, claim("team", "third")).Come {
 		t.Error("a claim is delayed although few claims are in progress")
 	}
@@ -140,16 +140,16 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 	for i := range 10 {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
-	equal(t, "no admission without a bound claim", r.pass())
+	equal(t, "admitted before a claim is bound", r.pass())
 	r.bind(waiting[0], waiting[0])
-	equal(t, "a repeated event counts once", r.pass(), "team/0")
+	equal(t, "admitted after a claim was bound and its event repeated", r.pass(), "team/0")
 	r.bind(waiting[1:4]...)
-	equal(t, "one admission for each bound claim", r.pass(), "team/1", "team/2", "team/3")
+	equal(t, "admitted after three claims were bound", r.pass(), "team/1", "team/2", "team/3")
 	waiting[4].Status.Phase = corev1.VolumeFailed
 	r.see(waiting[4])
 	r.forget(waiting[5])
 	r.forget(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
-	equal(t, "failed and deleted volumes do not delay claims", r.pass(), "team/4", "team/5", "team/6")
+	equal(t, "admitted after volumes failed or were deleted", r.pass(), "team/4", "team/5", "team/6")
 
 	if !r.Enter(here, claim("team", "6")).Come {
 		t.Error("an admitted claim is delayed when it enters again")
@@ -218,12 +218,12 @@ func TestUnboundVolumesStopCounting(t *testing.T) {
 	}
 }
 
-// A burst takes as long as the PV controller does, and no more claims are in progress than it
-// takes to keep the controller busy.
+// The PV controller alone determines how long a burst takes, and only as many claims are in
+// progress as are needed to keep the controller busy.
 func TestBursts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims, members, perSecond, delay int // delay is the provisioning time in seconds
-		seconds, underWay                 int // maximum values
+		seconds, underWay                 int // the maximum values that the test accepts
 	}{
 		"default rate limit":   {claims: 1000, members: 2, perSecond: 7, delay: 2, seconds: 146, underWay: limit},
 		"four members":         {claims: 5000, members: 4, perSecond: 7, delay: 2, seconds: 718, underWay: limit},

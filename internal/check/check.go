@@ -58,8 +58,8 @@ func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error)
 	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
 }
 
-// question is one check: its name and a function. The function's error describes what is wrong and
-// what to do about it.
+// question is one check. Its function returns an error that describes what is wrong, and what to do
+// about it.
 type question struct {
 	name string
 	ask  func(context.Context) error

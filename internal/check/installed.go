@@ -25,7 +25,8 @@ import (
 
 // Installation describes the installation that Installed checks.
 type Installation struct {
-	// Deployment and ServiceAccount are the manager's, in the checker's namespace.
+	// Deployment and ServiceAccount are the names of the manager's objects in the checker's
+	// namespace.
 	Deployment, ServiceAccount string
 	// Lease is the Lease that the leading replica holds in the checker's namespace.
 	Lease string

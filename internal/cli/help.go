@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// usage is cobra's template without inherited flags. These are about thirty flags of kubectl, which
-// would hide the command's own flags.
+// usage is cobra's template without inherited flags. About thirty inherited kubectl flags would
+// hide the command's own flags.
 const usage = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
   {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}

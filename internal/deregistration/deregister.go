@@ -67,11 +67,11 @@ type leaving struct {
 type step int
 
 const (
-	waitForMember step = iota // the member is needed, but not connected
+	waitForMember step = iota // the next steps need the member, which is not connected
 	waitForConfirmation
 	evictPods
 	withdrawClaims
-	waitForClaims // policy Drain
+	waitForClaims // only with policy Drain
 	waitForLeaves
 	// The steps above need the link. Before the steps below, it must have ended.
 	releaseVolumes

@@ -173,7 +173,7 @@ func (f *Fleet) Remove(name string) bool {
 	defer f.mu.Unlock()
 	s := f.supervisors[name]
 	if s == nil {
-		forget(name) // controllers may have created series since
+		forget(name) // the ended link's controllers may have re-created series
 		return true
 	}
 	if f.ctx == nil { // Start was not called

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// optionalLook is the delay between two attempts to read kinds that a member does not serve.
+// optionalLook is the interval at which Xylem tries to read kinds that a member does not serve yet.
 const optionalLook = 30 * time.Second
 
 // optional are kinds that a member may not serve, or may not allow Xylem to read. The link to such

@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// fencePoll is the interval at which the supervisor retries to acquire a fence with another
-	// holder.
+	// fencePoll is the interval at which the supervisor tries again to acquire a fence that another
+	// process holds.
 	fencePoll = 2 * time.Second
 	// probeRetry is the delay after a failed probe. The link ends after probeFailures failed probes
 	// in a row.
@@ -91,7 +91,7 @@ type supervisor struct {
 
 	mu      sync.Mutex
 	wanted  Registration
-	changed chan struct{} // closed when wanted changes
+	changed chan struct{} // closed and replaced when wanted changes
 	state   State
 	// linked is the current link's connection, or nil. held is the link's fence.
 	linked *member.Connection
@@ -169,10 +169,10 @@ func (s *supervisor) update(change func(*State)) {
 	s.fleet.notify(s.name)
 }
 
-// run keeps linking the member until the context ends.
+// run keeps the member linked until the context ends.
 func (s *supervisor) run(ctx context.Context) {
 	defer close(s.done)
-	metrics.Connected.WithLabelValues(s.name).Set(0) // even if it never connects
+	metrics.Connected.WithLabelValues(s.name).Set(0) // so the series exists even if the member never connects
 	backoff := newBackoff()
 	for ctx.Err() == nil {
 		registration, changed := s.current()
@@ -286,7 +286,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	}
 	linked()
 	if !s.enter(connection, fence, r.Kubeconfig) {
-		return nil // the registration has changed in the meantime
+		return nil // the kubeconfig has changed in the meantime
 	}
 	defer s.enter(nil, nil, nil)
 	go func() { // a changed registration ends the link

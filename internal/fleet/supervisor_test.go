@@ -70,7 +70,7 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 				t.Error("Ensure replaced the supervisor")
 			}
 			if _, again := s.current(); tc.want == (again == changed) {
-				t.Error("the next change would be missed, or this one observed twice")
+				t.Error("the supervisor misses the next change, or observes this change twice")
 			}
 		})
 	}

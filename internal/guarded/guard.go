@@ -44,8 +44,8 @@ func foreign(obj client.Object, why string) error {
 	return fmt.Errorf("%s %s: %w: %s", kind, client.ObjectKeyFromObject(obj), ErrForeign, why)
 }
 
-// HostOnly is the guard for writes that concern only the host and need no member's fence. Leader
-// election guards these writes.
+// HostOnly is the guard for writes that concern only the host and do not require a member's fence.
+// Leader election guards these writes.
 type HostOnly struct{}
 
 // Held returns nil.

@@ -191,21 +191,21 @@ func TestAnnotateClaim(t *testing.T) {
 		change func(*corev1.PersistentVolumeClaim)
 		ok     bool
 	}{
-		"one of Xylem's keys is set":                        {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
-		"one of Xylem's keys is changed":                    {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
-		"one of Xylem's keys is removed":                    {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
-		"the annotations with Xylem's last key are removed": {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
-		"selected-node is removed":                          {map[string]string{volumehelpers.AnnSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volumehelpers.AnnSelectedNode) }, true},
-		"a user's key is set":                               {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
-		"a user's key is changed":                           {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
-		"a user's key is removed":                           {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
-		"a user's key is removed and one of Xylem's is set": {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
-		"a key similar to Xylem's is set":                   {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
-		"a label is set":                                    {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
-		"a finalizer is set":                                {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
-		"the spec is changed":                               {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
-		"the status is changed":                             {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
-		"an owner is set":                                   {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
+		"one of Xylem's keys is set":                                      {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
+		"one of Xylem's keys is changed":                                  {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
+		"one of Xylem's keys is removed":                                  {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
+		"the annotations, which contain only Xylem's key, are set to nil": {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
+		"selected-node is removed":                                        {map[string]string{volumehelpers.AnnSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, volumehelpers.AnnSelectedNode) }, true},
+		"a user's key is set":                                             {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
+		"a user's key is changed":                                         {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
+		"a user's key is removed":                                         {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
+		"a user's key is removed and one of Xylem's is set":               {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
+		"a key without Xylem's complete prefix is set":                    {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
+		"a label is set":                                                  {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
+		"a finalizer is set":                                              {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"the spec is changed":                                             {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
+		"the status is changed":                                           {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
+		"an owner reference is set":                                       {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := claim(func(m *metav1.ObjectMeta) { m.Annotations = maps.Clone(tc.before) })
@@ -465,11 +465,12 @@ func TestWritesAreGuarded(t *testing.T) {
 	type write func(context.Context, *Leaf, *Root) error
 	for name, tc := range map[string]struct {
 		write write
-		// foreign means rejected as not Xylem's, regardless of the guard.
+		// foreign means that the write is rejected because the object is not Xylem's, regardless of
+		// the guard.
 		foreign bool
-		// unproven means rejected for lack of evidence, regardless of the guard.
+		// unproven means that the write is rejected for lack of evidence, regardless of the guard.
 		unproven bool
-		// destroys means rejected while destruction is suspended.
+		// destroys means that the write is rejected while destruction is suspended.
 		destroys bool
 	}{
 		"create a leaf":                             {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},

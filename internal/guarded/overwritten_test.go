@@ -115,7 +115,7 @@ func TestWritesOnReplacedStates(t *testing.T) {
 	}
 }
 
-// Two objects may have the same resourceVersion.
+// Writes to two objects with the same resourceVersion do not affect each other.
 func TestVersionsOfOthers(t *testing.T) {
 	c := &numbering{version: 8}
 	r := NewRoot(c, "cluster", open)

@@ -64,8 +64,8 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 	return count(w.cluster, w.side, "create", obj, err)
 }
 
-// patch sends the difference between before and after, on condition that the object still equals
-// before.
+// patch sends the difference between before and after. The API server applies it only if the object
+// still equals before.
 func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
 	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, preconditioned{before}, by.owner()) })
 }

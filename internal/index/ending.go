@@ -13,8 +13,9 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// ending is the name of the index of ending claims, volumes and Pods, which are few. Host objects
-// are indexed by the member that they concern, and all of a member's objects under leaves.
+// ending is the name of the index of ending claims, volumes and Pods, which are few. In the host's
+// cache, the key is the member that an object concerns. In a member's cache, the only key is
+// leaves.
 const (
 	ending = "xylem.ending"
 	leaves = "leaves"
@@ -65,7 +66,7 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	return Ending{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
 }
 
-// endings returns the indexes of ending objects, by their place.
+// endings returns an index of ending objects for each kind. where returns an object's key.
 func endings(where func(client.Object) string) []field {
 	extract := func(obj client.Object) []string {
 		if EndsSince(obj) == nil {

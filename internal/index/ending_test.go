@@ -34,7 +34,7 @@ func TestEndsSince(t *testing.T) {
 		"released, policy Delete": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete), &now},
 		"failed, policy Delete":   {volume(corev1.VolumeFailed, corev1.PersistentVolumeReclaimDelete), &now},
 		"deleted":                 {deleted, &now},
-		"released at an unknown time": {&corev1.PersistentVolume{
+		"released, but the time is unknown": {&corev1.PersistentVolume{
 			Spec:   corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},
 			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
 		}, nil},
@@ -49,7 +49,7 @@ func TestEndsSince(t *testing.T) {
 	}
 }
 
-// place returns the key by which EndingIn looks up each kind.
+// TestPlace checks that place returns the keys by which EndingIn looks up each kind.
 func TestPlace(t *testing.T) {
 	in := mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "host"}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",

@@ -61,5 +61,5 @@ func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into cl
 	return true, nil
 }
 
-// Named returns the key of a cluster-scoped object.
+// Named returns the key of the cluster-scoped object with the given name.
 func Named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// pageSize is the limit for live lists. Even a slow cluster can serve such a page, and a fast one
-// takes a tenth of a second.
+// pageSize is the maximum number of objects per page of a live list. Even a slow cluster can serve
+// a page of this size, and a fast one takes a tenth of a second.
 const pageSize = 500
 
 // Pages lists live, page by page, and calls page for each page. All pages show the same state of

@@ -108,7 +108,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       ptr.To(leadership.LeaseDuration),
 		RenewDeadline:                       ptr.To(leadership.RenewDeadline),
-		LeaderElectionReleaseOnCancel:       true, // main returns when Run does
+		LeaderElectionReleaseOnCancel:       true, // safe, because the process exits when Run returns
 	})
 	if err != nil {
 		return fmt.Errorf("create the manager: %w", err)
@@ -138,9 +138,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	return mgr.Start(ctx)
 }
 
-// hostConfig returns the configuration for all clients of the host. They do not compress, because
-// the host is close: since Kubernetes 1.37, its API server would compress each event of a watch,
-// and the manager would decompress it.
+// hostConfig returns the configuration for all clients of the host. It disables compression,
+// because the network to the host is fast. Otherwise, since Kubernetes 1.37, the API server would
+// compress each event of a watch, and the manager would have to decompress it.
 func hostConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent

@@ -27,7 +27,7 @@ type Options struct {
 	// Namespace is the namespace of the manager, of its Secrets, records and published capacity in
 	// the host, and of its fences in members.
 	Namespace string
-	// LeaderElect enables leader election, which several replicas need.
+	// LeaderElect enables leader election, which is required if there are several replicas.
 	LeaderElect bool
 	// MetricsAddress is the address on which metrics are served, with TLS and authorization if
 	// MetricsSecure is set; "0" disables them. ProbeAddress is the address of /healthz and /readyz.
@@ -73,7 +73,7 @@ type Options struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod. auto depends on the host's version.
 	NominatedNode string
-	// Tracing exports traces of claims, if its endpoint is set.
+	// Tracing configures the export of claims' traces. Without an endpoint, none are exported.
 	Tracing tracing.Options
 }
 

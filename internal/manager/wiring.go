@@ -86,7 +86,7 @@ type wiring struct {
 	clock     clock.Clock
 	asking    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
-	// others returns the other members in the fleet. add creates the fleet.
+	// others returns the other members in the fleet. add sets it when it creates the fleet.
 	others func(context.Context, mirror.Member) ([]placing.Other, error)
 	// exports exports the traces of claims. It is nil without a tracing endpoint.
 	exports *claimtrace.Exports

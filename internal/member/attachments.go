@@ -17,8 +17,8 @@ import (
 const refusalLimit = 500
 
 // AttachmentsReadable reports why Xylem cannot list a member's VolumeAttachments, or nil if it can.
-// An older version of chart xylem-member does not grant the permission. If it returns an error, it
-// is unknown whether Xylem can list them.
+// Older versions of the xylem-member chart do not grant the permission. An error means that it is
+// unknown whether Xylem can list them.
 func AttachmentsReadable(ctx context.Context, live client.Reader, registration string) (*mirror.Refusal, error) {
 	err := live.List(ctx, &storagev1.VolumeAttachmentList{}, client.Limit(1))
 	switch {

@@ -37,7 +37,7 @@ type Connection struct {
 	Bearer  *budget.Bearer
 	// Limiter limits how much memory of this process the member's responses take.
 	Limiter *budget.Limiter
-	// calls has a timeout. Watches, which the caches use, does not.
+	// calls has a timeout. Watches, which the caches use, has none.
 	calls, Watches *http.Client
 	// Live reads and writes directly, bypassing caches.
 	Live      client.Client
@@ -107,8 +107,8 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	return made, nil
 }
 
-// stay rejects redirects. API servers do not need them, and a hostile server could use them to make
-// this process send requests to addresses that the member itself cannot reach.
+// stay does not follow redirects. API servers do not need them, and a hostile server could use them
+// to make this process send requests to addresses that the member itself cannot reach.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes the idle connections.
@@ -135,7 +135,7 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	if err != nil {
 		return Identity{}, access.Explain("read the version", err)
 	}
-	// Xylem uses the UID as a label value and in names.
+	// The UID must be valid, because Xylem uses it as a label value and in names.
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
 		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its kube-system namespace has no valid UID. Check the server in the kubeconfig")
 	}
@@ -145,8 +145,8 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 // versions matches the version strings of Kubernetes and its distributions.
 var versions = regexp.MustCompile(`^v?[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,56}$`)
 
-// UnknownVersion replaces a version that is not valid. The registration and the virtual node
-// show the version.
+// UnknownVersion replaces a version that is not valid, because the registration and the virtual
+// node show the version.
 const UnknownVersion = "unknown"
 
 func versionOf(said string) string {

@@ -111,13 +111,13 @@ func hostileMember(version string) http.HandlerFunc {
 // The registration and the virtual node show the member's version, so it must be harmless (I8).
 func TestHostileVersion(t *testing.T) {
 	for name, tc := range map[string]struct{ said, want string }{
-		"a version":                 {"v1.36.3", "v1.36.3"},
-		"a distribution's":          {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
-		"with build data":           {"v1.31.2+k3s1", "v1.31.2+k3s1"},
-		"nothing":                   {"", member.UnknownVersion},
-		"an escape sequence":        {"v1.36.3\\u001b[2J", member.UnknownVersion},
-		"a word":                    {"<script>", member.UnknownVersion},
-		"an extremely long version": {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
+		"a version":                         {"v1.36.3", "v1.36.3"},
+		"a distribution's version":          {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
+		"a version with build metadata":     {"v1.31.2+k3s1", "v1.31.2+k3s1"},
+		"an empty version":                  {"", member.UnknownVersion},
+		"a version with an escape sequence": {"v1.36.3\\u001b[2J", member.UnknownVersion},
+		"not a version":                     {"<script>", member.UnknownVersion},
+		"an extremely long version":         {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(hostileMember(`{"gitVersion":"` + tc.said + `"}`))
@@ -192,13 +192,13 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	t.Cleanup(inside.Close)
 	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
 	for name, tc := range map[string]struct{ host, says string }{
-		"a name that resolves to this machine": {"localhost", "loopback"},
-		"this machine":                         {"127.0.0.1", "loopback"},
-		"this machine's IPv6 address":          {"[::1]", "loopback"},
-		"this machine's address as a number":   {"[::ffff:7f00:1]", "loopback"},
-		"a cloud's metadata service":           {"169.254.169.254", "link-local"},
-		"a cloud's metadata service, IPv6":     {"[fd00:ec2::254]", "metadata"},
-		"a neighbour":                          {"[fe80::1]", "link-local"},
+		"a name that resolves to this machine":           {"localhost", "loopback"},
+		"this machine":                                   {"127.0.0.1", "loopback"},
+		"this machine's IPv6 address":                    {"[::1]", "loopback"},
+		"this machine's IPv4 address as an IPv6 address": {"[::ffff:7f00:1]", "loopback"},
+		"a cloud's metadata service":                     {"169.254.169.254", "link-local"},
+		"a cloud's metadata service, IPv6":               {"[fd00:ec2::254]", "metadata"},
+		"a link-local address":                           {"[fe80::1]", "link-local"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}

@@ -40,24 +40,24 @@ const (
 	LastRetry = 30 * time.Second
 )
 
-// Link is a live connection to a member. It has everything that the member's controllers use until
-// its context ends.
+// Link is a live connection to a member. It provides everything that the member's controllers use
+// until its context ends.
 type Link struct {
 	mirror.Member
 	// Rules are the placement rules of the member's registration.
 	Rules placement.Rules
 
-	// Cache is the member's cache. It has the Pods, claims, ConfigMaps and Secrets with this host's
-	// stamp, all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities (reduced), and
+	// Cache is the member's cache. It contains the Pods, claims, ConfigMaps and Secrets with this
+	// host's stamp, all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities (reduced), and
 	// Warning events.
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to their resource requests.
 	Workloads cache.Cache
-	// Snapshots is the cache of the member's snapshots. The member may not serve them. Host has the
+	// Snapshots is the cache of the member's snapshots. Not every member serves them. Host has the
 	// host's snapshots once HostSnapshots serves them.
 	Snapshots     *Optional
 	HostSnapshots *route.Optional
-	// Attachments is the cache of the member's VolumeAttachments. The member may not let Xylem read
+	// Attachments is the cache of the member's VolumeAttachments. Not every member lets Xylem read
 	// them.
 	Attachments *Optional
 	// Live reads from the member, bypassing caches.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// A live read of a kind that the mapper lacks fails.
+// The mapper must contain every kind that Xylem reads live, because reads of other kinds fail.
 func TestMapperHasKindsReadLive(t *testing.T) {
 	for kind, want := range map[string]string{"VolumeAttributesClass": "volumeattributesclasses", "StorageClass": "storageclasses", "CSIStorageCapacity": "csistoragecapacities", "VolumeAttachment": "volumeattachments"} {
 		t.Run(kind, func(t *testing.T) {

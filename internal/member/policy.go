@@ -16,8 +16,8 @@ import (
 const (
 	// policyName is the admission policy of config/member that limits Xylem's accounts.
 	policyName = "xylem-account"
-	// PolicyProbe is the name of a namespace that the policy must reject, and the label for which
-	// the policy must reject it.
+	// PolicyProbe is the name of a namespace that the policy must reject, and the label that makes the
+	// policy reject it.
 	PolicyProbe = "xylem-policy-probe"
 )
 

@@ -22,12 +22,12 @@ func TestJudged(t *testing.T) {
 		err  error
 		want *bool
 	}{
-		"created":                             {nil, new(false)},
-		"rejected by the policy":              {forbidden("ValidatingAdmissionPolicy 'xylem-account' with binding 'xylem-account' denied request: Xylem's account creates nothing without"), new(true)},
-		"rejected by another policy":          {forbidden("ValidatingAdmissionPolicy 'no-namespaces' with binding 'b' denied request: see xylem-account"), nil},
-		"not permitted":                       {forbidden(), nil},
-		"a webhook does not support dry runs": {apierrors.NewBadRequest("admission webhook does not support dry run"), nil},
-		"no response":                         {errors.New("connection refused"), nil},
+		"the member accepts the request":           {nil, new(false)},
+		"rejected by the policy":                   {forbidden("ValidatingAdmissionPolicy 'xylem-account' with binding 'xylem-account' denied request: Xylem's account creates nothing without"), new(true)},
+		"rejected by another policy":               {forbidden("ValidatingAdmissionPolicy 'no-namespaces' with binding 'b' denied request: see xylem-account"), nil},
+		"rejected because of a missing permission": {forbidden(), nil},
+		"a webhook does not support dry runs":      {apierrors.NewBadRequest("admission webhook does not support dry run"), nil},
+		"no response":                              {errors.New("connection refused"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := judged(tc.err)

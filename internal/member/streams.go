@@ -53,7 +53,8 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 	transport := &http.Transport{
 		TLSClientConfig:     tlsConfig,
 		TLSHandshakeTimeout: access.DialTimeout,
-		// Upgrade requests dial the server directly and ignore proxies, so the dialer uses the proxy.
+		// Upgrade requests bypass the transport's proxy setting, so the dialer itself connects through
+		// the proxy.
 		DialContext:            way.Through,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -81,8 +82,8 @@ func (s *Streams) Location(path ...string) *url.URL { return s.server.JoinPath(p
 // Transport returns the transport of requests that are not upgraded. It does not follow redirects.
 func (s *Streams) Transport() http.RoundTripper { return s.signed }
 
-// Upgrades returns the transport of upgrade requests. It dials with the Dial that around
-// returns for the Link's own Dial.
+// Upgrades returns the transport of upgrade requests. It dials with around(dial), where dial is the
+// Link's own Dial.
 func (s *Streams) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
 	transport := s.transport.Clone()
 	transport.DialContext = around(s.transport.DialContext)

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
-// everyday has a typical Pod with a claim, their leaves, and related objects.
+// everyday contains a typical Pod with a claim, their leaves, and related objects.
 type everyday struct {
 	rootPod, leafPod     *corev1.Pod
 	rootClaim, leafClaim *corev1.PersistentVolumeClaim

@@ -56,14 +56,14 @@ func TestEveryFieldIsDecided(t *testing.T) {
 			}
 			for _, f := range table.Fields {
 				if f.Why == "" || strings.ContainsAny(f.Why, "|\n") {
-					t.Errorf("the reason of %s cannot be a table cell: %q", f.Path, f.Why)
+					t.Errorf("the reason for %s cannot be a table cell: %q", f.Path, f.Why)
 				}
 			}
 		})
 	}
 }
 
-// TestGaps checks that Gaps, on which TestEveryFieldIsDecided relies, finds gaps.
+// TestGaps checks that Gaps finds gaps, because TestEveryFieldIsDecided relies on it.
 func TestGaps(t *testing.T) {
 	type inner struct {
 		A string `json:"a"`
@@ -147,7 +147,7 @@ func TestTablesMatchTranslation(t *testing.T) {
 				return nil, err
 			}
 			refs.PointAt(mirrortest.Copies, leaf)
-			// The leaf after root_pod has added the ephemeral container.
+			// This is the leaf after root_pod has added the ephemeral container.
 			if root := (&corev1.Pod{Spec: *spec}); len(spec.EphemeralContainers) > 0 {
 				leaf, err = podspec.ApplyDebug(root, leaf, spec.EphemeralContainers[0].Name, func(pod *corev1.Pod) { refs.PointAt(mirrortest.Copies, pod) })
 				if err != nil {
@@ -222,23 +222,23 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 				return
 			}
 			if err != nil {
-				t.Fatalf("refused: %v", err)
+				t.Fatalf("the object was refused: %v", err)
 			}
 			got := mirrortest.At(t, reflect.ValueOf(to).Elem(), f.Path)
 			switch f.Decision {
 			case fields.Keep:
 				if diff := cmp.Diff(field.Interface(), got.Interface()); diff != "" {
-					t.Errorf("not kept (-root +leaf):\n%s", diff)
+					t.Errorf("the field was not kept (-root +leaf):\n%s", diff)
 				}
 			case fields.Drop:
 				if !got.IsZero() {
-					t.Errorf("not dropped: %v", got.Interface())
+					t.Errorf("the field was not dropped: %v", got.Interface())
 				}
 			case fields.Translate:
 				// The tests of each translation check the result. This one only checks that the value
 				// changes.
 				if reflect.DeepEqual(field.Interface(), got.Interface()) && !slices.Contains(sometimesTheSame, f.Path) {
-					t.Errorf("the table says translate, but the field is unchanged: %v", got.Interface())
+					t.Errorf("the table's decision is Translate, but the field is unchanged: %v", got.Interface())
 				}
 			default:
 				t.Errorf("unknown decision %q", f.Decision)
@@ -258,7 +258,7 @@ var sometimesTheSame = []string{
 func checkRefused(t *testing.T, path string, err error) {
 	t.Helper()
 	if err == nil {
-		t.Fatal("not refused")
+		t.Fatal("the object was not refused")
 	}
 	pattern := strings.ReplaceAll(regexp.QuoteMeta(path), `\[\]`, `\[[^\]]+\]`)
 	if !regexp.MustCompile(pattern + ": ").MatchString(err.Error()) {

@@ -66,7 +66,7 @@ func fuzzedPod(data []byte) *corev1.Pod {
 	return pod
 }
 
-// keepOne keeps one of a union's set pointers, the n-th modulo their number.
+// keepOne keeps only one of a union's set pointers, and clears the others. n selects the pointer.
 func keepOne[T any](union *T, n int) {
 	v := reflect.ValueOf(union).Elem()
 	var set []reflect.Value
@@ -111,7 +111,7 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 	shown := podstatus.Translate(root, leaf, mirrortest.Member)
 	root.Status = shown
 	if again := podstatus.Translate(root, leaf, mirrortest.Member); !podstatus.Current(root, again) {
-		t.Errorf("the status does not settle (-shown +again):\n%s", cmp.Diff(shown, again))
+		t.Errorf("the second translation differs from the first (-shown +again):\n%s", cmp.Diff(shown, again))
 	}
 }
 
@@ -191,7 +191,7 @@ func FuzzTranslateClaim(f *testing.F) {
 			t.Errorf("translating twice changes something (-once +twice):\n%s", diff)
 		}
 		if leaf.Spec.VolumeName != "" {
-			t.Errorf("the leaf requests volume %s", leaf.Spec.VolumeName)
+			t.Errorf("the leaf requests volume %s, want none", leaf.Spec.VolumeName)
 		}
 		if _, changes := pvc.Growth(root, leaf); changes {
 			t.Error("a new leaf already needs to be expanded")
@@ -201,7 +201,7 @@ func FuzzTranslateClaim(f *testing.F) {
 		leaf.Status.Phase = corev1.ClaimBound
 		want := pvc.TranslateStatus(root, leaf)
 		if root.Status = *want.DeepCopy(); !pvc.StatusCurrent(root, want) {
-			t.Errorf("the status does not settle: %+v", want)
+			t.Errorf("the second translation differs from the first: %+v", want)
 		}
 	})
 }

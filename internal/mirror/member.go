@@ -2,7 +2,7 @@ package mirror
 
 import "net/netip"
 
-// Member has the properties of a member on which translation depends.
+// Member contains the properties of a member that translation depends on.
 type Member struct {
 	// Registration is the name of the member's ClusterRegistration.
 	Registration string
@@ -15,7 +15,7 @@ type Member struct {
 	// PodCIDRs are the ranges of the Pod addresses that root Pods show. If it is empty, root Pods
 	// show no addresses.
 	PodCIDRs []netip.Prefix
-	// LoosenPodSecurity reports that the member's admin allows host Pod Security labels that are
+	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool
 }

@@ -71,7 +71,7 @@ func LeafNamespace(root *corev1.Namespace, m Member) *corev1.Namespace {
 
 // KeepPodSecurity reports whether Xylem keeps a Pod Security label that a user of the member set,
 // instead of setting its own. The member's admin may tighten the host's level, and may set any
-// level that the host has not set.
+// level for a label that the host has not set.
 func KeepPodSecurity(key, theirs string, root *corev1.Namespace) bool {
 	switch root.Labels[key] {
 	case levelRestricted:

@@ -55,11 +55,11 @@ func TestCreatedByXylem(t *testing.T) {
 		change func(*corev1.Namespace)
 		want   bool
 	}{
-		"made":         {change: func(*corev1.Namespace) {}, want: true},
-		"another host": {change: func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }},
-		"unmanaged":    {change: func(ns *corev1.Namespace) { delete(ns.Labels, v1alpha1.LabelManagedBy) }},
-		"no origin":    {change: func(ns *corev1.Namespace) { ns.Annotations = nil }},
-		"another name": {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
+		"created by Xylem":             {change: func(*corev1.Namespace) {}, want: true},
+		"another host":                 {change: func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }},
+		"without the managed-by label": {change: func(ns *corev1.Namespace) { delete(ns.Labels, v1alpha1.LabelManagedBy) }},
+		"no origin":                    {change: func(ns *corev1.Namespace) { ns.Annotations = nil }},
+		"another name":                 {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ns := mirror.LeafNamespace(rootNamespace(), mirror.Member{HostID: "host-1"})
@@ -82,14 +82,14 @@ func TestLeafPodSecurity(t *testing.T) {
 		loosen bool
 		want   map[string]string
 	}{
-		"none":                      {nil, false, map[string]string{enforce: "baseline"}},
-		"others":                    {map[string]string{"team": "a"}, false, map[string]string{enforce: "baseline"}},
-		"privileged":                {map[string]string{enforce: "privileged", audit: "privileged"}, false, map[string]string{enforce: "baseline"}},
-		"restricted":                {map[string]string{enforce: "restricted", audit: "baseline"}, false, map[string]string{enforce: "restricted", audit: "baseline"}},
-		"a label of an old version": {map[string]string{enforce: "restricted", version: "v1.0"}, false, map[string]string{enforce: "restricted"}},
-		"a label of an old version, loosening allowed": {map[string]string{enforce: "restricted", version: "v1.0"}, true, map[string]string{enforce: "restricted", version: "v1.0"}},
-		"privileged, loosening allowed":                {map[string]string{enforce: "privileged"}, true, map[string]string{enforce: "privileged"}},
-		"no label, loosening allowed":                  {map[string]string{"team": "a"}, true, map[string]string{}},
+		"no labels":                  {nil, false, map[string]string{enforce: "baseline"}},
+		"other labels":               {map[string]string{"team": "a"}, false, map[string]string{enforce: "baseline"}},
+		"privileged":                 {map[string]string{enforce: "privileged", audit: "privileged"}, false, map[string]string{enforce: "baseline"}},
+		"restricted":                 {map[string]string{enforce: "restricted", audit: "baseline"}, false, map[string]string{enforce: "restricted", audit: "baseline"}},
+		"a label for an old version": {map[string]string{enforce: "restricted", version: "v1.0"}, false, map[string]string{enforce: "restricted"}},
+		"a label for an old version, loosening allowed": {map[string]string{enforce: "restricted", version: "v1.0"}, true, map[string]string{enforce: "restricted", version: "v1.0"}},
+		"privileged, loosening allowed":                 {map[string]string{enforce: "privileged"}, true, map[string]string{enforce: "privileged"}},
+		"no label, loosening allowed":                   {map[string]string{"team": "a"}, true, map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u", Labels: tc.root}}

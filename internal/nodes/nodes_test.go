@@ -48,19 +48,19 @@ func TestReadyCondition(t *testing.T) {
 		status    metav1.ConditionStatus
 		reason    string
 	}{
-		"the member was never connected":   {nil, "", false, metav1.ConditionFalse, v1alpha1.ReasonNotConnected},
-		"the Node is not created yet":      {nil, "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
-		"a plain node":                     {plain, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
-		"another cluster's Node":           {other, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
-		"the member's identity is unknown": {virtual(corev1.ConditionTrue), "", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
-		"without a status":                 {virtual(""), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
-		"not ready":                        {virtual(corev1.ConditionFalse), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
-		"unknown":                          {virtual(corev1.ConditionUnknown), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
-		"ready":                            {virtual(corev1.ConditionTrue), "id", false, metav1.ConditionTrue, v1alpha1.ReasonNodeReady},
-		"the member is unreachable":        {away(v1alpha1.ReasonUnreachable), "id", false, metav1.ConditionFalse, v1alpha1.ReasonMemberAway},
-		"without a CSINode":                {withoutCSINode(), "id", false, metav1.ConditionFalse, v1alpha1.ReasonCSINodeNameTaken},
-		"the member is being synced":       {away(v1alpha1.ReasonSyncing), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
-		"the member is being connected":    {away(v1alpha1.ReasonConnecting), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"the member was never connected":      {nil, "", false, metav1.ConditionFalse, v1alpha1.ReasonNotConnected},
+		"the Node is not created yet":         {nil, "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"a real node has the name":            {plain, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
+		"another cluster's Node has the name": {other, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
+		"the member's identity is unknown":    {virtual(corev1.ConditionTrue), "", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
+		"the Node has no Ready condition yet": {virtual(""), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"the Node is not ready":               {virtual(corev1.ConditionFalse), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"the Node's readiness is unknown":     {virtual(corev1.ConditionUnknown), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"the Node is ready":                   {virtual(corev1.ConditionTrue), "id", false, metav1.ConditionTrue, v1alpha1.ReasonNodeReady},
+		"the member is unreachable":           {away(v1alpha1.ReasonUnreachable), "id", false, metav1.ConditionFalse, v1alpha1.ReasonMemberAway},
+		"the CSINode's name is taken":         {withoutCSINode(), "id", false, metav1.ConditionFalse, v1alpha1.ReasonCSINodeNameTaken},
+		"the member is being synced":          {away(v1alpha1.ReasonSyncing), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"the member is being connected":       {away(v1alpha1.ReasonConnecting), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

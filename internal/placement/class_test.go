@@ -38,18 +38,18 @@ func TestClassFor(t *testing.T) {
 		wantName, wants string
 	}{
 		"an exact rule wins":                                 {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
-		"the parameter is second":                            {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
-		"the prefix is third":                                {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
-		"the same name is last":                              {rules, "ssd", nil, "ssd", byName},
+		"without an exact rule, the parameter wins":          {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
+		"without a rule or parameter, the prefix wins":       {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
+		"if no rule applies, the name stays the same":        {rules, "ssd", nil, "ssd", byName},
 		"the prefix is not applied to the parameter's class": {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter},
 		"the prefix is applied only once":                    {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
 		"an empty parameter is ignored":                      {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
-		"the prefix alone is not a name":                     {rules, "virtual-disk-", nil, "virtual-disk-", byName},
-		"the name without the prefix is invalid":             {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
+		"nothing follows the prefix":                         {rules, "virtual-disk-", nil, "virtual-disk-", byName},
+		"the rest after the prefix is not a valid name":      {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
 		"the prefix is in the middle of the name":            {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
-		"a custom prefix":                                    {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
+		"a custom prefix applies":                            {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
 		"a custom prefix replaces the default":               {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
-		"an empty prefix":                                    {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+		"an empty prefix disables the rule":                  {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -75,11 +75,11 @@ func TestAttributesClassFor(t *testing.T) {
 		parameters       map[string]string
 		wantName, wanted string
 	}{
-		"an exact rule wins":      {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
-		"the parameter is second": {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
-		"the prefix is third":     {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
-		"the same name is last":   {"silver", nil, "silver", "the same name"},
-		"other keys are ignored":  {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
+		"an exact rule wins":                           {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
+		"without an exact rule, the parameter wins":    {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
+		"without a rule or parameter, the prefix wins": {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
+		"if no rule applies, the name stays the same":  {"silver", nil, "silver", "the same name"},
+		"other parameters are ignored":                 {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			name, rule := ruled(rules).AttributesClassFor(tc.host, &storagev1.VolumeAttributesClass{Parameters: tc.parameters})

@@ -26,7 +26,7 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace with another name",
 			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)
 	case holder != m.HostID:
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses it, its admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses it, the member's admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
 			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {

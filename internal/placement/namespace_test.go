@@ -33,13 +33,13 @@ func TestNamespace(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"absent":            {},
-		"created by Xylem":  {ns: namespace(func(*corev1.Namespace) {}), usable: true},
-		"handed over":       {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
-		"foreign":           {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
-		"another host's":    {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host (xylem.io/host=host-2)"},
-		"being deleted":     {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
-		"phase Terminating": {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
+		"absent":                   {},
+		"created by Xylem":         {ns: namespace(func(*corev1.Namespace) {}), usable: true},
+		"handed over":              {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
+		"foreign":                  {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
+		"labeled for another host": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host (xylem.io/host=host-2)"},
+		"being deleted":            {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
+		"in phase Terminating":     {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
 		"foreign and being deleted": {
 			ns:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: &now}},
 			reason: v1alpha1.ReasonNamespaceConflict, says: "which this host may not use",
@@ -102,21 +102,21 @@ func TestNamespaceRules(t *testing.T) {
 		namespace string
 		says      string
 	}{
-		"allowed by default":                     {namespace: "shop"},
-		"the namespace default":                  {namespace: "default"},
-		"a service mesh, denied by default":      {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
-		"a component, denied by default":         {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
-		"a platform, denied by default":          {namespace: "openshift-monitoring", says: `"openshift*"`},
-		"a name similar to a component's":        {namespace: "cert-managers"},
-		"an empty deny list":                     {spec: denied(), namespace: "istio-system"},
-		"denied by a custom list":                {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
-		"a custom list replaces the default one": {spec: denied("team-*"), namespace: "istio-system"},
-		"wildcards in the middle":                {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
-		"a name too short for the pattern":       {spec: denied("ab*ba"), namespace: "aba"},
-		"everything denied":                      {spec: denied("*"), namespace: "shop", says: `"*"`},
-		"allowed":                                {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
-		"not allowed":                            {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
-		"allowed, but denied by default":         {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
+		"allowed by default":                                   {namespace: "shop"},
+		"the namespace named default is allowed":               {namespace: "default"},
+		"a service mesh's namespace is denied by default":      {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
+		"a cluster component's namespace is denied by default": {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
+		"a platform's namespace is denied by default":          {namespace: "openshift-monitoring", says: `"openshift*"`},
+		"a name that only begins like a denied one is allowed": {namespace: "cert-managers"},
+		"an empty deny list":                                   {spec: denied(), namespace: "istio-system"},
+		"denied by a custom list":                              {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
+		"a custom list replaces the default one":               {spec: denied("team-*"), namespace: "istio-system"},
+		"a pattern with wildcards in the middle":               {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
+		"a name too short for the pattern":                     {spec: denied("ab*ba"), namespace: "aba"},
+		"a pattern that denies all names":                      {spec: denied("*"), namespace: "shop", says: `"*"`},
+		"a pattern in allow matches":                           {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
+		"no pattern in allow matches":                          {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
+		"allowed, but denied by default":                       {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := hosted(tc.spec)

@@ -12,9 +12,9 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Admit decides on a Pod bound to the node as a kubelet would (pkg/kubelet/lifecycle/predicate.go),
-// with the kubelet's reasons and messages. It returns nil if the Pod is admitted. It ignores
-// resource amounts, because the member decides on its capacity.
+// Admit returns why a kubelet would reject a Pod that is bound to the node, with the kubelet's
+// reason and message (pkg/kubelet/lifecycle/predicate.go), or nil if the kubelet would admit it.
+// Admit ignores resource amounts, because the member decides on its capacity.
 func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
@@ -53,7 +53,7 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
 		return false
 	}
-	// The member-away taint may remain briefly after the member is reachable again.
+	// The member-away taint may remain for a moment after the member is reachable again.
 	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
 }
 

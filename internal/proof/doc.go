@@ -11,21 +11,22 @@
 //
 // Evidence expires. Each proof must follow the previous one within ten seconds, and the write must
 // follow the last proof within ten seconds; an older proof is invalid. The duration of a read does
-// not count, because listing all volumes in a large host can take long.
+// not count, because it can take a long time to list all volumes in a large host.
 //
 // # Proofs
 //
 //	RootGone         the host has no claim with a UID: reads the claim's name
 //	RootUnchanged    the root's placement has not changed since it was observed: reads the claim
 //	HostReleased     the host PV has ended with its claim: reads the host PV
-//	HostAssigned     the host PV is for the same claim: reads the host PV
+//	HostAssigned     the host PV still names the same claim: reads the host PV
 //	HostUnchanged    the host PV has not changed since it was observed: reads the host PV
 //	LeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads it
 //	NotMirrored      no host PV represents a leaf PV: reads both names of a mirror, and all
 //	                 PVs in the host if data may be destroyed
 //	NothingMade      an unbound leaf claim has no volume that the host represents: reads the
-//	                 host PVs of its root and their leaf PVs, mirrors of what was provisioned,
-//	                 and after a restore of the member all PVs in both clusters
+//	                 host PVs of its root, the leaf PVs that they record, and the host PVs of any
+//	                 volume that was provisioned for it; after a restore of the member, also all
+//	                 PVs in both clusters
 //	Unused           no Pod needs a claim's disk in this member: reads the namespace's Pods and
 //	                 their nodes
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
@@ -33,7 +34,7 @@
 // Some proofs are not part of an Evidence: LeafGone (before a host PV is released: its leaves, the
 // fence's Lease), PlacedHere and Promised (before a leaf claim is created), LeafClaimGone (before a
 // placement is removed), Unprovisioned (before recovery reassigns a claim), Unbound (before a Pod
-// that uses a promise is set to Failed), and those of package placing. A test fails if a volumes'
+// that uses a promise is set to Failed), and those of package placing. A test fails if a volume
 // controller reads live without these packages (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence

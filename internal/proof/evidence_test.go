@@ -269,12 +269,12 @@ func TestProofsExpire(t *testing.T) {
 		disordered       bool
 		covers           bool
 	}{
-		"immediately":                   {covers: true},
-		"a read that takes a minute":    {took: time.Minute, covers: true},
-		"just in time":                  {then: witness.Lifetime, last: witness.Lifetime, covers: true},
-		"the write comes too late":      {last: witness.Lifetime + 1},
-		"the next proof comes too late": {then: witness.Lifetime + 1},
-		"proofs in the wrong order":     {took: time.Second, disordered: true},
+		"immediately":                {covers: true},
+		"a read that takes a minute": {took: time.Minute, covers: true},
+		"the next proof and the write come just in time": {then: witness.Lifetime, last: witness.Lifetime, covers: true},
+		"the write comes too late":                       {last: witness.Lifetime + 1},
+		"the next proof comes too late":                  {then: witness.Lifetime + 1},
+		"proofs in the wrong order":                      {took: time.Second, disordered: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))

@@ -59,7 +59,8 @@ type HostReleased struct{ hostVolume }
 // HostUnchanged is the proof that a host PV has not changed.
 type HostUnchanged struct{ hostVolume }
 
-// HostAssigned is the proof that a host PV is still for the same claim, or still for no claim.
+// HostAssigned is the proof that a host PV's claimRef still names the same claim, or still no
+// claim.
 type HostAssigned struct{ hostVolume }
 
 // hostVolume is a host PV from a live read.
@@ -84,8 +85,8 @@ func (p Prover) HostUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	return HostUnchanged{v}, ok, err
 }
 
-// HostAssigned proves by a live read that the host PV is for the expected claim, and is not
-// abandoned.
+// HostAssigned proves by a live read that the host PV's claimRef still names the claim that it
+// named in seen, if any, and that the PV is not abandoned.
 func (p Prover) HostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !hostpv.Abandoned(now) && rootOf(now) == rootOf(seen) })
 	return HostAssigned{v}, ok, err
@@ -189,9 +190,9 @@ func (p Prover) PlacedHere(ctx context.Context, root *corev1.PersistentVolumeCla
 	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == p.ClusterID, err
 }
 
-// Promised proves by a live read that a promise is assigned to this member and has no disk. If disk
-// is set, it proves that this leaf PV is still the promise's disk and is not being released. Xylem
-// may have destroyed a disk that is released when unused, while a lagging cache still contains it.
+// Promised proves by a live read that a promise is assigned to this member and has no disk or, if
+// disk is set, that this leaf PV is still the promise's disk and is not being released. Xylem may
+// have destroyed a disk that is released when unused, while a lagging cache still contains it.
 func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, disk string) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
 	if err != nil || now == nil || now.UID != promise.UID {

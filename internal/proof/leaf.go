@@ -22,8 +22,8 @@ type LeafVolume struct {
 	stamped bool
 }
 
-// LeafVolume proves by a live read that wanted accepts the leaf PV with the given name. wanted gets
-// nil if the PV does not exist.
+// LeafVolume proves by a live read that wanted accepts the leaf PV with the given name. wanted
+// receives nil if the PV does not exist.
 func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1.PersistentVolume) bool) (LeafVolume, bool, error) {
 	began := p.Clock.Now()
 	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))

@@ -23,8 +23,8 @@ type Book struct {
 }
 
 // grace is how long an offered class must be missing from a connected member before it is no longer
-// offered. A class that is being replaced is missing briefly, and deleting the host's class would
-// lose other writers' labels and annotations. grace also limits the writes to the host that a
+// offered. A class that is being replaced is missing for a moment, and deleting the host's class
+// would lose other writers' labels and annotations. grace also limits the writes to the host that a
 // member can cause by creating and deleting classes.
 const grace = 5 * time.Second
 

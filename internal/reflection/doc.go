@@ -22,7 +22,8 @@
 //     precedence, so that a new class displaces no other. The rest follow by name. After a
 //     start, the host's classes show which ones the member already offers.
 //   - A class that a connected member no longer has is offered for five more seconds. So a
-//     class that is replaced (`kubectl replace --force`) is not deleted in the host, and one
-//     that keeps changing costs at most one write each time. The scheduler does not select that
-//     member meanwhile, because Xylem deletes its CSIStorageCapacity immediately.
+//     class that is replaced (`kubectl replace --force`) is not deleted in the host, and a
+//     class that keeps changing costs at most one write each time. During these seconds, the
+//     scheduler does not select the member for this class, because Xylem deletes its
+//     CSIStorageCapacity immediately.
 package reflection

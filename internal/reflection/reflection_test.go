@@ -95,10 +95,10 @@ func TestRule(t *testing.T) {
 		"allowVolumeExpansion differs":                        {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false in this member"}},
 		"the third registration agrees with the first":        {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
 		"reflection is disabled in the older registration":    {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
-		"the host's own class has the name":                   {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
-		"away since the start: offered before":                {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
-		"away since the start: never offered":                 {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
-		"away since the start: no class in the host":          {view: view(nil, r(1))},
+		"the host has its own class with the name":            {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
+		"away since the start: the class was offered before":  {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
+		"away since the start: the class was never offered":   {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
+		"away since the start: the host lacks the class":      {view: view(nil, r(1))},
 		"away since the start: reflection is disabled":        {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
 		"away since the start: another registration agrees":   {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
 		"away since the start: another registration differs":  {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
@@ -149,12 +149,12 @@ func TestSummarize(t *testing.T) {
 		says      []string
 		published int
 	}{
-		"all classes are published":                   {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
-		"no classes":                                  {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
-		"as many as the maximum":                      {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
-		"one more than the maximum: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"omits 1 class,", "c003"}, 3},
-		"many more than the maximum":                  {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
-		"a registration without the maximum field":    {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
+		"all classes are published":                              {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
+		"no classes":                                             {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
+		"exactly the maximum number of classes":                  {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
+		"one more than the maximum: the last by name is omitted": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"omits 1 class,", "c003"}, 3},
+		"many more classes than the maximum":                     {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
+		"a registration without the maximum field":               {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
 		"unselected classes do not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			selecting("tier", "c003")(cr)
@@ -163,7 +163,7 @@ func TestSummarize(t *testing.T) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
 		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a host class with that name maps to class "x" in the member (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
-		"a name with the prefix":                   {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by prefix "virtual-disk-"`}, 0},
+		"a class whose name has the prefix":        {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by prefix "virtual-disk-"`}, 0},
 		"an invalid selector":                      {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
 		"the host has its own class with the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
 		"more problems than a message can name":    {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
@@ -260,8 +260,9 @@ func TestNoteReportsChanges(t *testing.T) {
 	}
 }
 
-// A class that is missing briefly is still offered, and a new class does not displace others.
-func TestOffersLast(t *testing.T) {
+// A class that is missing for less than the grace period is still offered, and a new class does not
+// displace others.
+func TestOffersOutliveChanges(t *testing.T) {
 	one := func(terms Terms) []Class { return []Class{{Name: "b", Terms: terms}} }
 	first, other := Terms{del, true}, Terms{retain, true}
 	type offers = map[string]Terms
@@ -274,13 +275,13 @@ func TestOffersLast(t *testing.T) {
 		want      offers
 	}
 	for name, steps := range map[string][]step{
-		"replaced by an equal class": {
+		"deleted and re-created with the same terms": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
 			{grace, one(first), nil, false, 0, offers{"b": first}},
 		},
-		"replaced by a different class": {
+		"deleted and re-created with different terms": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(other), nil, true, 0, offers{"b": other}},
@@ -291,7 +292,7 @@ func TestOffersLast(t *testing.T) {
 			{time.Second, nil, nil, false, grace - time.Second, offers{"b": first}},
 			{grace - time.Second, nil, nil, true, 0, offers{}},
 		},
-		"deleted twice: a new grace period": {
+		"re-created and deleted again: a new grace period": {
 			{0, one(first), nil, true, 0, offers{"b": first}},
 			{time.Minute, nil, nil, false, grace, offers{"b": first}},
 			{time.Second, one(first), nil, false, 0, offers{"b": first}},
@@ -398,6 +399,6 @@ func TestHostClass(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if !Ours(got) || Changeable(has, got) || !Changeable(got, HostClass("fast", Ruling{Terms: Terms{retain, false}}, got)) {
-		t.Error("Ours or Changeable returned a wrong result")
+		t.Error("Ours or Changeable misjudged the reflected class")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// View is the input of rulings.
+// View is the input for rulings.
 type View struct {
 	Book *Book
 	// Registrations are all registrations of the host.

@@ -13,8 +13,8 @@ import (
 
 // Changed rejects updates that change nothing. After an informer has lost its watch, it lists again
 // and reports each object as updated. Without Changed, a restart of an API server would enqueue all
-// volumes. The informer's periodic resync passes, because its old and new object are identical, so
-// that all objects are reconciled every few hours.
+// volumes. Changed accepts the informer's periodic resync, whose old and new objects are
+// identical, so that all objects are reconciled every few hours.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
 }
@@ -24,8 +24,8 @@ func Changed() predicate.Predicate {
 // always enqueue.
 type Concerns func(before, after client.Object) bool
 
-// Of returns Concerns for a kind. look returns the part that the controller reads, which is
-// compared by ==.
+// Of returns Concerns for a kind. look returns the part that the controller reads. Its values are
+// compared with ==.
 func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	return func(before, after client.Object) bool {
 		was, known := before.(T)

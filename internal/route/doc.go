@@ -4,9 +4,9 @@
 // Handlers of a shared informer are permanent, but members connect and disconnect. So the router
 // has one permanent handler for each host kind. The handler looks up the subscriptions of the
 // object's owners before and after the change, with one or two map accesses. A subscription is
-// first created and then filled from the cache, so that it does not miss events. An index of the
-// objects' owners serves the second step. Without it, most of the work after a restart would be to
-// scan all objects for each source of each member.
+// first created and then filled from the cache, so that it does not miss events. It is filled
+// through an index of the objects' owners. Without this index, most of the work after a restart
+// would be to scan all objects for each source of each member.
 //
 // A controller can subscribe to the deletions of all members' objects (Ends). After a restore, or
 // after an admin has taken a promise from a member, that member may have a leaf of a claim that
@@ -21,13 +21,13 @@
 // about eight times until it is bound, but leaf_namespace reads only whether the claim needs its
 // namespace.
 //
-// A restart consists of create events. Three controllers do not receive all of them. host_volume
-// and recovery receive only PVs and claims whose own state requires a decision (concerned, noted).
-// cluster_registration receives no PVs, claims or Pods that exist at the start, and host_volume
-// receives no claims that do (SinceStart). They would enqueue only registrations and promises,
-// which are reconciled at the start anyway, and no worker starts before its caches are synced. With
-// 24,000 volumes, a restart mostly consists of evaluating each volume. All controllers that prove
-// or mirror volumes receive all events.
+// After a restart, every existing object causes a create event. Three controllers do not receive
+// all of these events. host_volume and recovery receive only PVs and claims whose own state
+// requires a decision (concerned, noted). cluster_registration receives no PVs, claims or Pods that
+// exist at the start, and host_volume receives no claims that do (SinceStart). They would enqueue
+// only registrations and promises, which are reconciled at the start anyway, and no worker starts
+// before its caches are synced. With 24,000 volumes, the manager spends most of a restart on
+// evaluating each volume. All controllers that prove or mirror volumes receive all events.
 //
 // # Urgent events
 //

@@ -77,10 +77,10 @@ func TestOwnersOf(t *testing.T) {
 		"a Pod on a member's node":           {pod("a", one.NodeName, ""), []Owner{one}},
 		"a Pod on a host node":               {pod("a", "worker-1", ""), nil},
 		"a Pod nominated to a member's node": {pod("a", "", one.NodeName), []Owner{one}},
-		"a Pod bound to a member's node, and nominated to another member's before": {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
-		"a Pod that runs before it is bound, no longer nominated":                  {pushedPod("a", "", ""), []Owner{one, two}},
-		"a Pod that runs before it is bound, nominated to another member's node":   {pushedPod("a", "", two.NodeName), []Owner{one, two}},
-		"a Pod that runs and is bound to the member's node":                        {pushedPod("a", one.NodeName, ""), []Owner{one}},
+		"a Pod bound to a member's node after it was nominated to another member's": {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
+		"a Pod that runs before it is bound, no longer nominated":                   {pushedPod("a", "", ""), []Owner{one, two}},
+		"a Pod that runs before it is bound, nominated to another member's node":    {pushedPod("a", "", two.NodeName), []Owner{one, two}},
+		"a Pod that runs and is bound to the member's node":                         {pushedPod("a", one.NodeName, ""), []Owner{one}},
 		"an unplaced claim":                                                       {claim("a", "", ""), nil},
 		"a claim with a member's selected node":                                   {claim("a", one.NodeName, ""), []Owner{one}},
 		"a claim placed in a member":                                              {claim("a", "", one.ClusterID), []Owner{one}},
@@ -92,9 +92,9 @@ func TestOwnersOf(t *testing.T) {
 		"an unplaced, bound claim with another provisioner":                       {boundClaim("a", "", "ebs.csi.aws.com"), nil},
 		"a member's volume":                                                       {volume("a", one.ClusterID), []Owner{one}},
 		"a host volume without a member":                                          {volume("a", ""), nil},
-		"a volume in an unregistered cluster":                                     {volume("a", "id-three"), nil},
-		"a class":                                                                 {&storagev1.StorageClass{}, []Owner{one, two}},
-		"a namespace":                                                             {&corev1.Namespace{}, []Owner{one, two}},
+		"a volume in a cluster that is not registered":                            {volume("a", "id-three"), nil},
+		"a class":     {&storagev1.StorageClass{}, []Owner{one, two}},
+		"a namespace": {&corev1.Namespace{}, []Owner{one, two}},
 		"a member's capacity": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{v1alpha1.LabelClusterID: two.ClusterID}}}, []Owner{two}},
 		"another driver's capacity": {&storagev1.CSIStorageCapacity{}, nil},
@@ -244,8 +244,8 @@ func TestDeliver(t *testing.T) {
 		"no owner":                            {pod("a", "", ""), nil, nil, nil},
 		"an old and a new owner":              {pod("a", "", one.NodeName), pod("a", "", two.NodeName), []string{"a"}, []string{"a"}},
 		"only an old owner":                   {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
-		"one owner by two fields":             {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
-		"one owner in both states":            {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
+		"two fields name the same owner":      {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
+		"both states have the same owner":     {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
 		"a deletion that the informer missed": {toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}, nil, []string{"a"}, nil},
 		"a tombstone without an object":       {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
 		"another kind":                        {claim("a", one.NodeName, ""), nil, nil, nil},
@@ -316,7 +316,7 @@ func TestSubscribesBeforeItLists(t *testing.T) {
 		t.Errorf("reported objects (-want +got):\n%s", diff)
 	}
 	if s.queue.Len() != 3 {
-		t.Errorf("%d requests are queued", s.queue.Len())
+		t.Errorf("%d requests are queued, want 3", s.queue.Len())
 	}
 }
 

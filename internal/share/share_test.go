@@ -50,15 +50,15 @@ func volume(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	return pv
 }
 
-func TestNothingChanges(t *testing.T) {
+func TestSharingChangesNoValue(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
-		"the usual values": func(*corev1.PersistentVolumeClaim) {},
-		"another size": func(c *corev1.PersistentVolumeClaim) {
+		"the same values as the first claim": func(*corev1.PersistentVolumeClaim) {},
+		"a different size": func(c *corev1.PersistentVolumeClaim) {
 			c.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		},
-		"another label": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
+		"a different label": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "db"} },
 		"different labels with the same concatenated text": func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{"app": "web", "a": ""} },
-		"other access modes": func(c *corev1.PersistentVolumeClaim) {
+		"different access modes": func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
 		},
 		"empty": func(c *corev1.PersistentVolumeClaim) { *c = corev1.PersistentVolumeClaim{} },
@@ -73,11 +73,11 @@ func TestNothingChanges(t *testing.T) {
 		})
 	}
 	for name, change := range map[string]func(*corev1.PersistentVolume){
-		"the usual values": func(*corev1.PersistentVolume) {},
-		"another affinity": func(pv *corev1.PersistentVolume) {
+		"the same values as the first volume": func(*corev1.PersistentVolume) {},
+		"a different node affinity": func(pv *corev1.PersistentVolume) {
 			pv.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "two"
 		},
-		"no source": func(pv *corev1.PersistentVolume) { pv.Spec.CSI, pv.Spec.ClaimRef, pv.Spec.NodeAffinity = nil, nil, nil },
+		"no CSI source, claimRef or node affinity": func(pv *corev1.PersistentVolume) { pv.Spec.CSI, pv.Spec.ClaimRef, pv.Spec.NodeAffinity = nil, nil, nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			Volume(volume())

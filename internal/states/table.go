@@ -69,7 +69,7 @@ type Action struct {
 // Act returns the description of a step.
 func Act(step Step, does string, needs Needs) Action { return Action{step, does, needs} }
 
-// Table maps observations of type S to plans.
+// Table maps observations of type S to plans. Its rows are in the parts' sections.
 type Table[S any] struct {
 	Parts []Part[S]
 	// Steps describes all steps in the rows.

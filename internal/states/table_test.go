@@ -43,13 +43,13 @@ func TestNext(t *testing.T) {
 		lamp lamp
 		want Plan
 	}{
-		"the first row that matches": {lamp{plugged: true, on: true}, Plan{Phase: "Lit", Owner: "switch"}},
-		"the next row":               {lamp{plugged: true}, Plan{Phase: "Dark", Step: "SwitchOn", Owner: "switch"}},
-		"the next section, with its report and needs": {
+		"the first row that matches":                       {lamp{plugged: true, on: true}, Plan{Phase: "Lit", Owner: "switch"}},
+		"the second row, because the first does not match": {lamp{plugged: true}, Plan{Phase: "Dark", Step: "SwitchOn", Owner: "switch"}},
+		"a row of the next section, with a report and needs": {
 			lamp{plugged: true, broken: true},
 			Plan{Phase: "Dark", Step: "Replace", Owner: "janitor", Needs: Needs{[]string{"Broken"}, []string{"LiveLook"}}, Report: &mirror.Refusal{Reason: "Broken"}},
 		},
-		"no row": {lamp{on: true}, Plan{Phase: "Foreign"}},
+		"no row matches": {lamp{on: true}, Plan{Phase: "Foreign"}},
 	} {
 		got := table.Next(&test.lamp)
 		if diff := cmp.Diff(test.want, got); diff != "" {

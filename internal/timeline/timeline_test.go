@@ -64,8 +64,8 @@ func TestOf(t *testing.T) {
 		"a claim that waits for its first Pod": {func(o *Objects) {
 			*o = Objects{Claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(0)}}}
 		}, nil},
-		"the member's provisioner has not created a volume": {func(o *Objects) { o.LeafVolume, o.Volume, o.Pod = nil, nil, nil }, all[:3]},
-		"a bound claim without a Pod":                       {func(o *Objects) { o.Pod = nil }, all[:6]},
+		"the member's provisioner has not created the volume yet": {func(o *Objects) { o.LeafVolume, o.Volume, o.Pod = nil, nil, nil }, all[:3]},
+		"a bound claim without a Pod":                             {func(o *Objects) { o.Pod = nil }, all[:6]},
 		"a claim that does not wait for a Pod": {func(o *Objects) {
 			delete(o.Claim.Annotations, storagehelpers.AnnSelectedNode)
 			o.Claim.ManagedFields = o.Claim.ManagedFields[2:]
@@ -81,7 +81,7 @@ func TestOf(t *testing.T) {
 		"the scheduler's write is later than the placement": {func(o *Objects) {
 			o.Claim.ManagedFields[1] = wrote("kube-scheduler", storagehelpers.AnnSelectedNode, 4)
 		}, all[2:]},
-		"two managers own the annotation": {func(o *Objects) {
+		"two field managers own the annotation": {func(o *Objects) {
 			o.Claim.ManagedFields = append(o.Claim.ManagedFields, wrote("other", v1alpha1.AnnotationPlacedIn, 5))
 		}, all},
 		"an adopted volume is older than its claim": {func(o *Objects) { o.LeafVolume.CreationTimestamp = at(-60) }, []Step{
@@ -91,8 +91,8 @@ func TestOf(t *testing.T) {
 			bound := at(2)
 			o.Volume.CreationTimestamp, o.Volume.Status.LastPhaseTransitionTime = at(1), &bound
 		}, []Step{all[0], all[1], {Bound, Host, at(1), at(2)}, {PodBound, Host, at(2), at(28)}, all[2], all[3], all[7]}},
-		"a released volume":                      {func(o *Objects) { o.Volume.Status.Phase = corev1.VolumeReleased }, append(append([]Step{}, all[:5]...), all[7])},
-		"an API server without transition times": {func(o *Objects) { o.Volume.Status.LastPhaseTransitionTime = nil }, append(append([]Step{}, all[:5]...), all[7])},
+		"a released volume does not show when it was bound": {func(o *Objects) { o.Volume.Status.Phase = corev1.VolumeReleased }, append(append([]Step{}, all[:5]...), all[7])},
+		"an API server without transition times":            {func(o *Objects) { o.Volume.Status.LastPhaseTransitionTime = nil }, append(append([]Step{}, all[:5]...), all[7])},
 		"a Pod created after the claim was bound": {func(o *Objects) { o.Pod.CreationTimestamp = at(25) },
 			append(append([]Step{}, all[:6]...), Step{PodBound, Host, at(25), at(28)}, all[7])},
 		"a Pod that is waiting for a node": {func(o *Objects) {

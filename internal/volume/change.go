@@ -45,9 +45,9 @@ func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// KeptLeaf returns the leaf PV, if no host PV represents it, with policy Retain, and with the stamp
-// if one of Xylem's leaf claims uses it. It returns nil if no change is needed, or if the leaf PV
-// does not belong to this host.
+// KeptLeaf returns a leaf PV that no host PV represents, with policy Retain and, if one of Xylem's
+// leaf claims uses it, the stamp. It returns nil if no change is needed, or if the leaf PV does not
+// belong to this host.
 func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
 	switch {
 	case s.Held():
@@ -108,7 +108,7 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	})
 }
 
-// attributesClass returns the host's name of the leaf PV's VolumeAttributesClass, or "" if it has
+// attributesClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if it has
 // none, or if its leaf claim, which records that name, does not exist.
 func (s *Observed) attributesClass() string {
 	if !s.Held() {

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Placement has the state that determines whether a claim gets, or keeps, a leaf claim in the
+// Placement is the state that determines whether a claim gets, or keeps, a leaf claim in the
 // member. A nil field means that the object does not exist.
 type Placement struct {
 	// Node is the member's node in the host. Inside is the state of the member.
@@ -37,12 +37,12 @@ type Placement struct {
 	Provisioned *corev1.PersistentVolume
 	// Mirror is this member's host PV that was created for the root and is not bound yet.
 	Mirror *corev1.PersistentVolume
-	// BoundAway reports that the PV to which the root is bound was read, belongs to another member,
-	// and does not record the leaf claim's volume.
+	// BoundAway reports whether the PV that the root is bound to was read, does not represent a volume
+	// of this member, and does not record the leaf claim's volume.
 	BoundAway bool
 	// Asked is the leaf PV that the root requests by name and that was provisioned for an earlier
-	// claim with the root's name. No host PV represents it or has its name. Rivals are other
-	// members with such a volume.
+	// claim with the root's name. No host PV represents it or has its name. Rivals are the other
+	// members that have such a volume.
 	Asked  *corev1.PersistentVolume
 	Rivals []string
 	// From is the root's data source. It is nil if the root has no data source, or already has its
@@ -50,8 +50,8 @@ type Placement struct {
 	From *From
 	// Pods are a promise's Pods that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
-	// HostRestored is when the host was last restored. HostUnconfirmed reports that no admin has
-	// confirmed this restore yet.
+	// HostRestored is when the host was last restored. HostUnconfirmed reports whether an admin must
+	// still confirm this restore.
 	HostRestored    time.Time
 	HostUnconfirmed bool
 	// Counterparts are the other members that have a leaf claim of the root, or could not be
@@ -78,8 +78,8 @@ type Consumer struct {
 	// Here reports whether the scheduler is, or may be, about to bind the Pod to this member's
 	// node.
 	Here bool
-	// Bound is another claim of the Pod that has its volume here, so that neither the Pod nor this
-	// claim can use another member.
+	// Bound is another claim of the Pod whose volume is here, so neither the Pod nor this claim can
+	// use another member.
 	Bound string
 	// Apart is another claim of the Pod that must not be created here, because its data source is
 	// elsewhere or its location is not recorded yet.
@@ -100,14 +100,14 @@ func (s *Observed) Apart() bool {
 }
 
 // Agreed reports whether the scheduler has selected this member. If recovery reassigned the claim
-// to this member, selected-node is not evidence of that.
+// to this member, selected-node does not prove it: a Pod must also be about to be bound here.
 func (s *Observed) Agreed() bool {
 	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
 }
 
 // Alone reports whether the observation is of a claim without a volume in this member. The leaf
-// claim, if any, belongs to that claim.
+// claim, if any, is that claim's.
 func (s *Observed) Alone() bool { return s.Placement != nil && s.none() }
 
 // Unobserved reports whether the observation is of a claim without a volume and lacks the state of
@@ -164,7 +164,7 @@ func (s *Observed) KeepsPromise() bool {
 	return s.Claim != nil && !hostpv.PromiseReleasedBy(s.Promise, s.Member.ClusterID)
 }
 
-// FirstPod returns the Pod for which the disk of a promise is provisioned, or nil.
+// FirstPod returns the Pod for which a promise's disk is provisioned, or nil.
 func (s *Observed) FirstPod() *corev1.Pod {
 	if len(s.Placement.Pods) == 0 {
 		return nil
@@ -224,8 +224,8 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 		return leaf, nil
 	}
 	leaf = pvc.WithVolume(leaf, s.Name)
-	// The member binds claim and PV only if they name the same class. The root's class is applied
-	// later.
+	// The member binds a claim to a PV only if both name the same VolumeAttributesClass, so the
+	// leaf claim first gets the PV's. The root's class is applied later.
 	if has := ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""); has != "" {
 		leaf = pvc.WithAttributesClass(leaf, has, s.hostAttributesClass(has))
 	}
@@ -236,8 +236,8 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 	return leaf, nil
 }
 
-// created returns the root from which the leaf claim is created. If the volume exists, it omits a
-// data source in another namespace.
+// created returns the root in the form that the leaf claim is created from. If the volume exists,
+// it omits a data source in another namespace.
 func (s *Observed) created() *corev1.PersistentVolumeClaim {
 	if source, has := datasource.Of(s.Root); s.Name == "" || !has || source.Namespace == "" {
 		return s.Root
@@ -266,8 +266,8 @@ func (s *Observed) ReportRefused() *mirror.Refusal {
 	return refusal
 }
 
-// Unmade reports that, as far as observed, neither this nor another member has begun to provision a
-// volume for the claim.
+// Unmade reports whether, as far as observed, no member has begun to provision a volume for the
+// claim.
 func (s *Observed) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
 
 // Unrequested reports whether the scheduler has selected a node, but the host's PV controller
@@ -297,7 +297,7 @@ func (s *Observed) Requested() *corev1.PersistentVolume {
 	return s.Placement.Asked
 }
 
-// ReportUnadoptable reports why the claim may not adopt the requested volume, or nil.
+// ReportUnadoptable reports why the claim cannot adopt the requested volume, or nil.
 func (s *Observed) ReportUnadoptable() *mirror.Refusal {
 	return s.there().Adoptable(s.Named(), s.Class, s.Tenant, s.Requested(), s.Claim != nil)
 }

@@ -26,38 +26,37 @@ type Observed struct {
 	Name string
 	UID  types.UID
 
-	// Host is the host PV that represents the volume. Earlier is set only without Host. It has the
-	// host PVs that represent a leaf PV with the same name and another UID.
+	// Host is the host PV that represents the volume. Earlier is set only without Host. It lists
+	// the host PVs that represent a leaf PV with the same name but another UID.
 	Host    *corev1.PersistentVolume
 	Earlier []corev1.PersistentVolume
 	// Twin is another host PV, not created by Xylem, that represents the same volume.
 	Twin *corev1.PersistentVolume
 
-	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded.
-	// Only leaf_pv's observations have them, as well as root_pvc's observations of a claim that is
-	// bound to one of them. The latter lack Host, but have Taken, the PV that represents the
-	// volume.
+	// Imports are the admins' host PVs that request the volume and that Xylem has not recorded. They
+	// are set only in leaf_pv's observations, and in root_pvc's observations of a claim that is bound
+	// to one of them. In the latter, Host is nil, and Taken is the host PV that represents the volume.
 	Imports []corev1.PersistentVolume
 	Taken   *corev1.PersistentVolume
 	// ImportClass is the host class of the first import.
 	ImportClass *storagev1.StorageClass
 
 	// Leaf is the member's PV with that name and UID. Recreated is set only without Leaf. It has
-	// the name and another UID.
+	// the same name but another UID.
 	Leaf, Recreated *corev1.PersistentVolume
 	// Stamp is Leaf's stamp, if Stamped is set.
 	Stamp   mirror.Origin
 	Stamped bool
 
-	// Root is the host's claim for which the volume was created: Host's claim or, without Host, the
-	// root of the leaf claim or the leaf PV. Successor is set only without Root. It has the same
-	// namespace and name, and another UID.
+	// Root is the host's claim that the volume belongs to: Host's claim or, without Host, the root of
+	// the leaf claim or the leaf PV. Successor is set only without Root. It has the same namespace and
+	// name, but another UID.
 	Root, Successor *corev1.PersistentVolumeClaim
 	// Claim is the root's leaf claim. Origin is Claim's stamp or, without Claim, Leaf's.
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
-	// Holder is the leaf claim of another root to which Leaf is bound, if an admin freed Host for
-	// Root. HolderRoot is that other root, or nil if it was deleted.
+	// Holder is another root's leaf claim that Leaf is bound to, if an admin freed Host for Root.
+	// HolderRoot is that other root, or nil if it was deleted.
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
@@ -65,16 +64,16 @@ type Observed struct {
 	// gone. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
-	// Namesake reports that the member's object with the name of the root's data source is not the
+	// Namesake reports whether the member's object with the name of the root's data source is not the
 	// one from which the leaf claim was created.
 	Namesake bool
 
 	// Promise is the root's promise, fulfilled or not. It is set only without Host. PromiseLost
-	// reports that the root is bound to a promise that the host lacks.
+	// reports whether the root is bound to a promise that no longer exists.
 	Promise     *corev1.PersistentVolume
 	PromiseLost bool
-	// NameTaken and SuffixTaken report that another host PV has the name that Host would have, or
-	// that name with the suffix.
+	// NameTaken and SuffixTaken report whether another host PV has the name that Host would have,
+	// without or with the suffix.
 	NameTaken, SuffixTaken bool
 	// Users are the Pods that need the disk of a promise that is released with its last Pod.
 	// leaf_pv's observations lack them, because its steps do not depend on them.
@@ -84,8 +83,8 @@ type Observed struct {
 	// Restored is set if the leaf claim may come from a backup of the member.
 	Restored bool
 
-	// PlacedRegistration is the registration of the other member, if any, in which the root is
-	// placed. Only root_pvc's observations have it.
+	// PlacedRegistration is the registration of the other member that the root is placed in, if any.
+	// Only root_pvc's observations have it.
 	PlacedRegistration string
 
 	// Rules are the placement rules of the member's registration. Class is the host's class. Tenant
@@ -98,7 +97,7 @@ type Observed struct {
 	Placement *Placement
 }
 
-// Unused is how long no Pod has used a promise.
+// Unused describes how long no Pod has used a promise.
 type Unused struct {
 	// Listed is set if this process has listed the Pods since the promise was marked.
 	Listed bool
@@ -145,7 +144,7 @@ func (s *Observed) Policy() corev1.PersistentVolumeReclaimPolicy {
 	return corev1.PersistentVolumeReclaimPolicy(s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
 }
 
-// PlacedIn returns the cluster ID of the member in which the root, or its successor, is placed.
+// PlacedIn returns the cluster ID of the member where the root, or its successor, is placed.
 func (s *Observed) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
 
 // HostRoot returns the UID of the claim in the host PV's claimRef, or "".
@@ -177,8 +176,8 @@ func (s *Observed) Bound() bool {
 // moment, and the member's policy was Delete when the leaf PV was mirrored. A leaf PV without this
 // host's stamp is not the mirrored one. A leaf PV with the stamp of another root is the mirrored
 // one if no claim in the member has it: an admin freed the host PV, and the next claim was deleted
-// before the leaf PV referred to its leaf claim. Xylem keeps an adopted volume that no claim in the
-// host has used in the member, because only the stamp connects it to this host.
+// before the leaf PV referred to its leaf claim. Xylem keeps an adopted volume in the member if no
+// claim in the host has used it, because only the stamp connects it to this host.
 func (s *Observed) Destroys() bool {
 	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false

@@ -27,8 +27,8 @@ func (s *Observed) Elsewhere() string {
 	return ""
 }
 
-// AskedFor reports whether the claim that now has the root's name requests the volume that the leaf
-// claim still has, and the leaf claim and the volume have the same origin.
+// AskedFor reports whether the root's successor requests the volume that the root's leaf claim
+// still has. The leaf claim and the volume must have the same origin.
 func (s *Observed) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
 		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName

@@ -22,7 +22,7 @@ type From struct {
 	// Claim is the leaf claim with the source's name. Volume is its leaf PV.
 	Claim  *corev1.PersistentVolumeClaim
 	Volume *corev1.PersistentVolume
-	// Snapshot is the leaf VolumeSnapshot with the source's name, and Content its content. Unread
+	// Snapshot is the leaf VolumeSnapshot with the source's name, and Content is its content. Unread
 	// is why Xylem cannot read the member's snapshots.
 	Snapshot *snapshotv1.VolumeSnapshot
 	Content  *snapshotv1.VolumeSnapshotContent
@@ -77,7 +77,8 @@ func (s *Observed) From() *From {
 }
 
 // SourceLost reports whether the source of the leaf claim was deleted in the member, or replaced,
-// so that a copy would have other data. A running provisioner keeps its source.
+// so that a copy would have other data. Provisioning that has already begun continues with the
+// earlier source.
 func (s *Observed) SourceLost() bool {
 	from := s.From()
 	if from == nil || s.Claim == nil || !from.Of.Placed() || from.Unread != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Import returns the admin's host PV on which the decision depends: the one to which the root is
-// bound, or else the first.
+// Import returns the admin's host PV that the decision depends on: the one that the root is bound
+// to, or otherwise the first.
 func (s *Observed) Import() *corev1.PersistentVolume {
 	for i := range s.Imports {
 		if s.Root != nil && s.Root.Spec.VolumeName == s.Imports[i].Name {

@@ -63,7 +63,7 @@ func (j *JSON) structure(c byte) error {
 	case '"':
 		j.text = true
 		j.weight += jsonValue
-	case '{', 'n': // an object, or null
+	case '{', 'n': // the value is an object or null
 		j.weight += jsonObject
 	case ',', '[':
 		j.weight += jsonValue

@@ -166,13 +166,13 @@ func TestProtobuf(t *testing.T) {
 // A document that cannot be weighed is rejected.
 func TestMalformed(t *testing.T) {
 	for name, document := range map[string][]byte{
-		"nothing":                          {},
-		"not protobuf":                     []byte("{}"),
-		"a document without a kind":        wrap("", []byte{0x12, 0}),
-		"an unknown kind":                  wrap("Surprise", nil),
-		"a length past the document's end": append(bytes.Clone(magic), 0x12, 0x7f),
-		"an incomplete field":              wrap("Pod", []byte{0x0a, 0x7f}),
-		"an unterminated group":            wrap("Pod", []byte{0x0b}),
+		"nothing":                            {},
+		"not protobuf":                       []byte("{}"),
+		"a document without a kind":          wrap("", []byte{0x12, 0}),
+		"an unknown kind":                    wrap("Surprise", nil),
+		"a length that exceeds the document": append(bytes.Clone(magic), 0x12, 0x7f),
+		"an incomplete field":                wrap("Pod", []byte{0x0a, 0x7f}),
+		"an unterminated group":              wrap("Pod", []byte{0x0b}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {

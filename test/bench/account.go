@@ -75,7 +75,7 @@ func (c Count) shared() bool {
 	return false
 }
 
-// close adds the manager's requests and resource usage since the account was opened to a run.
+// close adds to a run the manager's requests and resource usage since the account was opened.
 func (a account) close(ctx context.Context, run *Run) error {
 	m, err := a.r.metrics(ctx)
 	if err != nil {

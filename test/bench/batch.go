@@ -32,7 +32,7 @@ var (
 type batch struct {
 	namespace, class string
 	claims           int
-	// rate is the number of claims per second; 0 means that all are created at once.
+	// rate is the number of claims per second; 0 means that all are created as fast as possible.
 	rate float64
 	// nodes are the nodes that the Pods select with the hostname label; empty means any node.
 	nodes []string

@@ -34,7 +34,7 @@ const (
 	maxOfDriver    = 1.3
 	maxCreate      = 6.0 // writes per volume
 	maxDelete      = 4.0
-	maxProbes      = 1.05 // per member in 10 s: one, and a margin for one more at the edge
+	maxProbes      = 1.05 // per member in 10 s: one, plus a margin for one at the edge
 	maxHeapEach    = 10.0 // KiB per volume
 	maxHeapMember  = 8.0  // MiB per idle member
 	maxRestart     = 20.0 // s

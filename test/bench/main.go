@@ -25,7 +25,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{latencyName, (*bench).latency},
 	{burstName, (*bench).bursts},
-	{churnName, (*bench).churn}, // reuses the clusters of the last burst, if it has two members
+	{churnName, (*bench).churn}, // reuses the clusters of the last burst if they include two members
 	{isolationName, (*bench).isolation},
 	{scaleName, (*bench).scale},
 }

@@ -29,7 +29,7 @@ const (
 // restarts is the name of the value that counts how often the manager exited and was restarted.
 const restarts = "restarts of the manager"
 
-// Names of the measured times. Each contains the start and the end.
+// Names of the measured times. Each names its start and its end.
 const (
 	askedBound     = "claim created to Bound"
 	askedLeafRuns  = "created to leaf Pod running"
@@ -220,7 +220,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 	return r.clear(ctx, b, views{r.native})
 }
 
-// due returns the time between the start of the batch and the creation of a claim.
+// due returns how long after the start of the batch a claim is created.
 func (r *rig) due(b batch, i int) time.Duration {
 	if b.rate == 0 {
 		return 0

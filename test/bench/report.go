@@ -170,8 +170,8 @@ func (r *report) times() [][]string {
 	return rows
 }
 
-// requests returns a table of the requests in the first repeat of each part. The other repeats,
-// which cost the same, are in the JSON.
+// requests returns a table of the requests in the first repeat of each part. The other repeats make
+// about the same requests; only the JSON file contains them.
 func (r *report) requests() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "SIDE", "VERB", "RESOURCE", "EACH", "REFUSED"}}
 	for _, run := range r.Runs {

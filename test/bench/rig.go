@@ -28,7 +28,7 @@ const (
 	// classMirror and classPromise are the host's classes for the members' classMember.
 	classMirror  = "bench-mirror"
 	classPromise = "bench-promise"
-	// classDriver is the class, in the host, of the yardstick driver's claims.
+	// classDriver is the host's class for the yardstick driver's claims.
 	classDriver = "bench-driver"
 	classMember = controlplane.ClassHostpath
 	// driverName is the provisioner of classDriver, and of volumes without a real provisioner.

@@ -17,7 +17,7 @@ const (
 	partNone       = "no members"
 	partIdle       = "idle members"
 	partRestart    = "restart"
-	partFull       = "all volumes, idle" // skipped if the restart already has all volumes
+	partFull       = "all volumes, idle" // skipped if all volumes already exist in the restart part
 	heapEach       = "heap KiB per volume"
 	heapMember     = "heap MiB per idle member"
 	restartSeconds = "restart to settled, s"

@@ -67,7 +67,7 @@ const (
 )
 
 // isolation measures claims and Pods at a steady rate in all members except one. That member is
-// healthy first. In the second part, it accepts connections but does not respond.
+// healthy in the first part. In the second part, it accepts connections but does not respond.
 func (b *bench) isolation(ctx context.Context) error {
 	victimName := memberName(b.apart - 1)
 	if b.proxied != victimName { // only a member with a proxy can become a black hole

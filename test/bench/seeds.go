@@ -186,7 +186,8 @@ func (s *seeds) volume(ctx context.Context, i int) error {
 	return err
 }
 
-// leafVolume returns a PV such as csi-provisioner creates, but stamped and with policy Retain.
+// leafVolume returns a PV like one that csi-provisioner creates, but stamped and with policy
+// Retain.
 func (s *seeds) leafVolume(m seeded, name string, root, leaf *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{

@@ -95,7 +95,7 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.qps, "qps", 2000, "Maximum requests per second of each control plane component and CSI sidecar.")
 	flags.Float64Var(&s.rate, "rate", 10, "latency, isolation: claims per second, each with a Pod.")
 	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 2), "latency, isolation: duration.")
-	flags.Var(&s.sizes, "bursts", "burst: comma-separated list of claims:members, the number of claims created at once and of members.")
+	flags.Var(&s.sizes, "bursts", "burst: comma-separated list of claims:members, the numbers of claims created at once and of members.")
 	flags.Float64Var(&s.churn, "churn-rate", 5, "churn: number of claims that are created, expanded and deleted per second.")
 	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 4), "churn: duration.")
 	flags.IntVar(&s.members, "scale-members", value(24, 2), "scale: number of members, with only an API server and etcd.")

@@ -40,8 +40,9 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// metrics are the manager's metrics, summed over their labels. "series NAME" has the number of a
-// metric's series, and "reconciles NAME" the number of a controller's reconciles.
+// metrics are the manager's metrics, summed over their labels. The value of "series NAME" is the
+// number of a metric's series, and that of "reconciles NAME" is the number of a controller's
+// reconciles.
 type metrics map[string]float64
 
 const (
@@ -102,14 +103,14 @@ func (m metrics) cpu() float64 { return m["process_cpu_seconds_total"] }
 // parsing them is expensive.
 func (b *bench) tick() time.Duration { return b.quiet / 2 }
 
-// settle waits until the manager's queues have been empty for the time of --quiet.
+// settle waits until the manager's queues have been empty for the duration of --quiet.
 func (r *rig) settle(ctx context.Context) error {
 	_, err := r.settled(ctx, 0)
 	return err
 }
 
-// settled waits until the given number of members are connected and the queues have been empty
-// for the time of --quiet. It returns the time at which they became empty, to the nearest tick.
+// settled waits until the given number of members are connected and the queues have been empty for
+// the duration of --quiet. It returns the time at which they became empty, to the nearest tick.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 	tick := r.b.tick()
 	ticker := time.NewTicker(tick)
@@ -231,7 +232,8 @@ type busy struct {
 	idle  float64 // idle seconds of all CPUs at that time
 }
 
-// userHertz is the number of /proc/stat ticks per second (proc(5)) on all platforms of Go.
+// userHertz is the number of /proc/stat ticks per second (proc(5)) on all platforms that Go
+// supports.
 const userHertz = 100
 
 func newBusy() *busy { return &busy{time.Now(), idleSeconds()} }

@@ -220,7 +220,7 @@ var _ = Describe("A release", Ordered, func() {
 				`{"spec": {"template": {"spec": {"serviceAccountName": "nobody"}}}}`),
 		)
 
-		It("is tested by helm test, which leaves no objects", func(ctx SpecContext) {
+		It("can be tested with helm test, which leaves no objects behind", func(ctx SpecContext) {
 			_, err := helm(ctx, "test", "xylem", "--namespace", restricted)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(kubectl(ctx, "", "get", "pods,serviceaccounts,roles,configmaps", "--namespace", restricted, "--output", "name")).NotTo(ContainSubstring("xylem-test"))
@@ -230,7 +230,7 @@ var _ = Describe("A release", Ordered, func() {
 	Describe("that the uninstall hook checks", func() {
 		BeforeEach(func(ctx SpecContext) { applyHooks(ctx, "uninstall.yaml") }, NodeTimeout(settle))
 
-		It("cannot be removed while registrations or volumes exist, which the message names", func(ctx SpecContext) {
+		It("cannot be removed while registrations or volumes exist, and the message names them", func(ctx SpecContext) {
 			var out bytes.Buffer
 			checker := as("xylem-uninstall", &out)
 			removable := func() error { return held(ctx, 2*time.Second, checker.Removable) }
@@ -277,7 +277,7 @@ var _ = Describe("A release", Ordered, func() {
 		install(ctx, path("charts", "xylem"), hooksComplete)
 	}, SpecTimeout(3*settle))
 
-	It("can be removed with --no-hooks if the hook's Pod does not end", func(ctx SpecContext) {
+	It("can be removed with --no-hooks if the hook's Pod does not complete", func(ctx SpecContext) {
 		const seconds = 3
 		install(ctx, path("charts", "xylem"), "--set", "uninstall.timeoutSeconds="+strconv.Itoa(seconds))
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)

@@ -141,7 +141,8 @@ func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructu
 		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
 		pod.SetNamespace(u.GetNamespace())
 		pod.SetName(strings.ToLower(u.GetKind()) + "-" + u.GetName())
-		// Admission requires an existing service account, and a dry run does not create the chart's.
+		// Admission requires an existing service account, and a dry run does not create the chart's
+		// own account.
 		Expect(unstructured.SetNestedField(pod.Object, "default", "spec", "serviceAccountName")).To(Succeed())
 		out = append(out, pod)
 	}
@@ -153,8 +154,9 @@ var _ = Describe("What the charts render", func() {
 		stream, err := render(ctx, chart, restricted, values)
 		Expect(err).NotTo(HaveOccurred())
 		all := objects(stream)
-		// A Pod's service account must exist. Therefore, podsOf changes the account, and the Pods are
-		// checked below.
+		// The API server rejects a Pod whose service account does not exist, and a dry run does not
+		// create one. So podsOf switches the Pods to the default account, and they are checked
+		// separately below.
 		kubectl(ctx, marshal(without(all, "Pod")), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
 		Expect(podsOf(all)).To(HaveLen(pods))
 		for _, pod := range podsOf(all) {
@@ -172,7 +174,7 @@ var _ = Describe("What the charts render", func() {
 			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform}}`, 0),
 	)
 
-	It("is really checked: the API server rejects an unrestricted Pod", func(ctx SpecContext) {
+	It("is checked against Pod Security: the API server rejects an unrestricted Pod", func(ctx SpecContext) {
 		stream, err := render(ctx, "xylem", restricted, `{securityContext: {allowPrivilegeEscalation: true}}`)
 		Expect(err).NotTo(HaveOccurred())
 		for _, pod := range podsOf(objects(stream)) {

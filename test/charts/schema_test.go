@@ -63,7 +63,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("an invalid label", "xylem", `{commonLabels: {team: "a b"}}`, "/commonLabels/team"),
 		Entry("an annotation that is not a string", "xylem", `{podAnnotations: {a: true}}`, "/podAnnotations/a"),
 		Entry("an invalid port", "xylem", `{metrics: {port: 70000}}`, "/metrics/port"),
-		Entry("a reader without a namespace", "xylem", `{metrics: {readers: [{name: prometheus}]}}`, "namespace"),
+		Entry("a metrics reader without a namespace", "xylem", `{metrics: {readers: [{name: prometheus}]}}`, "namespace"),
 		Entry("an unknown alert", "xylem", `{metrics: {prometheusRule: {disabled: [XylemNoLeder]}}}`, "/metrics/prometheusRule/disabled/0"),
 		Entry("\"yes\" instead of true", "xylem", `{crds: {keep: "yes"}}`, "/crds/keep"),
 		Entry("a class without a name", "xylem", `{storageClasses: [{reclaimPolicy: Retain}]}`, "name"),
@@ -119,7 +119,7 @@ var _ = Describe("The manager's flags", func() {
 		new(zap.Options).BindFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
-		// A release supports only one kind of certificate at a time.
+		// A release can use either a certificate from a Secret, as in full, or a requested one.
 		requested, err := render(ctx, "xylem", restricted, `{nodeAPI: {certificate: {request: true}}}`)
 		Expect(err).NotTo(HaveOccurred())
 		stream += requested

@@ -31,7 +31,7 @@ func (c *Cluster) ensureCSINode(ctx context.Context, name string) error {
 	return unlessExists(err)
 }
 
-// attacherRules are csi-attacher's, as in its deploy/kubernetes/rbac.yaml.
+// attacherRules are the RBAC rules for csi-attacher, from its deploy/kubernetes/rbac.yaml.
 func attacherRules() []rbacv1.PolicyRule {
 	readPatch := append([]string{"patch"}, read...)
 	return []rbacv1.PolicyRule{

@@ -134,11 +134,12 @@ type Audit struct {
 // Mark is a position in an audit log.
 type Mark int64
 
-// Mark returns the current end of the log, after all requests that ended before the call. It
-// needs the apiserver.
+// Mark returns the current end of the log, after all requests that ended before the call. The
+// apiserver must be running.
 func (a *Audit) Mark(ctx context.Context) (Mark, error) { return a.barrier(ctx) }
 
-// Since returns the requests that ended between the mark and this call. It needs the apiserver.
+// Since returns the requests that ended between the mark and this call. The apiserver must be
+// running.
 func (a *Audit) Since(ctx context.Context, from Mark) (Requests, error) {
 	to, err := a.barrier(ctx)
 	if err != nil {
@@ -148,8 +149,8 @@ func (a *Audit) Since(ctx context.Context, from Mark) (Requests, error) {
 }
 
 // barrier makes a unique request, and returns the offset in the log at which its entry ends. The
-// apiserver logs requests in the order of its responses, but shortly after it sends them. So all
-// earlier requests precede the barrier in the log, and all later ones follow it.
+// apiserver logs requests with a short delay, but in the order in which it responds. So all earlier
+// requests precede the barrier in the log, and all later ones follow it.
 func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -182,7 +183,7 @@ func (a *Audit) barrier(ctx context.Context) (Mark, error) {
 	}
 }
 
-// find returns the end of the first complete line that contains text, after an offset.
+// find returns the end of the first complete line that contains text, after the given offset.
 func find(path string, from int64, text []byte) (end int64, found bool, err error) {
 	err = lines(path, from, -1, func(line []byte, at int64) error {
 		if bytes.Contains(line, text) {
@@ -255,8 +256,9 @@ type auditEvent struct {
 // decisionAnnotation is the audit annotation with the authorizer's decision.
 const decisionAnnotation = "authorization.k8s.io/decision"
 
-// counts reports whether an event counts as its request, so that each request counts once. For a
-// watch, the event at its beginning counts or, if it was denied, the one at its end.
+// counts reports whether an event represents its request, so that each request is counted only
+// once. A watch is represented by the event at its beginning or, if it was denied, by the one at
+// its end.
 func counts(e *auditEvent, begun map[string]bool) bool {
 	started := e.Stage == "ResponseStarted"
 	if e.Verb != "watch" {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ensureBase creates the initial objects of a cluster: roles of the programs, nodes, storage. It
-// does not change existing objects.
+// ensureBase creates the initial objects of a cluster: the programs' roles, the nodes, and the
+// storage. It does not change existing objects.
 func (c *Cluster) ensureBase(ctx context.Context) error {
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
@@ -140,7 +140,7 @@ func (c *Cluster) daemonEndpoints() corev1.NodeDaemonEndpoints {
 	return corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}}
 }
 
-// node returns a Node such as a kubelet registers. KWOK makes it Ready.
+// node returns a Node like one that a kubelet registers. KWOK makes it Ready.
 func (c *Cluster) node(n int, name, version string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{

@@ -26,8 +26,8 @@ var kubeletConfig string
 //go:embed stages/pod.yaml
 var podStages []byte
 
-// The users as which the programs authenticate. Those of the control plane are Kubernetes' own, so
-// that its default roles apply. The others have roles in base.go.
+// The users as which the programs authenticate. Those of the control plane are Kubernetes' built-in
+// users, so that the default roles apply to them. The others have roles in base.go.
 const (
 	userControllerManager = "system:kube-controller-manager"
 	userScheduler         = "system:kube-scheduler"
@@ -54,7 +54,8 @@ const (
 	auditMegabytes = 100_000
 )
 
-// schedulerConfig raises the client's limits, and otherwise has the defaults.
+// schedulerConfig raises the limits of the scheduler's client, and leaves the other settings at
+// their defaults.
 const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
@@ -304,7 +305,7 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--audit-log-path=" + c.path("audit.log"),
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes),
-		// Otherwise, an apiserver waits for its watchers before it stops.
+		// Otherwise, the apiserver waits for its watches to end before it stops.
 		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}
@@ -326,7 +327,8 @@ func (c *Cluster) controllerManagerArgs(a addresses) []string {
 		"--tls-cert-file=" + c.path("pki", servingCertFile),
 		"--tls-private-key-file=" + c.path("pki", servingKeyFile),
 		"--leader-elect=false",
-		// Its own user is not allowed to bind volumes, but the controllers' accounts are.
+		// The controller manager's own user is not allowed to bind volumes, but the controllers' service
+		// accounts are.
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file=" + c.path("pki", tokenKeyFile),
 		"--root-ca-file=" + c.path("pki", caFile),

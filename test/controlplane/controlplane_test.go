@@ -112,7 +112,7 @@ var _ = Describe("A fleet", func() {
 		Expect(p.DeletionTimestamp).NotTo(BeNil())
 	})
 
-	It("ignores nodes that are not KWOK's, and the Pods on them", func(ctx SpecContext) {
+	It("ignores nodes that KWOK does not run, and the Pods on them", func(ctx SpecContext) {
 		s := in(ctx, fleet.Host)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-foreign"}}
 		_, err := s.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})

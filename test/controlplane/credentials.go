@@ -13,7 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Route is the path from a kubeconfig to an apiserver.
+// Route is how a kubeconfig's clients reach an apiserver.
 type Route int
 
 const (
@@ -63,7 +63,7 @@ func (c *Cluster) UserKubeconfig(r Route, user string, groups ...string) ([]byte
 	return c.kubeconfig(r, user, &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key})
 }
 
-// ServiceAccountKubeconfig returns a kubeconfig with a token of an existing service account. The
+// ServiceAccountKubeconfig returns a kubeconfig with a token for an existing service account. The
 // token is valid until the service account is deleted, for example by Wipe.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, r Route, namespace, name string) ([]byte, error) {
 	token, err := c.ServiceAccountToken(ctx, namespace, name)
@@ -73,13 +73,13 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, r Route, namespa
 	return c.kubeconfig(r, name, &clientcmdapi.AuthInfo{Token: token})
 }
 
-// ServiceAccountToken returns a token of the service account.
+// ServiceAccountToken returns a token for the service account.
 func (c *Cluster) ServiceAccountToken(ctx context.Context, namespace, name string) (string, error) {
 	seconds := int64(tokenLife.Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	answer, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, request, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("request a token of service account %s/%s in %s: %w", namespace, name, c.Name(), err)
+		return "", fmt.Errorf("request a token for service account %s/%s in %s: %w", namespace, name, c.Name(), err)
 	}
 	return answer.Status.Token, nil
 }

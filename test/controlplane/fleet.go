@@ -23,7 +23,7 @@ const (
 	// lockFile is locked while a data directory is in use.
 	lockFile = ".lock"
 	// sweepAge is the minimum age at which an unlocked data directory counts as abandoned, because a
-	// new one is not locked yet.
+	// new one may not be locked yet.
 	sweepAge = time.Minute
 )
 
@@ -174,7 +174,7 @@ func sweep() {
 	}
 }
 
-// clusterName matches names that may be part of file and node names.
+// clusterName matches names that can be part of file and node names.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 func (f *Fleet) newCluster(o ClusterOptions, original *Cluster) (*Cluster, error) {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// stopGrace is the time between SIGTERM and SIGKILL. An apiserver with open watches waits for them
-	// as long as it can.
+	// stopGrace is the time between SIGTERM and SIGKILL. An apiserver with open watches waits as long
+	// as it can for them to end.
 	stopGrace = 10 * time.Second
 	// restartBackoff and its maximum are the backoff for restarts of a supervised process that
 	// exited, as with a kubelet.
@@ -28,7 +28,7 @@ const (
 	stopPoll = time.Millisecond
 	// readyTimeout is the maximum time until a process is ready.
 	readyTimeout = 90 * time.Second
-	// logTailBytes is the length of the log that an error quotes.
+	// logTailBytes is how many bytes at the end of the log an error quotes.
 	logTailBytes = 3000
 )
 
@@ -83,7 +83,7 @@ type run struct {
 	// done is closed after the process has ended.
 	done chan struct{}
 	err  error // why it ended; valid after done
-	// asked is closed when the process is meant to end.
+	// asked is closed before the process is ended deliberately, by Stop, Kill or retire.
 	asked     chan struct{}
 	askedOnce sync.Once
 }
@@ -169,7 +169,7 @@ func (p *Process) launch() (*run, error) {
 	return r, nil
 }
 
-// supervise restarts the process after the run r has ended, unless it was meant to end.
+// supervise restarts the process after the run r has ended, unless the run was ended deliberately.
 func (p *Process) supervise(r *run) {
 	for backoff := restartBackoff; ; backoff = min(2*backoff, maxRestartBackoff) {
 		timer := time.NewTimer(backoff)

@@ -95,8 +95,8 @@ func (p *Proxy) Mode() ProxyMode {
 	return p.mode
 }
 
-// Connections returns the number of client connections that are open, and that were accepted since
-// the start.
+// Connections returns how many client connections are open, and how many were accepted since the
+// start.
 func (p *Proxy) Connections() (open, accepted int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +209,7 @@ func (p *Proxy) accept(l net.Listener) {
 	}
 }
 
-// serve connects a client to the server until either ends.
+// serve connects a client to the server until both directions have ended.
 func (p *Proxy) serve(l net.Listener, client net.Conn) {
 	if !p.track(l, client, clientSide) {
 		reset(client)

@@ -186,7 +186,7 @@ func TestProxyWithoutServerResets(t *testing.T) {
 	}
 }
 
-func TestClosedProxyHasNoMode(t *testing.T) {
+func TestClosedProxyRejectsModes(t *testing.T) {
 	p := newProxy(t)
 	c := dial(t, p)
 	if err := p.Close(); err != nil {

@@ -67,13 +67,13 @@ var _ = Describe("Storage of a member", func() {
 		}).Should(BeTrue())
 	})
 
-	It("binds without a consumer if the class requests it", func(ctx SpecContext) {
+	It("binds a claim without a consumer if the class binds immediately", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "data", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "data")
 	})
 
-	It("keeps the volume if the class requests it", func(ctx SpecContext) {
+	It("keeps the volume if the class has policy Retain", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "data", controlplane.ClassRetained, "1Gi")
 		s.pod(ctx, "app", "data")
@@ -103,7 +103,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(info.Size()).To(BeEquivalentTo(1 << 30))
 	})
 
-	It("rejects a claim that is too large, and reports it", func(ctx SpecContext) {
+	It("rejects a claim that is too large, and reports the limit", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "big", limited, "3Gi")
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -117,7 +117,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("big").LiveIDs()).To(BeEmpty())
 	})
 
-	It("fails on request, and recovers", func(ctx SpecContext) {
+	It("fails when faults are injected, and recovers", func(ctx SpecContext) {
 		s := in(ctx, member())
 		Expect(s.SetFaults(csidriver.Fault{
 			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Times: 2, Code: codes.Unavailable,
@@ -129,7 +129,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").Count(ledger.CreateVolume)).To(Equal(1))
 	})
 
-	It("loses a response on request, and creates no second volume", func(ctx SpecContext) {
+	It("creates only one volume when the driver's response is lost", func(ctx SpecContext) {
 		s := in(ctx, member())
 		Expect(s.SetFaults(csidriver.Fault{
 			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Times: 1, Code: codes.Unavailable, After: true,

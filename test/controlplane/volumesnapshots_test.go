@@ -131,7 +131,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 		Expect(s.ReadData(s.volumeOf(ctx, "restored"))).To(Equal("monday"))
 	})
 
-	It("keeps a snapshot if the class retains it, and binds it to another object", func(ctx SpecContext) {
+	It("keeps a snapshot if its class has policy Retain, and binds it to another VolumeSnapshot", func(ctx SpecContext) {
 		s := withSnapshots(ctx, cluster)
 		s.disk(ctx, "data", "monday")
 		s.take(ctx, "kept", "data", controlplane.ClassRetainedSnapshots)
@@ -233,7 +233,7 @@ var _ = Describe("A cluster with snapshots and attachment", Ordered, func() {
 			HaveField("Error", And(Not(BeNil()), HaveField("Message", HaveValue(ContainSubstring("not yet bound"))))))))
 	})
 
-	It("does not start these processes without the options", func() {
+	It("runs processes that a cluster without these options lacks", func() {
 		for _, name := range []controlplane.ProcessName{
 			controlplane.Attacher, controlplane.Snapshotter, controlplane.SnapshotController,
 		} {

@@ -16,7 +16,7 @@ import (
 // crdName is kubectl's name for the ClusterRegistration CRD.
 const crdName = "crd/clusterregistrations.cluster.xylem.io"
 
-// checkVersions prints the versions, and checks that the scheduler is Kubernetes' own.
+// checkVersions prints the versions, and checks that the clusters run the stock kube-scheduler.
 func (d *demo) checkVersions(ctx context.Context) error {
 	info, err := d.host.Client().Discovery().ServerVersion()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// nativeSpace is the namespace in a member in which the example runs without Xylem.
+// nativeSpace is the member's namespace in which the example runs without Xylem.
 const nativeSpace = "single-cluster"
 
 // timing is how long it took from the claim's creation until the claim was bound and its Pod ran.

@@ -19,8 +19,8 @@ type figures struct {
 	// copies are the requests for snapshots, and for claims with a source.
 	copies         []spending
 	across, native timing
-	// promise contains the times of a promise: bound since the claim's creation, and running since
-	// the Pod's creation.
+	// promise contains a promise's times: from the claim's creation until it is bound, and from the
+	// Pod's creation until it runs.
 	promise timing
 }
 

@@ -79,7 +79,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	for _, blocks := range pages {
 		for _, b := range blocks {
 			if b.NotRun != "" && !known(b) {
-				t.Errorf("%s is not run (%q): name the test that runs it in elsewhere", b, b.NotRun)
+				t.Errorf("%s is not run (%q): add it to elsewhere, with the test that runs it", b, b.NotRun)
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	r := start(ctx, t, root)
 	for _, page := range order {
 		if ok := t.Run(page, func(t *testing.T) { r.run(ctx, t, pages[page]) }); !ok {
-			return // the next page needs the state after this page
+			return // the next page continues where this page ended
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
-// These specs run the tasks of an admin with the documentation's commands.
+// These specs run an admin's tasks with the commands from the documentation.
 
 const system = v1alpha1.DefaultNamespace
 
@@ -99,7 +99,7 @@ func registerAgain(ctx context.Context, name string) {
 }
 
 // deregisterByPlugin deregisters a member that registerByPlugin registered, and removes what
-// the plugin created there.
+// the plugin created in the member.
 func deregisterByPlugin(ctx context.Context, name string) {
 	GinkgoHelper()
 	file := world.Member(name).Kubeconfig
@@ -123,8 +123,8 @@ func tree(ctx context.Context, namespace, claim string) {
 	Expect(out).To(ContainSubstring(fleet.First))
 }
 
-// uninstall removes what the admin and the tests' user have created, in the documentation's
-// order.
+// uninstall removes what the admin and the tests' user have created, in the order that the
+// documentation gives.
 func uninstall(ctx context.Context) {
 	GinkgoHelper()
 	run(ctx, world.Host(), "kubectl", "delete", "storageclass", fleet.Class, fleet.Disks, "just-in-time", "--ignore-not-found")

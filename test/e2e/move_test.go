@@ -72,7 +72,7 @@ sync`, files/100*fileSize, fileSize))
 	run(ctx, world.Host(), "kubectl", user.args("--delete-source", "--yes")...)
 	Eventually(func() ([]string, error) { return onKind.Files(ctx, fleet.First) }).WithContext(ctx).ShouldNot(ContainElement(ContainSubstring(namespace)))
 
-	By("the user moves it back, and each run of the command is killed at another point")
+	By("the user moves it back, and each run of the command is killed at a different point")
 	began = time.Now()
 	kills := user.killed(ctx, fleet.First, points)
 	AddReportEntry(fmt.Sprintf("moved back, killed at %d points", len(kills)), time.Since(began).Round(time.Second).String()+"\n"+strings.Join(kills, "\n"))

@@ -113,7 +113,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		apply(ctx, world.Host(), workload("reached", "app", fleet.First))
 		pod := runningPod(ctx, world.Host(), "reached", "app").Name
 
-		By("a terminal has the user's size")
+		By("a terminal has the size of the user's terminal")
 		Expect(user(ctx, world.Host(), "", "kubectl", "-n", "reached", "exec", "-i", pod, "--", "/workload", "terminal")).To(ContainSubstring("no terminal"))
 		Expect(user(ctx, world.Host(), "", "script", "-qefc", "stty cols 77 rows 33; exec kubectl -n reached exec -it "+pod+" -- /workload terminal", "/dev/null")).
 			To(ContainSubstring("terminal of 77x33"))
@@ -218,9 +218,9 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("lets the host adopt an existing disk of a member, with its data", adopts, SpecTimeout(storyTime))
 
-	It("moves the data of a claim to another member and back, even if each run of the command is killed", moves, SpecTimeout(moveTime))
+	It("moves a claim's data to another member and back, even if each run of the command is killed", moves, SpecTimeout(moveTime))
 
-	It("keeps the host's DaemonSets off virtual nodes, and does not change them otherwise", func(ctx SpecContext) {
+	It("keeps the host's DaemonSets off virtual nodes, without changing anything else about them", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("the host has no DaemonSets on this provider")
 		}

@@ -33,7 +33,8 @@ const (
 )
 
 var (
-	// world is the fleet of the stories. onKind is the same fleet if it uses kind.
+	// world is the fleet on which the stories run. onKind is the same fleet if it uses kind, and
+	// nil otherwise.
 	world  fleet.Fleet
 	onKind *fleet.Kind
 	root   string

@@ -95,7 +95,7 @@ func parse(name string, args []string) (*command, error) {
 	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for the complete state at each failure.")
 	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
 	flags.IntVar(&c.repeat, "repeat", 1, "replay: number of runs.")
-	flags.IntVar(&c.skip, "skip", 0, "enumerate: number of runs to skip because an earlier command with the same seed has made them.")
+	flags.IntVar(&c.skip, "skip", 0, "enumerate: number of runs to skip because an earlier command with the same seed has completed them.")
 	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these mutations, separated by commas.")
 	names := flags.String("scenario", "", "Only these scenarios, separated by commas.")
 	flags.Func("fault", "replay: a fault, as a failure prints it. The flag can be repeated.", func(s string) error {
@@ -204,7 +204,7 @@ func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	default:
 		var all []engine.Spec
 		for range c.repeat {
-			// A run that failed without a fault was one that required a minute without writes.
+			// As in Enumerate, a run without faults requires a minute without writes.
 			all = append(all, engine.Spec{Scenario: c.scenarios[0], Faults: c.faults, Minute: len(c.faults) == 0})
 		}
 		return slices.Values(all)

@@ -39,7 +39,7 @@ type Bounds struct {
 	// Restores means that the only disruptions are backups and restores of the member, and deletions
 	// of claims and host PVs.
 	Restores bool
-	// Members means that a second member is modelled like the first, and the scheduler can select
+	// Members means that a second member is modeled like the first, and the scheduler can select
 	// either.
 	Members bool
 }
@@ -51,7 +51,7 @@ type Model struct {
 	// self is the member whose leaf objects are in a world's memberState. other is the other member.
 	self, other mirror.Member
 	// second is the same model with the two members exchanged, or nil if the other member is not
-	// modelled.
+	// modeled.
 	second  *Model
 	indexes map[indexed]client.IndexerFunc
 }
@@ -87,7 +87,7 @@ type Result struct {
 	Histories map[string]int
 	// Events is the number of moves whose events the controllers' sources received.
 	Events int
-	// Findings are the findings by their descriptions.
+	// Findings are the findings by description.
 	Findings map[string]*Finding
 }
 
@@ -329,7 +329,7 @@ func (s *search) expand(at int, steps []step) {
 func (s *search) ended(at int, told []string) {
 	m, w := s.model, s.worlds[at]
 	if m.unused(w, claimUIDs[:]...) == "" {
-		return // the model has run out of UIDs for leaf claims
+		return // nothing moves only because the model has run out of UIDs for leaf claims
 	}
 	unsettled := m.unsettled(w)
 	if m.second != nil {

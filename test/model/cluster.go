@@ -33,7 +33,7 @@ type side int
 const (
 	hostSide side = iota
 	memberSide
-	// secondSide is the second member, if it is modelled.
+	// secondSide is the second member, if it is modeled.
 	secondSide
 )
 
@@ -135,8 +135,8 @@ func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
 }
 
-// copy makes a deep copy of an object that was read live. Of a cached object, it makes a shallow
-// copy, because caches share their objects.
+// copy makes a deep copy of an object that was read live, and a shallow copy of a cached object,
+// because caches share their objects.
 func (r reader) copy(obj, into client.Object) {
 	if r.live {
 		obj = as[client.Object](obj.DeepCopyObject())
@@ -144,7 +144,7 @@ func (r reader) copy(obj, into client.Object) {
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
 }
 
-// as converts a value to a type, and panics if it has another.
+// as converts a value to a type, and panics if the value has another type.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {

@@ -68,7 +68,7 @@ func (r *run) tell(reason string) {
 	}
 }
 
-// Eventf records the reason of an event, because an event reports something to a user.
+// Eventf records the reason of an event, because an event counts as a report to the user.
 func (r *run) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) { r.tell(reason) }
 
 // guard implements the guard of a manager that holds the fence.
@@ -133,7 +133,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 	for n, i := range seen.hostState.pvs {
 		if i != 0 {
 			at(rootpv.Name, hostNames[n])
-			if m.self.ClusterID == here.ClusterID { // it runs once in the host, not once for each member
+			if m.self.ClusterID == here.ClusterID { // host_volume runs once, not once for each member
 				at(hostvolume.Name, hostNames[n])
 			}
 		}

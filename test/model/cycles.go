@@ -6,7 +6,7 @@ import (
 )
 
 // cycles finds sets of worlds that can be reached from one another without a disruption (strongly
-// connected components) and in which Xylem writes. There, Xylem might write forever.
+// connected components) and in which Xylem writes. In such a set, Xylem might write forever.
 func cycles(_ context.Context, s *search) error {
 	t := s.components()
 	seen := map[int]bool{}

@@ -116,7 +116,7 @@ func (ms *moves) pods() {
 			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.DeletionTimestamp = &deleted })
 		})
 		if pod.Spec.NodeName != "" && !podstatus.Finished(pod) {
-			ms.add("the Pod ends", func(to *world) {
+			ms.add("the Pod completes", func(to *world) {
 				to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
 			})
 		}

@@ -23,10 +23,10 @@
 // TestCheck covers one claim in mirror mode. Other tests, with fewer disruptions, cover more:
 //
 //   - TestTwoNames: a second claim with another name, which may get the first claim's volume;
-//   - TestRestores: more disruptions of fewer kinds: backups and restores of the member, and
+//   - TestRestores: more disruptions of fewer kinds, namely backups and restores of the member, and
 //     deletions of claims and host PVs;
 //   - TestAsking: claims that are expanded, and that request an earlier volume by its name;
-//   - TestMembers: a second member, modelled like the first. The scheduler selects either, a
+//   - TestMembers: a second member, modeled like the first. The scheduler selects either, a
 //     placement changes, and each member may have a volume for the same claim. A restored host loses
 //     the record of which member has it;
 //   - TestClones: a second claim that is cloned from the first, while another claim may get the first
@@ -36,8 +36,8 @@
 //     one or two host PVs that an admin creates for it; claims that request it by class, by name or
 //     by the PV's claimRef; and a claim of the member itself that takes it;
 //   - TestPromises: a class in promise mode, and the Pod for which the disk is provisioned;
-//   - TestWakeups: the controllers' own sources receive the events of each move. Before no other move
-//     is possible, they must have enqueued every request that has a step;
+//   - TestWakeups: the controllers' own sources receive the events of each move. By the time no other
+//     move is possible, they must have enqueued every request that has a step;
 //   - TestConfluence: all orders of the same moves lead to the same end, apart from names and UIDs,
 //     except for the listed races.
 //

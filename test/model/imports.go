@@ -17,7 +17,7 @@ import (
 const (
 	// handMade is the name of a leaf PV that already existed in the member.
 	handMade = "disk"
-	// theirs is the UID of the member's own claim, which is not Xylem's.
+	// theirs is the UID of the member's own claim, which Xylem did not create.
 	theirs = types.UID("theirs")
 )
 

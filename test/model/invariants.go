@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
-// leafNamed returns the leaf PV with a name, or nil.
+// leafNamed returns the leaf PV with the given name, or nil.
 func (m *Model) leafNamed(w world, name string) *corev1.PersistentVolume {
 	n := slices.Index(leafNames[:], name)
 	if n < 0 {
@@ -35,7 +35,7 @@ func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	return found
 }
 
-// rootOf returns the root claim with a UID, or nil.
+// rootOf returns the root claim with the given UID, or nil.
 func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 	for _, i := range w.roots {
 		if root := m.objects.claim(i); root != nil && root.UID == uid {
@@ -132,9 +132,9 @@ func (m *Model) releasing(w world) bool {
 	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.Releasing(pv) })
 }
 
-// releasedInUse returns why the disk of a promise with release WhenUnused must not be released (I2
-// (c)). Pods count only until the leaf PV has policy Delete. After that, a new Pod waits for a new
-// disk, and Xylem deletes the leaf claim.
+// releasedInUse returns why the disk of a promise with release WhenUnused must not be released (I2,
+// case c). Pods count only until the leaf PV has policy Delete. After that, a new Pod waits for a
+// new disk, and Xylem deletes the leaf claim.
 func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1.PersistentVolumeClaim) []string {
 	switch {
 	case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
@@ -241,8 +241,8 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	return nil
 }
 
-// misled returns why the report of a step is wrong: it must not report a volume as surplus that its
-// claim may still get, because an admin would delete such a volume (F5).
+// misled returns why the report of a step is wrong: it must not report as surplus a volume that its
+// claim may still get, because an admin would delete that volume (F5).
 func (m *Model) misled(w world, s step) []string {
 	if !slices.Contains(s.told, v1alpha1.ReasonSurplusVolume) || w.lagging != none {
 		return nil
@@ -382,10 +382,10 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		return []string{"a promise's disk is left although no Pod uses it"}
 	}
 	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && (leaf == nil && (root.Status.Phase == corev1.ClaimPending || root.Annotations[v1alpha1.AnnotationPlacedIn] == "") || leaf != nil && !stampedForClaim(leaf)) {
-		return nil // the claim requests a volume that was deleted or never mirrored: the host's PV controller reports that
+		return nil // the host's PV controller reports a volume that was deleted or never mirrored
 	}
 	if root.Status.Phase == corev1.ClaimPending && host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && host.Spec.ClaimRef.UID != root.UID {
-		return nil // the claim requests a volume that another claim has or had: the host's PV controller reports that (FailedBinding)
+		return nil // the host's PV controller reports FailedBinding: another claim has or had the volume
 	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not match"}
@@ -407,7 +407,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 }
 
 // unsettledElsewhere returns what is wrong with a claim that has a volume in the other member. leaf
-// reports whether it has a leaf claim here.
+// reports whether the claim has a leaf claim in this member.
 func (m *Model) unsettledElsewhere(root *corev1.PersistentVolumeClaim, leaf bool) []string {
 	switch {
 	case leaf:

@@ -356,7 +356,7 @@ func (ms *moves) schedule(c int) {
 	for n, i := range ms.from.hostState.pvs {
 		pv := m.objects.pv(i)
 		if pv != nil && pv.Spec.ClaimRef == nil && pv.Status.Phase == corev1.VolumeAvailable && pv.DeletionTimestamp == nil && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
-			ms.add("host: the scheduler gives the claim a free PV", func(to *world) {
+			ms.add("host: the scheduler selects a free PV for the claim", func(to *world) {
 				to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], func(pv *corev1.PersistentVolume) {
 					pv.Spec.ClaimRef = reference(root)
 					metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volumehelpers.AnnBoundByController, "yes")

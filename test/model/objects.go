@@ -32,8 +32,8 @@ const (
 	pvProtection  = "kubernetes.io/pv-protection"
 )
 
-// here is the modelled member. there is another member, of which the model has only the objects in
-// the host, unless Bounds.Members is set.
+// here is the modeled member. there is another member. The model contains only its objects in the
+// host, unless Bounds.Members is set.
 var (
 	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
@@ -102,21 +102,21 @@ func (o *objects) keep(obj encoded) id {
 	return made
 }
 
-// claim returns the claim with an id, or nil for 0. Do not modify it.
+// claim returns the claim with the given id, or nil for 0. Do not modify it.
 func (o *objects) claim(i id) *corev1.PersistentVolumeClaim {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.claims[i]
 }
 
-// pv returns the PV with an id, or nil for 0. Do not modify it.
+// pv returns the PV with the given id, or nil for 0. Do not modify it.
 func (o *objects) pv(i id) *corev1.PersistentVolume {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pvs[i]
 }
 
-// pod returns the Pod with an id, or nil for 0. Do not modify it.
+// pod returns the Pod with the given id, or nil for 0. Do not modify it.
 func (o *objects) pod(i id) *corev1.Pod {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -162,7 +162,7 @@ func sized(size resource.Quantity) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: size}
 }
 
-// newRoot returns a claim such as a user creates.
+// newRoot returns a claim like one that a user creates.
 func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, CreationTimestamp: before, Finalizers: []string{pvcProtection}},

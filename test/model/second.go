@@ -51,7 +51,7 @@ func (ms *moves) inSecond() {
 }
 
 // others returns the other members that may have a claim, from this member's point of view. A
-// member that is not modelled has no leaf claims.
+// member that is not modeled has no leaf claims.
 func (m *Model) others(live reader) []placing.Other {
 	if !m.bounds.Members {
 		return nil

@@ -16,7 +16,7 @@ import (
 const (
 	// names is the maximum number of names that claims can have.
 	names = 2
-	// made is the maximum number of leaf claims with volumes at a time, each with its own name.
+	// made is the maximum number of leaf claims with volumes at the same time, each with its own name.
 	made = 2
 	// leaves is the maximum number of leaf PVs: the provisioned ones, and one that already existed in
 	// the member.
@@ -67,7 +67,7 @@ type memberState struct {
 type state struct {
 	hostState
 	memberState
-	second                       memberState // objects of the second member, if it is modelled
+	second                       memberState // objects of the second member, if it is modeled
 	suspended                    restoredCluster
 	memberRestored, hostRestored bool
 	hostPolicy, leafPolicy       policy // policies of the classes

@@ -112,7 +112,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 	return reconciler
 }
 
-// instances returns all sets of type arguments with which a function is called, or one empty set if
+// instances returns all sets of type arguments that a function is called with, or one empty set if
 // the function is not generic.
 func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	parameters := f.Signature().TypeParams()

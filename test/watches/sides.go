@@ -1,6 +1,6 @@
 package watches
 
-// side is the cache from which a reader reads.
+// side is the cache that a reader reads from.
 type side string
 
 const (
@@ -10,8 +10,8 @@ const (
 	live  side = "live"      // live reads from either cluster
 )
 
-// readers maps each struct field that contains a reader to the reader's cache. A field is named by
-// package, type and name. A field that is not in the map is reported as unknown.
+// readers maps each struct field that contains a reader to the reader's cache. A field is identified
+// by package, type and name. A field that is not in the map is reported as unknown.
 var readers = map[string]side{
 	"member.Link.Host":      host,
 	"member.Link.HostLive":  live,

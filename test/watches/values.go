@@ -21,7 +21,7 @@ type assigned struct {
 	result int
 }
 
-// sidesOf returns the caches from which a reader may read. A side that begins with a question mark
+// sidesOf returns the caches that a reader may read from. A side that begins with a question mark
 // describes an unknown reader.
 func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	e = ast.Unparen(e)

@@ -24,7 +24,7 @@ const readAgain = "read when the claim's timeout has passed, and then at interva
 // exceptions lists the reads that need no watch, each with the reason. An unnecessary exception
 // fails the test.
 var exceptions = map[exception]string{
-	{"claimtrace.reconciler", access{leaf, "PersistentVolume"}}: "the volume of the leaf claim, which is watched",
+	{"claimtrace.reconciler", access{leaf, "PersistentVolume"}}: "the volume of a leaf claim that is itself watched",
 
 	{"capacity.reconciler", access{host, "ClusterRegistration"}}: "only its name and UID, for the owner reference: the Link ends with the registration",
 
@@ -41,10 +41,10 @@ var exceptions = map[exception]string{
 
 	{"leafpod.reconciler", access{host, "Namespace"}}: "to find other members, as for the registrations",
 
-	{"rootpod.reconciler", access{host, "Node"}}: "for a kubelet's checks, including those of another node to which the scheduler bound the Pod; for nodes that the scheduler selected for claims, only whether they are known: the next selection changes the claim",
+	{"rootpod.reconciler", access{host, "Node"}}: "for a kubelet's checks, even if the scheduler bound the Pod to another node; for the nodes that the scheduler selected for claims, only whether they exist: the next selection changes the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only if the scheduler does not nominate a node: its next attempt changes the Pod",
 
-	{"hostservice.Reconciler", access{host, "Node"}}:                "whether a Pod's node is virtual, which does not change",
+	{"hostservice.Reconciler", access{host, "Node"}}:                "whether a Pod's node is virtual: this does not change",
 	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "only for the message of an event",
 
 	{"waitingpod.Reconciler", access{host, "StorageClass"}}:     "when the class of a Pod's claim is created, the scheduler retries the Pod, which changes the Pod",
@@ -65,13 +65,13 @@ var exceptions = map[exception]string{
 
 	{"source.Reconciler", access{host, "CSIStorageCapacity"}}: "source reads them together with the members, but does not use them",
 	{"source.Reconciler", access{host, "Pod"}}:                "only to prefer one of several members: the scheduler's selection changes the claim",
-	{"leafpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "whether the source's name still belongs to the same snapshot when the restored volume appears, which is watched",
-	{"rootpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "this controller lacks a reader for them: the volume is already mirrored",
+	{"leafpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "whether the source's name still belongs to the same snapshot when the restored volume appears: the volume is watched",
+	{"rootpv.reconciler", access{leaf, "VolumeSnapshot"}}:     "root_pv has no reader for them, because the volume is already mirrored",
 
 	{"rootsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "the claim's volume, which does not change while the claim is bound: the snapshot-controller creates contents only for bound claims",
-	{"rootsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "the volume of the leaf claim, which is watched",
+	{"rootsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "the volume of a leaf claim that is itself watched",
 	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "as for root_snapshot: the claim's volume, which does not change while the claim is bound",
-	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "as for root_snapshot: the volume of the leaf claim, which is watched",
+	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "as for root_snapshot: the volume of a leaf claim that is itself watched",
 	{"hostsnapshot.Reconciler", access{host, "PersistentVolumeClaim"}}: "as for root_snapshot: the claim's volume, which does not change while the claim is bound",
 
 	{"reflectedclass.observer", access{host, "StorageClass"}}: "only for classes that were published before the manager started",
@@ -143,8 +143,8 @@ func packageOf(c *controller) string {
 	return name
 }
 
-// known checks for a real read of each form that the controllers use. If one is not found, the
-// analysis is broken.
+// known checks that the analysis finds a real example of each form of read that the controllers
+// use. If it does not, the analysis is broken.
 func known(t *testing.T, all []*controller) {
 	for name, accesses := range map[string][]access{
 		"rootpvc.reconciler":                {{host, "PersistentVolumeClaim"}, {leaf, "PersistentVolumeClaim"}, {leaf, "StorageClass"}, {host, "PersistentVolume"}, {leaf, "Namespace"}},

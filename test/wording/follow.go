@@ -199,7 +199,7 @@ func (f *follower) result(call *ast.CallExpr) bool {
 	callee := f.callee(call)
 	switch {
 	case callee == nil || callee.Pkg() == nil:
-		return callee != nil && callee.Name() == "Error" // the Error method of the interface error
+		return callee != nil && callee.Name() == "Error" // the Error method of the error interface
 	case callee.Name() == "Error" && callee.Signature().Recv() != nil:
 		return true
 	case callee.Signature().Results().Len() != 1 || !isString(callee.Signature().Results().At(0).Type()):

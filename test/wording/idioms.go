@@ -145,7 +145,7 @@ func ofPage(path, name string) ([]message, error) {
 // comment matches a line, or the end of a line, with a comment.
 var comment = regexp.MustCompile(`(?:^|\s)##?\s(.*)`)
 
-// ofComments returns the comments of a file in which they begin with #.
+// ofComments returns the comments of a file whose comments begin with #.
 func ofComments(path, name string) ([]message, error) {
 	return paragraphs(path, name, func(line string) string {
 		if match := comment.FindStringSubmatch(line); match != nil {

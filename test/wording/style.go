@@ -25,8 +25,8 @@ type message struct {
 // fewest is the minimum number of spaces in a message. Names and keys have none.
 const fewest = 2
 
-// errorsShown are the folders whose errors users read as they are: the plugin's commands. Errors of
-// controllers go to the log, where names are values of keys.
+// errorsShown lists the folders whose errors users see verbatim: the plugin's commands. The errors
+// of controllers go to the log, where keys identify the objects.
 var errorsShown = []string{"internal/cli/"}
 
 // messages returns the messages in the Go files below a folder of the module: every string of

@@ -31,12 +31,12 @@ func TestLimit(t *testing.T) {
 		at     time.Duration
 		want   limit
 	}{
-		"nothing failed":                                            {},
-		"another class failed":                                      {notes: []note{{"slow", "1Gi", time.Minute}}},
-		"one byte less than the failed size":                        {notes: []note{{"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
-		"failed size is a fraction of a byte":                       {notes: []note{{"fast", "500m", time.Minute}}, want: limit{0, after(time.Minute), true}},
+		"nothing failed":       {},
+		"another class failed": {notes: []note{{"slow", "1Gi", time.Minute}}},
+		"the limit is one byte less than the failed size":           {notes: []note{{"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
+		"the failed size is less than a byte":                       {notes: []note{{"fast", "500m", time.Minute}}, want: limit{0, after(time.Minute), true}},
 		"the record has expired":                                    {notes: []note{{"fast", "1Gi", time.Minute}}, at: time.Minute},
-		"the smallest failed size wins":                             {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
+		"the smallest failed size determines the limit":             {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
 		"the larger size expires later":                             {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, at: time.Minute, want: limit{2<<30 - 1, after(time.Hour), true}},
 		"failed again: the later expiry wins":                       {notes: []note{{"fast", "1Gi", time.Minute}, {"fast", "1Gi", time.Hour}}, want: limit{1<<30 - 1, after(time.Hour), true}},
 		"a failure that expires earlier does not shorten the limit": {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
@@ -45,7 +45,7 @@ func TestLimit(t *testing.T) {
 		"a volume of that size was provisioned":                     {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1Gi"},
 		"a smaller volume was provisioned":                          {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1023Mi", want: limit{1<<30 - 1, after(time.Minute), true}},
 		"a volume between two failed sizes was provisioned":         {notes: []note{{"fast", "2Gi", time.Minute}, {"fast", "1Gi", time.Hour}, {"fast", "3Gi", 2 * time.Hour}}, met: "2Gi", want: limit{3<<30 - 1, after(2 * time.Hour), true}},
-		"fractional size, as in a claim":                            {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
+		"the failed size is not a whole number of bytes":            {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var book Sizes
@@ -92,15 +92,15 @@ func TestEnqueues(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"noted", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
-		{"noted again without a change", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, nil},
-		{"a larger size, implied by the first", func() { book.Note("fast", resource.MustParse("2Gi"), until) }, nil},
-		{"a smaller size", func() { book.Note("fast", resource.MustParse("1Mi"), until) }, []string{"fast"}},
-		{"forgotten", func() { book.Forget("fast") }, []string{"fast"}},
-		{"noted after it was forgotten", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
+		{"a size failed", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
+		{"the same size failed again", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, nil},
+		{"a larger size failed, which the first failure implies", func() { book.Note("fast", resource.MustParse("2Gi"), until) }, nil},
+		{"a smaller size failed", func() { book.Note("fast", resource.MustParse("1Mi"), until) }, []string{"fast"}},
+		{"the class's failures are forgotten", func() { book.Forget("fast") }, []string{"fast"}},
+		{"a size failed after that", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
 		{"a smaller volume was provisioned", func() { book.Met("fast", resource.MustParse("1Mi")) }, nil},
 		{"a volume of the recorded size was provisioned", func() { book.Met("fast", resource.MustParse("1Gi")) }, []string{"fast"}},
-		{"forgotten without a recorded size", func() { book.Forget("fast") }, nil},
+		{"a class without failures is forgotten", func() { book.Forget("fast") }, nil},
 	} {
 		step.do()
 		if diff := cmp.Diff(step.want, woken()); diff != "" {

@@ -146,7 +146,7 @@ func (r *run) hostClass(ctx context.Context) (string, error) {
 	return strings.Join(found, ""), nil
 }
 
-// check returns an error if the host may not adopt the volume, given the consent. It uses the
+// check returns an error if the host cannot adopt the volume even with consent. It uses the
 // controllers' rules.
 func (r *run) check(ctx context.Context) error {
 	if _, _, uid, recorded := hostpv.LeafOf(r.asks); recorded && uid == r.leaf.UID {
@@ -223,7 +223,7 @@ func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// print prints both PersistentVolumes as text, or the host's in another format.
+// print prints both PersistentVolumes as text, or only the host's in the other formats.
 func (r *run) print() error {
 	if r.output.Format != "" {
 		asks := r.asks.DeepCopy()

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// pageSize is the maximum number of objects in a page of a list, and most the maximum for all
-	// objects of a kind.
+	// pageSize is the maximum number of objects in a page of a list, and most is the maximum for each
+	// kind.
 	pageSize = 500
 	most     = 20_000
 	// memberTotal limits how long the plugin reads one member.

@@ -91,7 +91,7 @@ func (o *options) run(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(o.file) // an incomplete archive would look complete
+			_ = os.Remove(o.file) // otherwise, an incomplete archive would look complete
 		}
 	}()
 	b := newBundle(file, name, o.env.Clock.Now(), sources.Secrets)

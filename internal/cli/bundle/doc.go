@@ -1,3 +1,3 @@
-// Package bundle implements `kubectl xylem support-bundle`: an archive with what a bug report
-// needs, but without secrets. Package redact decides what leaves the clusters.
+// Package bundle implements `kubectl xylem support-bundle`, which archives what a bug report needs,
+// without secrets. Package redact decides what leaves the clusters.
 package bundle

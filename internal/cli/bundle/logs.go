@@ -122,8 +122,8 @@ func lines(kept []byte, limit int64, cut bool) []byte {
 const metricsTimeout = 10 * time.Second
 
 // metrics writes the manager's metrics. The manager serves them over HTTPS to authorized users
-// only, and the API server does not forward credentials. Therefore, the metrics are missing unless
-// the manager runs with --metrics-secure=false.
+// only, and the API server does not forward credentials. So the metrics are missing unless the
+// manager runs with --metrics-secure=false.
 func (o *options) metrics(ctx context.Context, c *cluster, pod *corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()

@@ -26,11 +26,11 @@ func (d *DryRun) AddFlag(c *cobra.Command, client, server string) {
 	c.Flags().Lookup("dry-run").NoOptDefVal = string(DryRunClient)
 	values := []cobra.Completion{string(DryRunNone), string(DryRunClient), string(DryRunServer)}
 	if err := c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was just added
+		panic(err) // impossible: the flag was just added
 	}
 }
 
-// Mark returns the suffix with which kubectl marks a dry run.
+// Mark returns the suffix that kubectl adds to the output of a dry run.
 func (d DryRun) Mark() string {
 	if d == DryRunServer {
 		return "server dry run"

@@ -24,11 +24,11 @@ import (
 // userAgent identifies the plugin in all API requests.
 const userAgent = "kubectl-xylem"
 
-// Env has the streams, clients and flags that all commands share. It removes from the output
+// Env contains the streams, clients and flags that all commands share. It removes from the output
 // everything that a terminal would interpret.
 type Env struct {
 	genericiooptions.IOStreams
-	// Host has kubectl's own flags for the host: kubeconfig, context, namespace and so on.
+	// Host contains kubectl's flags for the host: kubeconfig, context, namespace and so on.
 	Host *genericclioptions.ConfigFlags
 	// Namespace of the manager in the host.
 	Namespace string
@@ -142,7 +142,7 @@ func (e *Env) colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
 }
 
-// behind returns the stream to which a plain stream writes. It returns any other stream as it is.
+// behind returns the stream that a plain stream writes to. It returns any other stream unchanged.
 func behind(w io.Writer) io.Writer {
 	if p, ok := w.(*plain); ok {
 		return p.to

@@ -25,7 +25,7 @@ func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostI
 // while the user is still waiting.
 const callTimeout = 15 * time.Second
 
-// Member has the flags for the credentials of a member's admin.
+// Member contains the flags for the credentials of a member's admin.
 type Member struct {
 	// Kubeconfig is the path of a file. Context is one of its contexts, by default its current one.
 	Kubeconfig, Context string

@@ -18,7 +18,7 @@ import (
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
 // Ours reports whether the plugin created or changed the object, by its managed fields. The
-// label is not evidence, because `kubectl apply -k` sets the same. Pure.
+// label is not evidence, because `kubectl apply -k` sets the same label. Ours is pure.
 func Ours(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }
@@ -30,16 +30,16 @@ const (
 )
 
 // Xylems reports whether an object with a name that Xylem uses belongs to Xylem. Who created the
-// object does not matter. Pure.
+// object does not matter. Xylems is pure.
 func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == LabelNameValue }
 
-// few is how many objects of each kind Holds lists, because it only needs to know that a namespace
-// is not empty.
+// few is the maximum number of objects of each kind that Holds lists. A few suffice to show that a
+// namespace is not empty.
 const few = 20
 
 // Holds lists the objects in a namespace, because deleting the namespace deletes them all. It
-// lists all kinds of the cluster, but skips Xylem's own objects (its account, and that host's
-// fence) and those that every namespace has.
+// lists objects of all kinds, but skips Xylem's own objects (its account, and that host's fence)
+// and those that every namespace has.
 func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, error) {
 	known, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
@@ -81,8 +81,8 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 	return held, nil
 }
 
-// passing reports whether Holds skips an object, because it is Xylem's or every namespace has it.
-// Pure.
+// passing reports whether Holds skips an object, because it belongs to Xylem or exists in every
+// namespace. It is pure.
 func passing(kind string, obj client.Object, host string) bool {
 	switch kind {
 	case "Event":

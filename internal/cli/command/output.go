@@ -23,7 +23,7 @@ func (o *Output) AddFlags(c *cobra.Command) {
 	formats := o.flags.AllowedFormats()
 	c.Flags().StringVarP(&o.Format, "output", "o", "", "Print objects instead of text: "+strings.Join(formats, ", ")+".")
 	if err := c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was just added
+		panic(err) // impossible: the flag was just added
 	}
 }
 

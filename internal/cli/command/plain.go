@@ -56,8 +56,8 @@ func stripped(text []byte, own [][]byte) (out, rest []byte) {
 	return out, nil
 }
 
-// sequenceIn returns the sequence with which the text begins. partial reports that the text may be
-// the beginning of one.
+// sequenceIn returns the sequence in own that the text starts with, if any. Otherwise, partial
+// reports whether the text could be the start of one.
 func sequenceIn(text []byte, own [][]byte) (sequence []byte, partial bool) {
 	for _, s := range own {
 		if bytes.HasPrefix(text, s) {

@@ -80,7 +80,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not prompt for confirmation before Pods in the member are evicted.")
 	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait for the deregistration.")
 	if err := c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // the flag was just added
+		panic(err) // impossible: the flag was just added
 	}
 	return c
 }

@@ -28,7 +28,7 @@ type there struct {
 	// volumes and claims count the objects with this host's stamp. namespaces lists its namespaces.
 	volumes, claims int
 	namespaces      []string
-	// record is the host's record of the member, and fence this host's fence in the member; either
+	// record is the host's record of the member, and fence is this host's fence in the member. Either
 	// may be nil.
 	record, fence *coordinationv1.Lease
 }

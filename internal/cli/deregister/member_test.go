@@ -17,7 +17,7 @@ func TestForgettable(t *testing.T) {
 		there there
 		want  bool
 	}{
-		"nothing":                                {want: true},
+		"no objects and no Leases":               {want: true},
 		"Leases with other annotations only":     {there: there{record: with("team"), fence: with("team")}, want: true},
 		"a volume":                               {there: there{volumes: 1}},
 		"a claim":                                {there: there{claims: 1}},

@@ -62,7 +62,7 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 	return s, nil
 }
 
-// fates describes what happens to each group of objects. Pure.
+// fates describes what happens to each group of objects. It is pure.
 func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 	stay := "stay in the member with their data; registering the same cluster again adopts them"
 	claims := "keep their volumes, which become unreachable"

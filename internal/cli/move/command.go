@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/run"
 )
 
-// DefaultImage is the default of --image. It has all programs that the scripts of package transfer
-// run.
+// DefaultImage is the default of --image. It contains all programs that the scripts of package
+// transfer run.
 const DefaultImage = "docker.io/library/debian:13.2-slim"
 
 // options contains the flags, and the client of the run.
@@ -89,7 +89,7 @@ func (o *options) addFlags(c *cobra.Command) {
 		return o.env.CompleteRegistrations(c, nil, part)
 	})
 	if err != nil {
-		panic(err) // the flag was just added
+		panic(err) // impossible: the flag was just added
 	}
 	o.DryRun.AddFlag(c, "print the plan and check the prerequisites, without changes.", "also let the host validate the first writes.")
 }

@@ -12,16 +12,17 @@
 // The order of the steps has these properties:
 //
 //   - The claim and its disk do not change before both disks have the same checksum.
-//   - While the command deletes the claim, its own Pod keeps the claim from disappearing. No other
-//     Pod can start with a claim that is being deleted, neither with Kubernetes' scheduler and
-//     kubelet nor with Xylem's root_pod. Only then does the command calculate the checksum again.
-//     Therefore, no write reaches the old disk after its last checksum, and the two disks never
+//   - While the command deletes the claim, the command's own Pod keeps the claim from disappearing.
+//     No other Pod can start with a claim that is being deleted: the scheduler, the kubelet and
+//     Xylem's root_pod all reject such a Pod. Only then does the command calculate the checksum
+//     again. So no write reaches the old disk after its last checksum, and the two disks never
 //     diverge.
-//   - Both PersistentVolumes of the host have policy Retain before that, and the old one keeps it.
+//   - Both PersistentVolumes in the host have policy Retain before the claim is deleted, and the
+//     old one keeps it.
 //
-// Package run has the sequence of a move. It uses the packages plan (checks before the first write),
-// record (the durable state), storage (claims and volumes), mover (the two Pods) and transfer (the
-// data). Package host is the client that they share.
+// Package run contains the sequence of a move. It uses the packages plan (checks before the first
+// write), record (the durable state), storage (claims and volumes), mover (the two Pods) and
+// transfer (the data). Package host is the client that they share.
 //
 // The labels and annotations have the prefix move.xylem.io/, because only the manager can write
 // keys with the prefix xylem.io/. No controller reads them.

@@ -78,7 +78,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"connected, and report the result. The token in the Secret is short-lived; the manager renews it.\n\n" +
 			"Run the command again to repair the objects and to rotate the token. If a step fails, it undoes its changes. Rotating\n" +
 			"revokes nothing: an older token stays valid until it expires, and anybody who has it can keep renewing it. To revoke\n" +
-			"all tokens, delete the ServiceAccount in the member, and register it again.",
+			"all tokens, delete the ServiceAccount in the member, and register the member again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
 			"  # Allow kubectl logs, exec, attach, cp and port-forward for Pods in the member (add --with-debug and --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +

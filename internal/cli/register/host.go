@@ -86,7 +86,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 }
 
 // userOf returns the name of a registration, other than the given one, that uses a Secret.
-// Pure.
+// It is pure.
 func userOf(all []v1alpha1.ClusterRegistration, secret, than string) string {
 	for i := range all {
 		if all[i].Name != than && all[i].Spec.KubeconfigSecretRef.Name == secret {

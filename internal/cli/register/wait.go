@@ -35,7 +35,7 @@ var final = map[string]string{
 
 // patience returns how long a reason in final must persist before the plugin reports it. If the
 // member has several API servers, one may take some time to observe the account and the permissions
-// that were created through another one. Pure.
+// that were created through another one. It is pure.
 func patience(reason string, first bool) time.Duration {
 	switch {
 	case reason == v1alpha1.ReasonUnauthorized || reason == v1alpha1.ReasonForbidden:
@@ -113,7 +113,7 @@ func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
-// missing returns the reason why the registration is not ready yet. Pure.
+// missing returns the reason why the registration is not ready yet. It is pure.
 func (w *waiting) missing(cr *v1alpha1.ClusterRegistration) string {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {

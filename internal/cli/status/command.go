@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// podsShown is the maximum number of Pods in the text output. -o json has all of them.
+	// podsShown is the maximum number of Pods in the text output. -o json prints all of them.
 	podsShown = 10
 	// watchEvery is the interval at which --watch reads the fleet.
 	watchEvery = 2 * time.Second

@@ -1,3 +1,3 @@
-// Package status implements `kubectl xylem status`: an overview of the fleet, based only on objects
-// in the host.
+// Package status implements `kubectl xylem status`, which prints an overview of the fleet, based
+// only on objects in the host.
 package status

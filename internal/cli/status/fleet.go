@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Kind is the kind of the object that -o json and yaml print, in model.APIVersion. Within a
+// Kind is the kind, in model.APIVersion, of the object that -o json and -o yaml print. Within a
 // version, fields are added but never renamed or removed.
 const Kind = "FleetStatus"
 
@@ -41,7 +41,7 @@ func (f *Fleet) DeepCopyObject() runtime.Object {
 // Member is the state of one registration.
 type Member struct {
 	Name string `json:"name"`
-	// Ready is the status of the registration's condition Ready, and Reason its reason.
+	// Ready is the status of the registration's condition Ready, and Reason is its reason.
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
 	// Version is the member's Kubernetes version.

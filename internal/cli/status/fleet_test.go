@@ -33,18 +33,18 @@ func TestMemberOf(t *testing.T) {
 		reason       string
 		problems     []string // reasons
 	}{
-		"new":   {registration(), false, "Unknown", nil},
-		"ready": {registration(connected, ready), true, v1alpha1.ReasonReady, nil},
+		"a new registration": {registration(), false, "Unknown", nil},
+		"a ready member":     {registration(connected, ready), true, v1alpha1.ReasonReady, nil},
 		"an away member is reported only once": {registration(
 			condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable),
 			condition(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway),
 			condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable),
 		), false, v1alpha1.ReasonUnreachable, []string{v1alpha1.ReasonUnreachable}},
-		"orphans": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes)),
+		"orphaned volumes": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes)),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonOrphanedVolumes}},
-		"stuck": {registration(connected, ready, condition(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion)),
+		"a stuck deletion": {registration(connected, ready, condition(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion)),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonStuckDeletion}},
-		"unknown orphans are not a problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
+		"an unknown number of orphans is not a problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
 			true, v1alpha1.ReasonReady, nil},
 		"destruction is suspended": {registration(condition(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored), ready),
 			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonHostRestored}},
@@ -115,7 +115,7 @@ func TestPrint(t *testing.T) {
 		}
 	}
 	if strings.Contains(printed, "provisioned:") {
-		t.Error("printed a throughput although PersistentVolumes could not be read")
+		t.Error("the page shows a throughput, although PersistentVolumes could not be read")
 	}
 	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
 		t.Errorf("want the next step for a host without members, got: %s", printed)

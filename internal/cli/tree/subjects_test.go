@@ -21,7 +21,7 @@ func TestParse(t *testing.T) {
 		"a workload":          {args: []string{"sts/db"}, want: target{kindStatefulSet, "db"}},
 		"a Deployment":        {args: []string{"Deployment", "web"}, want: target{kindDeployment, "web"}},
 		"a namespace":         {args: []string{"ns/shop"}, want: target{kindNamespace, "shop"}},
-		"nothing":             {says: "KIND/NAME"},
+		"no arguments":        {says: "KIND/NAME"},
 		"no name":             {args: []string{"pvc/"}, says: "KIND/NAME"},
 		"a misspelled kind":   {args: []string{"statefullset/db"}, says: `Did you mean "statefulset"?`},
 		"an unsupported kind": {args: []string{"job", "x"}, says: "KIND is one of pvc, pod"},

@@ -1,3 +1,3 @@
-// Package why implements `kubectl xylem why`. One sentence explains why a Pod does not run or a
-// claim is not bound, and another one what to do. The evidence follows.
+// Package why implements `kubectl xylem why`, which explains in one sentence why a Pod does not run
+// or a claim is not bound, in another what to do, and then lists the evidence.
 package why

@@ -110,8 +110,8 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	return route.RequestsFor(ctx, pods, err, nil)
 }
 
-// ofPod enqueues a Pod whose Ready condition must be checked, because the Pod is on the Node of an
-// away member.
+// ofPod enqueues a Pod on the Node of an away member if its Ready condition still has to be
+// replaced (shownReady).
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName == "" || !shownReady(pod) {

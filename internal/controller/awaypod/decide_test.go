@@ -57,14 +57,14 @@ func TestDecide(t *testing.T) {
 		"the Pod is being deleted":                                         {seen(func(o *observed) { o.pod.DeletionTimestamp = &metav1.Time{Time: since} }), nil},
 		"the member is not away":                                           {seen(func(o *observed) { o.node.Status.Conditions[0].Status = corev1.ConditionFalse }), nil},
 		"the member is connected again, and leaf_pod writes the condition": {seen(func(o *observed) { o.linked = true }), nil},
-		"the Pod is on a node of the host":                                 {seen(func(o *observed) { o.node.Labels = nil }), nil},
+		"the Pod is on a host node":                                        {seen(func(o *observed) { o.node.Labels = nil }), nil},
 		"the node does not exist":                                          {seen(func(o *observed) { o.node = nil }), nil},
 		"the Pod does not exist":                                           {seen(func(o *observed) { o.pod = nil }), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if (got == "") != (tc.says == nil) {
-				t.Fatalf("message is %q, want parts %q", got, tc.says)
+				t.Fatalf("message is %q, want it to contain %q", got, tc.says)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got, part) {

@@ -36,7 +36,7 @@ type observed struct {
 	capacity *storagev1.CSIStorageCapacity
 }
 
-// act is what to do. create and patch require decision.after.
+// act is the step to take. For create and patch, decision.after is the object to write.
 type act int
 
 const (
@@ -129,6 +129,6 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 // length of an object name, so the object's name contains a hash of both. Use the labels or the
 // printed columns to find an object.
 func nameOf(class, clusterID string) string {
-	sum := sha256.Sum256([]byte(class + "/" + clusterID)) // class names contain no slash
+	sum := sha256.Sum256([]byte(class + "/" + clusterID)) // a class name cannot contain a slash
 	return "xylem-" + hex.EncodeToString(sum[:10])
 }

@@ -55,33 +55,33 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     act
 	}{
-		"the member offers the class":                        {seen(), create},
-		"the published object is up to date":                 {seen(standing()), nothing},
-		"the host lacks the class":                           {seen(func(o *observed) { o.hostClass = nil }), nothing},
-		"the class was deleted in the host":                  {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
-		"the class was deleted in the member":                {seen(standing(), func(o *observed) { o.leaf = false }), remove},
-		"the member lacks the class":                         {seen(func(o *observed) { o.leaf = false }), nothing},
-		"the class belongs to another provisioner":           {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
-		"the class is in promise mode":                       {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
-		"the class is invalid":                               {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
-		"the member is being deregistered":                   {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
-		"the registration is gone":                           {seen(func(o *observed) { o.registration = nil }), nothing},
-		"the member was registered again":                    {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
-		"the published object lacks a label":                 {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
-		"the published object has a foreign label: it stays": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
-		"the published object has a different size":          {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
-		"the driver begins to report capacity":               {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
+		"the member offers the class":                           {seen(), create},
+		"the published object is up to date":                    {seen(standing()), nothing},
+		"the host lacks the class":                              {seen(func(o *observed) { o.hostClass = nil }), nothing},
+		"the class was deleted in the host":                     {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
+		"the class was deleted in the member":                   {seen(standing(), func(o *observed) { o.leaf = false }), remove},
+		"the member lacks the class":                            {seen(func(o *observed) { o.leaf = false }), nothing},
+		"the class belongs to another provisioner":              {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
+		"the class is in promise mode":                          {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
+		"the class is invalid":                                  {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
+		"the member is being deregistered":                      {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
+		"the registration is gone":                              {seen(func(o *observed) { o.registration = nil }), nothing},
+		"the member was registered again":                       {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
+		"the published object lacks a label":                    {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
+		"the published object has a foreign label, which stays": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
+		"the published object has a different size":             {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
+		"the driver begins to report capacity":                  {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
 		"the driver reports the published capacity": {seen(func(o *observed) {
 			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
 			o.capacity = published(*o)
 		}), nothing},
-		"the driver rejected a size":                                    {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
-		"another member reports capacity: an estimate is published":     {seen(standing(), beside("100Gi")), patch},
-		"the published estimate is up to date":                          {seen(beside("100Gi"), keeping), nothing},
-		"the published estimate is wrong by less than a quarter":        {seen(beside("100Gi"), keeping, beside("120Gi")), nothing},
-		"the published estimate is wrong by more than a quarter":        {seen(beside("100Gi"), keeping, beside("126Gi")), patch},
-		"the published estimate is 0, because the other member is full": {seen(beside("0"), keeping), nothing},
-		"no other member reports capacity now: the estimate is removed": {seen(beside("100Gi"), keeping, beside()), patch},
+		"the driver rejected a size":                                           {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
+		"another member reports capacity: an estimate is published":            {seen(standing(), beside("100Gi")), patch},
+		"the published estimate is up to date":                                 {seen(beside("100Gi"), keeping), nothing},
+		"the published estimate is wrong by less than a quarter":               {seen(beside("100Gi"), keeping, beside("120Gi")), nothing},
+		"the published estimate is wrong by more than a quarter":               {seen(beside("100Gi"), keeping, beside("126Gi")), patch},
+		"the published estimate is 0, because the other member is full":        {seen(beside("0"), keeping), nothing},
+		"the other members no longer report capacity: the estimate is removed": {seen(beside("100Gi"), keeping, beside()), patch},
 		"the driver reports the estimated capacity: the object is no longer marked as an estimate": {seen(beside("100Gi"), keeping, func(o *observed) {
 			o.segments, o.others = []storagev1.CSIStorageCapacity{segment("100Gi", "")}, nil
 		}), patch},
@@ -109,6 +109,6 @@ func TestDecide(t *testing.T) {
 
 func TestName(t *testing.T) {
 	if nameOf("a", "b") == nameOf("b", "a") || nameOf("fast", "3f0c") != published(seen()).Name {
-		t.Errorf("name is %q, want a unique name, and the published one", nameOf("fast", "3f0c"))
+		t.Errorf("name is %q, want the published object's name, and another name if class and cluster ID are swapped", nameOf("fast", "3f0c"))
 	}
 }

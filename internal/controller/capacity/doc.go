@@ -7,11 +7,11 @@
 // the scheduler chose the member, root_pvc removes the selected node and emits an event that lists
 // the existing classes.
 //
-// The published capacity is the largest of any one segment of the member's storage, according to
-// the CSIStorageCapacities that the driver creates in the member. A claim must fit into one
-// segment, which the member's scheduler chooses. A class without such objects counts as unlimited,
-// because many drivers create none. The controller does not read the members' CSIDriver objects, so
-// a driver that has not created its first object yet also counts as unlimited.
+// The published capacity is the largest that any single segment of the member's storage has,
+// according to the CSIStorageCapacities that the driver creates in the member. A claim must fit
+// into one segment, which the member's scheduler chooses. A class without such objects counts as
+// unlimited, because many drivers create none. The controller does not read the members' CSIDriver
+// objects, so a driver that has not created its first object yet also counts as unlimited.
 //
 // From Kubernetes 1.37, the scheduler ranks members by free capacity: it prefers the member where
 // the claim takes the smallest share. A class that counts as unlimited has no free capacity to

@@ -30,7 +30,7 @@ func beside(free ...string) func(*observed) {
 	}
 }
 
-// keeping sets the existing object to the one that is published for the observation so far.
+// keeping sets the existing object to the desired one for the observation so far.
 func keeping(o *observed) { o.capacity = published(*o) }
 
 func asEstimate(c *storagev1.CSIStorageCapacity) {

@@ -38,7 +38,8 @@ func availableIn(segments []storagev1.CSIStorageCapacity) available {
 	return r
 }
 
-// within returns the capacity, reduced to a limit above which volumes are known to fail.
+// within caps the capacity at limit, above which volumes are known to fail. A nil limit changes
+// nothing.
 func (r available) within(limit *resource.Quantity) available {
 	if limit == nil {
 		return r

@@ -47,8 +47,8 @@ func NewExports(t *tracing.Tracer, c clock.PassiveClock) *Exports {
 	return &Exports{tracer: t, clock: c, exported: lru.New(remembered)}
 }
 
-// begin returns when this manager began to lead, in whole seconds: the time at which the first Link
-// was set up.
+// begin returns when this manager started leading, in whole seconds. This is the time at which it
+// set up its first Link.
 func (e *Exports) begin() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
-// ofPod enqueues the claims of a Pod whose containers started.
+// ofPod enqueues the claims of a Pod whose containers have all started.
 func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || !settled(pod) {

@@ -20,7 +20,7 @@ type observed struct {
 	volume, leafVolume *corev1.PersistentVolume
 	// pods are the host's Pods that use the claim.
 	pods []*corev1.Pod
-	// since is when this manager began to lead.
+	// since is when this manager started leading.
 	now, since time.Time
 }
 
@@ -55,7 +55,7 @@ func (o observed) boundAt() time.Time {
 	return at
 }
 
-// settled reports whether the Pod's containers have all started, or the Pod has ended.
+// settled reports whether the Pod's containers have all started, or the Pod has finished.
 func settled(pod *corev1.Pod) bool {
 	if podstatus.Finished(pod) || pod.DeletionTimestamp != nil {
 		return true

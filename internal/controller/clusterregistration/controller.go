@@ -52,9 +52,9 @@ type Reconciler struct {
 	// Records contains the host's record of each member, which names the owning registration and the
 	// released volumes.
 	Records *hostrecord.Records
-	// Book contains the orphans and stuck deletions of the members.
+	// Book tracks the members' orphans and stuck deletions.
 	Book *account.Book
-	// ReportGone makes root_pvc report on a claim that its cluster was deregistered.
+	// ReportGone reports, in a claim's Placed condition, that the claim's cluster was deregistered.
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Classes contains the StorageClasses of the members.
 	Classes *reflection.Book

@@ -35,10 +35,10 @@ func TestOwnerOf(t *testing.T) {
 		"both registrations have recorded the cluster":                                {"b", all{cr("a", older, clusterID), cr("b", younger, clusterID)}, "b"},
 		"the owner was deleted, and no other registration has recorded the cluster":   {"c", all{cr("a", older, ""), cr("b", younger, "")}, ""},
 		"the owner was deleted, and another registration has recorded the cluster":    {"c", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
-		"the owner now has another cluster":                                           {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
+		"the owner has since recorded another cluster":                                {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
 		"the record names no owner, because an earlier version wrote it":              {"", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
 		"the record names no owner, and both registrations have recorded the cluster": {"", all{cr("b", younger, clusterID), cr("a", older, clusterID)}, "a"},
-		"the only registration has another cluster":                                   {"", all{cr("a", older, "other")}, ""},
+		"the only registration has recorded another cluster":                          {"", all{cr("a", older, "other")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -38,7 +38,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 			break
 		}
 		prefix, err := netip.ParsePrefix(cidr)
-		if err != nil { // the CRD's validation rejects this now, but the object may be older
+		if err != nil { // the CRD's validation rejects this, but the object may predate it
 			wanted.Refused = refused(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
 			return wanted, nil
 		}

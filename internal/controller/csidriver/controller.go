@@ -63,7 +63,7 @@ func requestFor(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// atStart enqueues the requests even if the objects do not exist.
+// atStart enqueues the requests at startup, even if the objects do not exist.
 func atStart(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	for _, request := range both(ctx, nil) {
 		queue.Add(request)

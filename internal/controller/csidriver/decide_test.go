@@ -31,9 +31,9 @@ func TestDecide(t *testing.T) {
 		incomplete bool
 		want       decision
 	}{
-		"the object does not exist":      {want: decision{do: create, after: driver()}},
-		"up to date":                     {driver: driver()},
-		"a foreign object that is equal": {driver: driver(foreign)},
+		"the object does not exist":     {want: decision{do: create, after: driver()}},
+		"up to date":                    {driver: driver()},
+		"a foreign object that matches": {driver: driver(foreign)},
 		"other fields have defaults": {driver: driver(func(d *storagev1.CSIDriver) {
 			d.Spec.RequiresRepublish = ptr.To(false)
 			d.Spec.VolumeLifecycleModes = []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent}
@@ -51,7 +51,7 @@ func TestDecide(t *testing.T) {
 		"created by the chart, on a host that drops preventPodSchedulingIfMissing":  {driver: driver(shipped)},
 		"created by the chart":                                                    {driver: driver(shipped, prevents(false)), want: decision{do: prevent}},
 		"created by the chart, and a CSINode is missing":                          {driver: driver(shipped, prevents(false)), incomplete: true},
-		"created by the chart, and changed":                                       {driver: driver(shipped, prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: report, wrong: "storageCapacity is not true, preventPodSchedulingIfMissing is not true"}},
+		"created by the chart, and edited since":                                  {driver: driver(shipped, prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), want: decision{do: report, wrong: "storageCapacity is not true, preventPodSchedulingIfMissing is not true"}},
 		"a foreign object, on a host that supports preventPodSchedulingIfMissing": {driver: driver(foreign, prevents(false)), want: decision{do: report, wrong: "preventPodSchedulingIfMissing is not true"}},
 		"a foreign object, and a CSINode is missing":                              {driver: driver(foreign, prevents(false)), incomplete: true},
 		"storageCapacity is not set, and a CSINode is missing":                    {driver: driver(prevents(false), func(d *storagev1.CSIDriver) { d.Spec.StorageCapacity = nil }), incomplete: true, want: decision{do: patch, after: driver(prevents(false))}},
@@ -68,13 +68,13 @@ func TestDecide(t *testing.T) {
 func TestPromiseDriver(t *testing.T) {
 	promises := wanted(v1alpha1.PromiseDriverName)
 	if promises.Name != v1alpha1.PromiseDriverName || *promises.Spec.StorageCapacity || *promises.Spec.AttachRequired {
-		t.Errorf("got %v, want a driver without storage capacity and attachment", promises)
+		t.Errorf("got %v, want a driver without storage capacity tracking or attachment", promises)
 	}
 	if got := decide(promises.Name, promises, true); got.do != nothing {
 		t.Errorf("decision %v, want none", got)
 	}
 	promises.Spec.StorageCapacity = ptr.To(true)
 	if got := decide(promises.Name, promises, true); got.do != patch || *got.after.Spec.StorageCapacity {
-		t.Errorf("decision %v, want a patch to storageCapacity: false", got)
+		t.Errorf("decision %v, want a patch that sets storageCapacity to false", got)
 	}
 }

@@ -1,8 +1,8 @@
 // Package csidriver manages two CSIDrivers in the host: csi.xylem.io, the provisioner of Xylem's
 // classes and the driver of volumes in members, and mock.csi.virtual-kubelet.io, the driver of
 // promises. Its controller csi_driver runs on the leader. No driver runs under these names. The
-// first one makes the scheduler require a CSIStorageCapacity (storageCapacity), so that host
-// nodes never get a claim of Xylem's classes in mirror mode. Both declare that volumes need no
+// first one makes the scheduler require a CSIStorageCapacity (storageCapacity), so it never selects
+// a host node for a claim of a Xylem class in mirror mode. Both declare that volumes need no
 // attachment (attachRequired).
 //
 // From Kubernetes 1.37, preventPodSchedulingIfMissing keeps Pods with volumes of a driver off nodes

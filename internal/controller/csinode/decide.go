@@ -20,7 +20,7 @@ const takenRetry = 30 * time.Second
 
 // observed is the input of decide.
 type observed struct {
-	// node is nil if it is not a virtual node. csiNode is the CSINode of that name, even if it is
+	// node is nil if it is not a virtual node. csiNode is the CSINode with that name, even if it is
 	// foreign, or nil.
 	node    *corev1.Node
 	csiNode *storagev1.CSINode

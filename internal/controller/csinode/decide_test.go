@@ -48,12 +48,12 @@ func TestDecide(t *testing.T) {
 				{Name: "csi.xylem.io", NodeID: "kosmos-cluster38"}, {Name: "mock.csi.virtual-kubelet.io", NodeID: "kosmos-cluster38"},
 			}},
 		}},
-		"the CSINode is up to date":                            {csiNode: standing()},
-		"the CSINode has an entry of another driver: it stays": {csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = append(c.Spec.Drivers, other) })},
-		"an admin set a limit: it stays": {csiNode: standing(func(c *storagev1.CSINode) {
+		"the CSINode is up to date":                           {csiNode: standing()},
+		"the CSINode has another driver's entry, which stays": {csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = append(c.Spec.Drivers, other) })},
+		"an admin set a limit, which stays": {csiNode: standing(func(c *storagev1.CSINode) {
 			c.Spec.Drivers[0].Allocatable = &storagev1.VolumeNodeResources{Count: ptr.To[int32](3)}
 		})},
-		"an entry of Xylem is missing": {
+		"one of Xylem's entries is missing": {
 			csiNode: standing(func(c *storagev1.CSINode) { c.Spec.Drivers = []storagev1.CSINodeDriver{other, c.Spec.Drivers[1]} }),
 			do:      patch, want: standing(func(c *storagev1.CSINode) {
 				c.Spec.Drivers = []storagev1.CSINodeDriver{other, c.Spec.Drivers[1], c.Spec.Drivers[0]}
@@ -63,7 +63,7 @@ func TestDecide(t *testing.T) {
 		"the CSINode belongs to an earlier registration": {
 			csiNode: standing(func(c *storagev1.CSINode) { c.Labels[v1alpha1.LabelCluster] = "earlier" }), do: patch, want: standing(),
 		},
-		"the CSINode has a foreign owner reference: it stays": {csiNode: standing(func(c *storagev1.CSINode) {
+		"the CSINode has a foreign owner reference, which stays": {csiNode: standing(func(c *storagev1.CSINode) {
 			c.OwnerReferences = append(c.OwnerReferences, metav1.OwnerReference{Kind: "ConfigMap", Name: "x", UID: "x"})
 		})},
 		"the CSINode is foreign": {csiNode: standing(func(c *storagev1.CSINode) { c.Labels = nil }), reason: v1alpha1.ReasonCSINodeNameTaken},

@@ -38,8 +38,8 @@ func decide(node *corev1.Node, lease *coordinationv1.Lease, identity string, now
 		after.Labels = map[string]string{}
 	}
 	after.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
-	// Kubernetes deletes the Lease with its Node. It also deletes the Lease of an earlier
-	// Node of the same name, unless the Lease gets the new Node as its owner in time.
+	// Kubernetes deletes the Lease with its Node. It also deletes the Lease of an earlier Node with
+	// the same name, unless the Lease gets the new Node as its owner in time.
 	after.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	if !heldBy(lease, identity) {
 		after.Spec.AcquireTime = &now

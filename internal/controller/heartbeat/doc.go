@@ -4,7 +4,7 @@
 // and on replicas that are not the leader. Otherwise, a manager without a leader would look
 // like an outage of every member, and the host would evict their Pods.
 //
-// Replicas share the work without communicating. A replica does not renew a Lease that
-// another replica renewed recently. After a short time, one replica renews each Lease and the
-// others only check it.
+// Replicas share the work without communicating. A replica does not renew a Lease that another
+// replica renewed recently. Before long, a single replica renews each Lease, and the others only
+// check it.
 package heartbeat

@@ -14,9 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// host_claim does not remove a selection that root_pvc and recovery of a connected member depend
-// on. It removes a selection only if its node represents no member, or a disconnected member to
-// which nothing was written.
+// host_claim does not remove a selection that a connected member's root_pvc and recovery depend on.
+// It removes a selection only if its node represents no member, or a disconnected member to which
+// nothing was written.
 func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}

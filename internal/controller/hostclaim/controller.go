@@ -144,7 +144,8 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	if claim == nil || !waiting(claim) {
 		if claim != nil && claim.DeletionTimestamp == nil {
-			o.claim = claim // remove the condition
+			// With no other facts, the decision is empty, so the claim's condition is removed.
+			o.claim = claim
 		}
 		return o, nil
 	}
@@ -201,7 +202,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []index
 		return plain, nil
 	}
 	if slices.ContainsFunc(members, func(m index.Member) bool { return m.NodeName == name }) {
-		return virtual, nil // somebody deleted the virtual node, and Xylem will create it again
+		return virtual, nil // the virtual node was deleted, and Xylem will re-create it
 	}
 	return missing, nil
 }

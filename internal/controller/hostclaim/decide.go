@@ -64,8 +64,9 @@ func say(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
-// waiting reports whether the claim is neither bound nor being bound. Claims that name a volume
-// count too: if their class provisions promises, they would wait for the volume forever.
+// waiting reports whether the claim is neither bound nor being bound. A pending claim that names a
+// volume counts too: it waits for that volume, but gets no promise from a class that provisions
+// promises.
 func waiting(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
 	return claim.DeletionTimestamp == nil && hostclass.NameOf(claim) != "" &&
@@ -175,8 +176,8 @@ func unplaced(o observed) decision {
 	return partlyOffered(o, offering, lacking, away)
 }
 
-// partlyOffered reports which members lack the class, if that may keep a Pod of the claim from
-// being scheduled.
+// partlyOffered reports which members lack the class, if this may keep a Pod that uses the claim
+// from being scheduled.
 func partlyOffered(o observed, offering, lacking, away []string) decision {
 	switch {
 	case !o.stuck || len(lacking) == 0:

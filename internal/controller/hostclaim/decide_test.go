@@ -115,7 +115,8 @@ func placed(cluster string) func(*observed) {
 	return func(o *observed) { o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// awayFor sets the claim's condition: it has reported for the given time that the member is away.
+// awayFor sets the claim's condition to one that has reported the member as away for the given
+// duration.
 func awayFor(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{

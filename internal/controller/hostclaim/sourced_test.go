@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 )
 
-// copying makes claim golden, which is in member b, the claim's data source.
+// copying sets the claim's data source to claim "golden", which is in member "b".
 func copying(change ...func(*observed)) func(*observed) {
 	return func(o *observed) {
 		golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "golden", UID: "golden-uid"}}
@@ -102,8 +102,8 @@ func TestSourced(t *testing.T) {
 		"the class binds immediately":                                          {observed: seen(copying(func(o *observed) { o.class.VolumeBindingMode = nil })), reason: v1alpha1.ReasonImmediate},
 		"a promise whose source is ready":                                      {observed: seen(copying(), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))},
 		"a promise whose source does not exist":                                {observed: seen(copying(gone), parameter(v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)), reason: v1alpha1.ReasonSourceNotReady},
-		"the source is of a populator's kind that no registration lists":       {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
-		"the source is of a populator's kind, in another namespace":            {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
+		"a populator's source, whose kind no registration lists":               {observed: seen(copying(ofImage)), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"Image.example.com", "spec.storage.dataSources"}},
+		"a populator's source, in another namespace":                           {observed: seen(copying(ofImage, func(o *observed) { o.claim.Spec.DataSourceRef.Namespace = ptr.To("victim") })), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
 		"the source is a claim in another namespace": {observed: seen(copying(func(o *observed) {
 			o.claim.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "golden", Namespace: ptr.To("victim")}
 		})), reason: v1alpha1.ReasonDataSourceUnsupported, says: []string{"another namespace"}},
@@ -111,7 +111,7 @@ func TestSourced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if got.reason != tc.reason || got.unselect {
-				t.Errorf("decision is %+v, want reason %q, and that the selection stays", got, tc.reason)
+				t.Errorf("decision is %+v, want reason %q, and the selection to stay", got, tc.reason)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got.note, part) {

@@ -26,7 +26,7 @@ import (
 const (
 	// Name is the name of the controller.
 	Name = "host_service"
-	// remembered is the number of Services whose warnings the controller remembers. After a
+	// remembered is the maximum number of Services whose warnings the controller remembers. After a
 	// restart of the manager, it warns about every Service again.
 	remembered = 4096
 )

@@ -139,7 +139,7 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 
 // releasePromise takes a promise from its member, which may be lost, so that another member can
 // fulfill it. It changes the claim first, and then the promise. Objects in the member remain, and
-// are orphans when the member is connected again.
+// become orphans once the member is connected again.
 func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	claim, err := r.claimOf(ctx, pv)

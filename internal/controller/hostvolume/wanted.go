@@ -101,7 +101,7 @@ func ofRegistration(cache client.Reader) handler.MapFunc {
 // registered selects the events that change the set of registered clusters.
 func registered() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // at the start, the PVs' own events enqueue them
+		CreateFunc: func(event.CreateEvent) bool { return false }, // at startup, the PVs' own events enqueue them
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, wasOne := e.ObjectOld.(*v1alpha1.ClusterRegistration)
 			after, isOne := e.ObjectNew.(*v1alpha1.ClusterRegistration)

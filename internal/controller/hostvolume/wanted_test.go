@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// claimed returns a claim with the given UID and the name of promise's claim, bound to a
-// volume.
+// claimed returns a claim with the name of promise()'s claim, the given UID, and the given
+// spec.volumeName.
 func claimed(uid types.UID, volume string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: uid}}
 	claim.Spec.VolumeName = volume

@@ -25,8 +25,8 @@ import (
 const (
 	// AwayName is the name of the controller on the leader.
 	AwayName = "away_attachment"
-	// awayWorkers is the number of concurrent reconciles. A request takes a few reads from the
-	// cache, and one write each time a member goes away.
+	// awayWorkers is the number of concurrent reconciles. Each makes a few cached reads, and one
+	// write when a member goes away.
 	awayWorkers = 2
 )
 
@@ -41,7 +41,7 @@ type Reconciler struct {
 	Client client.Client
 	// Fleet reports whether the members are connected.
 	Fleet Fleet
-	// Clock sets the times of conditions.
+	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root

@@ -89,8 +89,8 @@ func (r *reconciler) ofLeafName(ctx context.Context, leaf string) []reconcile.Re
 	return claimsOf(ctx, found, err)
 }
 
-// The functions below skip claims that lack the condition if no attachment names their volume. So
-// a driver that attaches nothing causes no work.
+// The functions below skip claims that lack the condition if no attachment names their volume, so
+// that a driver that attaches nothing causes no work.
 
 // all enqueues the claims that have the condition. The attachments enqueue the others.
 func (r *reconciler) all(ctx context.Context, _ string) []reconcile.Request {
@@ -246,7 +246,7 @@ func (r *reconciler) report(ctx context.Context, root *corev1.PersistentVolumeCl
 	return nil
 }
 
-// apply writes the condition, unless it is current or does not change.
+// apply writes the condition if it differs from the claim's, and reports whether it did.
 func apply(ctx context.Context, to *guarded.Root, root *corev1.PersistentVolumeClaim, should *statement, now time.Time) (written bool, err error) {
 	if should == nil {
 		return false, nil

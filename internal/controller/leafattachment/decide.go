@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// patience is how long attaching and detaching may take before they are reported. Usually they
-	// take seconds, and a report would be one more write for each Pod.
+	// patience is how long attaching and detaching may take before they are reported. Both usually
+	// take seconds, so an immediate report would only cost another write for each Pod.
 	patience = 15 * time.Second
 	// nodesShown is the maximum number of nodes in a message, since a volume may be attached to
 	// many.
@@ -96,7 +96,7 @@ const (
 	attachFailed state = iota
 	detachFailed
 	attaching
-	detaching // from here on, the volume is attached
+	detaching // in this state and the next, the volume is attached
 	attached
 )
 
@@ -107,7 +107,7 @@ func (s state) reason() string {
 	}[s]
 }
 
-// node is what one VolumeAttachment reports.
+// node is the state of the volume on one node, according to a VolumeAttachment.
 type node struct {
 	name  string
 	state state
@@ -116,12 +116,13 @@ type node struct {
 	failure string
 }
 
-// nodes returns the nodes that have the volume, or are about to, the most important one first.
+// nodes returns what the attachments report about each node, the most important first. again is the
+// time until an operation counts as unusually long, or 0.
 func (o observed) nodes() (nodes []node, again time.Duration) {
 	for i := range o.attachments {
 		a := &o.attachments[i]
 		if o.driver != "" && a.Spec.Attacher != o.driver {
-			continue // not an attachment by the volume's own driver
+			continue // the attachment was made for another driver
 		}
 		n, wait := nodeOf(a, o.now)
 		if wait > 0 && (again == 0 || wait < again) {

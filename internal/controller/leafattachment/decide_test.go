@@ -92,8 +92,8 @@ func TestDecide(t *testing.T) {
 		"being attached for a long time":                                   {observed{attachments: attachments{attachment("n1")}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttaching, `member "cluster38" has been attaching the volume to node "n1" since 2026-11-25T11:59:00Z`}, 0},
 		"being detached for a second":                                      {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(time.Second))}}, isAttached, 14 * time.Second},
 		"being detached for a long time":                                   {observed{shown: before, attachments: attachments{attachment("n1", done, deleted(20*time.Second))}}, &statement{corev1.ConditionTrue, v1alpha1.ReasonDetaching, `member "cluster38" has been detaching the volume from node "n1" since 2026-11-25T11:59:40Z`}, 0},
-		"withdrawn before it was attached":                                 {observed{attachments: attachments{attachment("n1", deleted(20*time.Second), attachFails("late"))}}, nil, 0},
-		"withdrawn a second ago, before it was attached":                   {observed{attachments: attachments{attachment("n1", deleted(time.Second))}}, nil, 14 * time.Second},
+		"deleted before the volume was attached":                           {observed{attachments: attachments{attachment("n1", deleted(20*time.Second), attachFails("late"))}}, nil, 0},
+		"deleted a second ago, before the volume was attached":             {observed{attachments: attachments{attachment("n1", deleted(time.Second))}}, nil, 14 * time.Second},
 		"cannot be attached":                                               {observed{attachments: attachments{attachment("n1", attachFails("the cable is loose."))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the cable is loose` + ask}, 0},
 		"cannot be attached, and the driver reports no cause":              {observed{attachments: attachments{attachment("n1", attachFails(" \n"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonAttachFailed, `member "cluster38" cannot attach the volume to node "n1": the driver reports no cause` + ask}, 0},
 		"cannot be detached":                                               {observed{attachments: attachments{attachment("n1", done, deleted(time.Second), detachFails("busy"))}}, &statement{corev1.ConditionFalse, v1alpha1.ReasonDetachFailed, `member "cluster38" cannot detach the volume from node "n1": busy` + ask}, 0},
@@ -112,7 +112,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if again != tc.again {
-				t.Errorf("checked again after %s, want %s", again, tc.again)
+				t.Errorf("the next check is after %s, want %s", again, tc.again)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ const (
 	// minutes), because it covers all components of the member.
 	budgetBurst  = 30
 	budgetRefill = 30 * time.Second
-	// budgets is the number of roots with a limiter.
+	// budgets is the maximum number of roots that have a limiter.
 	budgets = 4096
 )
 

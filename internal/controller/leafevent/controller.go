@@ -27,8 +27,8 @@ const (
 
 	// eventPause is the minimum time between two writes of one event.
 	eventPause = 10 * time.Second
-	// remembered is the number of events whose last write is kept in memory. For others, the
-	// controller reads the host's event before it writes.
+	// remembered is the maximum number of events whose last write is kept in memory. For others,
+	// the controller reads the host's event before it writes.
 	remembered = 4096
 )
 
@@ -114,7 +114,7 @@ func (r *reconciler) repeat(ctx context.Context, want *corev1.Event) error {
 	case !exists:
 		err = r.Root.Create(ctx, actor, want)
 		if apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return nil // no user is left to read it
+			return nil // the namespace is terminating, so no user needs the event
 		}
 		return err
 	}

@@ -73,8 +73,8 @@ func occurrences(e *corev1.Event) occurrence {
 type observed struct {
 	member mirror.Member
 	event  *corev1.Event // nil if it does not exist
-	// leaf is the object of the event. root is named in leaf's stamp. Each is nil if it is
-	// not in the caches.
+	// leaf is the event's object, and root is the object that leaf's stamp names. Each is nil if it
+	// is not in the caches.
 	leaf, root client.Object
 	now        time.Time
 }

@@ -81,7 +81,7 @@ func decide(o observed) decision {
 	case o.needed || o.occupied:
 		return o.current()
 	case o.suspended:
-		return nothing{} // the link is re-created after an admin confirms
+		return nothing{} // after an admin's confirmation, the link is re-created
 	case o.idle < quiet:
 		return linger{quiet - o.idle}
 	}
@@ -113,7 +113,7 @@ func (o observed) current() decision {
 }
 
 // unexpected returns the leaf's Pod Security labels that differ from the desired ones, because
-// either the host's labels changed or somebody in the member set them.
+// either the host's labels changed or someone in the member set them.
 func (o observed) unexpected() map[string]string {
 	labels := mirror.PodSecurityLabels(o.leaf)
 	want := mirror.LeafNamespace(o.root, o.member).Labels
@@ -155,7 +155,7 @@ func madeByKubernetes(resource, name string) bool {
 	return false
 }
 
-// passing reports whether a resource is events. They do not keep a namespace from being deleted.
+// passing reports whether a resource is events, which do not keep a namespace from being deleted.
 func passing(group, resource string) bool {
 	return resource == "events" && (group == "" || group == "events.k8s.io")
 }

@@ -93,11 +93,11 @@ func TestDecide(t *testing.T) {
 			observed{root: strict, leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), occupied: true},
 			relabel{made(strict)},
 		},
-		"somebody in the member set stricter Pod Security: it stays": {
+		"someone in the member set stricter Pod Security, which stays": {
 			observed{root: host(map[string]string{enforce: "baseline"}), leaf: made(plain, labelled(map[string]string{enforce: "restricted"})), needed: true},
 			nothing{},
 		},
-		"host and member set Pod Security to privileged: it stays": {
+		"the host and the member both set Pod Security to privileged, which stays": {
 			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true},
 			nothing{},
 		},
@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 			observed{root: plain, leaf: made(strict), needed: true, applied: sets.New(enforce)},
 			relabel{made(plain)},
 		},
-		"somebody in the member set Pod Security, and the host does not: it stays": {
+		"someone in the member set Pod Security, and the host does not: it stays": {
 			observed{root: plain, leaf: made(plain, labelled(map[string]string{enforce: "restricted", "x": "y"})), needed: true, applied: sets.New(v1alpha1.LabelHost)},
 			nothing{},
 		},
@@ -146,19 +146,19 @@ func TestNeedsPod(t *testing.T) {
 		pod  corev1.Pod
 		want bool
 	}{
-		"pending":                 {pod: corev1.Pod{}},
-		"bound":                   {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
-		"bound to another node":   {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
-		"nominated":               {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, true},
-		"finished":                {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}},
-		"terminating":             {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
-		"bound, of a DaemonSet":   {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
-		"bound, of a StatefulSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
-		"running on another node": {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
+		"pending":                           {pod: corev1.Pod{}},
+		"bound":                             {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"bound to another node":             {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		"nominated":                         {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, true},
+		"finished":                          {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}},
+		"terminating":                       {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
+		"bound, and owned by a DaemonSet":   {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
+		"bound, and owned by a StatefulSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"running on another node":           {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := needsPod(&tc.pod, here); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
+				t.Errorf("needsPod is %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestNeedsClaim(t *testing.T) {
 				claim.DeletionTimestamp = &metav1.Time{}
 			}
 			if got := needsClaim(claim, here); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
+				t.Errorf("needsClaim is %v, want %v", got, tc.want)
 			}
 		})
 	}

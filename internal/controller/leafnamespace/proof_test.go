@@ -79,8 +79,8 @@ func TestHolds(t *testing.T) {
 		want   string
 		listed []string
 	}{
-		"the namespace is empty":                                {served{}, "", all},
-		"a new namespace contains only Kubernetes' own objects": {served{holds: fresh(nil)}, "", all},
+		"the namespace is empty": {served{}, "", all},
+		"a new namespace contains only the objects that Kubernetes creates in it": {served{holds: fresh(nil)}, "", all},
 		"a ConfigMap":                                  {served{holds: fresh(map[string][]string{"configmaps": {"mine"}})}, "configmaps mine", all[:1]},
 		"several objects of one kind":                  {served{holds: fresh(map[string][]string{"serviceaccounts": {"x", "y"}})}, "serviceaccounts x", all[:2]},
 		"a custom resource":                            {served{holds: fresh(map[string][]string{"widgets.example.com": {"w"}})}, "widgets.example.com w", all},
@@ -96,7 +96,7 @@ func TestHolds(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Discovery: tc.served, Metadata: tc.served}}
 			held, err := r.holds(t.Context(), "shop")
 			if err != nil || held != tc.want {
-				t.Errorf("holds %q, %v; want %q", held, err, tc.want)
+				t.Errorf("holds returned %q, %v; want %q", held, err, tc.want)
 			}
 			if diff := cmp.Diff(tc.listed, listed); diff != "" {
 				t.Error(diff)

@@ -63,8 +63,8 @@ func (r *reconciler) here(before, after client.Object) bool {
 	return !known || !ok || was.Spec.NodeName == r.NodeName || is.Spec.NodeName == r.NodeName
 }
 
-// turns makes the binding and the deletion of a root Pod urgent. Changes of the status are not,
-// because this controller writes it.
+// turns marks the binding and the deletion of a root Pod as urgent. Changes to the status are not
+// urgent, because this controller makes them.
 var turns = route.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
 
 type turn struct {
@@ -87,8 +87,8 @@ func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.
 	return member.SameKey(ctx, obj)
 }
 
-// follow admits all events and records which leaves are present. The cache drops a leaf
-// before ofLeaf handles the events of its end and its deletion.
+// follow admits all events and records which leaves are present. This record is needed because the
+// cache drops a leaf before ofLeaf handles the leaf's last events.
 func (r *reconciler) follow() predicate.Predicate {
 	seen := func(leaf client.Object) bool {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {

@@ -132,7 +132,7 @@ func TestAwaitsBinding(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(remembered)}
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 			if got := len(r.ofLeaf(t.Context(), leaf)) > 0; got != tc.want {
-				t.Errorf("an event of the leaf enqueues the root: %t, want %t", got, tc.want)
+				t.Errorf("a leaf event enqueues the root: %t, want %t", got, tc.want)
 			}
 			if tc.root == nil {
 				return

@@ -28,8 +28,7 @@ type observed struct {
 	unhandled bool
 	// node is the member's virtual node.
 	node *corev1.Node
-	// stranded reports that the Pod needs a promise whose disk was provisioned in another
-	// member.
+	// stranded is set if the Pod needs a promise whose disk was provisioned in another member.
 	stranded *mirror.Refusal
 	// unmet is a promise that this member cannot fulfill and that keeps the Pod waiting. It
 	// is nil if no owner would re-create the Pod.
@@ -58,7 +57,7 @@ func (fail) decision()    {}
 
 func decide(o observed) decision {
 	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
-		return nothing{} // not bound, or bound elsewhere: the scheduler decides
+		return nothing{} // the Pod is not bound to this member's node
 	}
 	if o.overdue() {
 		return o.giveUp()
@@ -109,7 +108,7 @@ func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	return want
 }
 
-// cutShort reports whether a container ended after the deletion of its Pod was requested.
+// cutShort reports whether a container terminated after the deletion of its Pod was requested.
 // Kubernetes records both times in whole seconds.
 func cutShort(leaf *corev1.Pod) bool {
 	if leaf.DeletionTimestamp == nil {

@@ -53,8 +53,7 @@ func endedSo(p corev1.PodPhase) func(*observed) {
 	}
 }
 
-// evicted marks the leaf as deleted in the member. Its container succeeds the given time
-// later.
+// evicted marks the leaf as deleted in the member. Its container succeeds after the given duration.
 func evicted(later time.Duration) func(*observed) {
 	return func(o *observed) {
 		asked := now.Time
@@ -156,9 +155,9 @@ func TestDecide(t *testing.T) {
 		"the leaf had succeeded before it was deleted in the member":             {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
 		"deleted by the user, and the containers succeeded":                      {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
 		"no root": {observed{member: here}, nothing{}},
-		"an early leaf runs: the scheduler decides":                                  {seen(on("")), nothing{}},
-		"an early leaf vanished: a Pod that is not bound does not fail":              {seen(on(""), noLeaf), nothing{}},
-		"an early leaf's root is deleted: the API server removes it":                 {seen(on(""), noLeaf, deleted), nothing{}},
+		"the leaf runs, and the Pod is not bound yet":                                {seen(on("")), nothing{}},
+		"the leaf vanished before the Pod was bound: the Pod does not fail":          {seen(on(""), noLeaf), nothing{}},
+		"the Pod is deleted before it is bound: the API server removes it":           {seen(on(""), noLeaf, deleted), nothing{}},
 		"the Pod is on another node":                                                 {seen(on("worker-1"), noLeaf), nothing{}},
 		"the leaf runs: the root reports it":                                         {seen(), showing(corev1.PodRunning)},
 		"the leaf runs and the root reports it: no write (I5)":                       {seen(shown), nothing{}},
@@ -186,7 +185,7 @@ func TestDecide(t *testing.T) {
 		"a promise cannot be fulfilled, and the Pod is being deleted":          {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
 
 		"not pushed yet: the Pod waits":                                       {seen(noLeaf, notPushed), nothing{}},
-		"withdrawn, then bound: the Pod waits":                                {seen(noLeaf, withdrawn), nothing{}},
+		"withdrawn, and then bound: the Pod waits":                            {seen(noLeaf, withdrawn), nothing{}},
 		"bound manually, and does not fit: Failed, as a kubelet would set it": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
 		"the Pod does not fit, and the node does not exist yet":               {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
 		"a DaemonSet's Pod does not fit: it is not set to Failed":             {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},

@@ -23,8 +23,7 @@ type bound struct {
 	volume *corev1.PersistentVolume
 }
 
-// bound iterates over the claims of a Pod whose volumes exist. It stops after the first
-// error.
+// bound iterates over those claims of a Pod whose volumes exist. It stops after the first error.
 func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[bound, error] {
 	return func(yield func(bound, error) bool) {
 		for _, name := range podspec.ClaimNames(root) {

@@ -35,7 +35,7 @@ type unmet struct {
 	others []string
 }
 
-// cut is the most by which a time is truncated when it is stored in whole seconds.
+// cut is the maximum by which a time shrinks when it is truncated to whole seconds.
 const cut = time.Second
 
 func (o observed) overdue() bool {
@@ -104,9 +104,9 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// alreadyTried reports whether the claim already records that this member failed Pods of this age.
-// Then older Pods fail immediately, and so does this Pod if the manager stopped after it wrote the
-// record and before it wrote the Pod's status.
+// alreadyTried reports whether the claim records that this member failed a Pod after this one was
+// created. If so, this Pod does not wait for the backoff: it is older than the failed one, or the
+// manager stopped after it wrote the record, but before it wrote this Pod's status.
 func (u *unmet) alreadyTried(root *corev1.Pod, m mirror.Member) bool {
 	tried := report.TriedOf(u.claim)
 	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved

@@ -43,11 +43,11 @@ func TestUnbound(t *testing.T) {
 		volume string
 		want   bool
 	}{
-		"the claim's leaf has a volume":        {here.HostID, "claim-uid", "pv-1", false},
-		"the claim's leaf has no volume":       {here.HostID, "claim-uid", "", true},
-		"the member's own claim has the name":  {"", "", "pv-1", true},
-		"another host's leaf has the name":     {"other-host", "claim-uid", "pv-1", true},
-		"an earlier claim's leaf has the name": {here.HostID, "earlier-uid", "pv-1", true},
+		"the claim's leaf has a volume":         {here.HostID, "claim-uid", "pv-1", false},
+		"the claim's leaf has no volume":        {here.HostID, "claim-uid", "", true},
+		"the member's own claim has that name":  {"", "", "pv-1", true},
+		"another host's leaf has that name":     {"other-host", "claim-uid", "pv-1", true},
+		"an earlier claim's leaf has that name": {here.HostID, "earlier-uid", "pv-1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.volume}}
@@ -152,14 +152,14 @@ func TestElsewhere(t *testing.T) {
 		cordoned string
 		want []string
 	}{
-		"every other member":                               {want: []string{"id39", "id40"}},
-		"not a cordoned member":                            {cordoned: "cluster39", want: []string{"id40"}},
-		"not a member outside the class's topology":        {class: allows("id40"), want: []string{"id40"}},
-		"the class allows no other member":                 {class: allows(here.ClusterID)},
-		"not a member that denies the namespace":           {denies: "cluster40", want: []string{"id39"}},
-		"the other claim's volume is in this member":       {logs: pinned(here.ClusterID)},
-		"the other claim's volume is in another member":    {logs: pinned("id40"), want: []string{"id40"}},
-		"the other claim's volume is reachable everywhere": {logs: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}}, want: []string{"id39", "id40"}},
+		"every other member":                                {want: []string{"id39", "id40"}},
+		"a cordoned member is excluded":                     {cordoned: "cluster39", want: []string{"id40"}},
+		"a member outside the class's topology is excluded": {class: allows("id40"), want: []string{"id40"}},
+		"the class allows no other member":                  {class: allows(here.ClusterID)},
+		"a member that denies the namespace is excluded":    {denies: "cluster40", want: []string{"id39"}},
+		"the other claim's volume is in this member":        {logs: pinned(here.ClusterID)},
+		"the other claim's volume is in another member":     {logs: pinned("id40"), want: []string{"id40"}},
+		"the other claim's volume is reachable everywhere":  {logs: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}}, want: []string{"id39", "id40"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: promises}, Provisioner: v1alpha1.ProvisionerName,

@@ -74,7 +74,7 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 
 // adopt creates the host PV of a released volume for the claim that requests it. Live reads first
 // prove that the claim is unchanged and still requests the volume, which means that the earlier
-// claim of the same name is gone, and that nothing uses the volume.
+// claim with the same name is gone, and that nothing uses the volume.
 func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
 	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.Requests(asking, s.Leaf, r.Member) {
@@ -93,8 +93,8 @@ func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// fulfil records the leaf PV on its promise if a live read shows that it exists with policy Retain.
-// The cache may lag and still show an earlier disk of the promise.
+// fulfil records the leaf PV on its promise if a live read shows that the leaf PV exists with
+// policy Retain. The cache may lag and still show an earlier disk of the promise.
 func (r *reconciler) fulfil(ctx context.Context, s *volume.Observed) error {
 	_, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		return leaf != nil && leaf.UID == s.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)

@@ -10,7 +10,7 @@ import (
 func BenchmarkNext(b *testing.B) {
 	s := observedOf(b, seen(mirrored))
 	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.None {
-		b.Fatalf("step %s is taken", step)
+		b.Fatalf("the next step is %s, want none", step)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -89,14 +89,14 @@ func (c *cluster) Patch(_ context.Context, obj client.Object, _ client.Patch, _ 
 func (c *cluster) write(obj client.Object) error {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok {
-		return fmt.Errorf("%T is written", obj)
+		return fmt.Errorf("unexpected write of a %T", obj)
 	}
 	c.written = append(c.written, pv)
 	return nil
 }
 
-// clusters returns a host and a member that contain the observation's objects and, in the host, the
-// PVs with which names conflict.
+// clusters returns a host and a member that contain the observation's objects. The host also
+// contains a PV for each name that the observation reports as taken.
 func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	t.Helper()
 	host = &cluster{indexes: map[string]client.IndexerFunc{}}

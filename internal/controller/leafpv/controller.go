@@ -32,8 +32,8 @@ const (
 	actor = guarded.Actor("leaf-pv")
 	// workers is the number of volumes of one member that are mirrored concurrently.
 	workers = 8
-	// remembered is the number of host PVs whose last reported problem is kept in memory. After a
-	// restart, the manager emits the events again.
+	// remembered is the maximum number of host PVs whose last reported problem is kept in memory.
+	// After a restart, the manager emits the events again.
 	remembered = 1024
 )
 
@@ -69,7 +69,7 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// inUse marks changes of a leaf PV as urgent unless it is released, because its claim waits for the
+// inUse marks changes to a leaf PV as urgent unless it is released, because its claim waits for the
 // host PV.
 func inUse(_ context.Context, _, after client.Object) bool {
 	pv, ok := after.(*corev1.PersistentVolume)
@@ -138,7 +138,7 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // ofHostVolume enqueues the leaf PV that a host PV represents. For an unfulfilled promise, it
-// enqueues the leaf PVs that may fulfil it: the leaf claim's PV, and PVs with the root's stamp,
+// enqueues the leaf PVs that may fulfill it: the leaf claim's PV, and PVs with the root's stamp,
 // whose leaf claim may have been lost.
 func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
@@ -187,8 +187,8 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) 
 	return named(leaf.Spec.VolumeName)
 }
 
-// asking enqueues the volumes that unbound claims of a class request by name, because whether they
-// may adopt them depends on the class.
+// asking enqueues the volumes that unbound claims of a class request by name, because the class
+// determines whether they may adopt them.
 func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcile.Request {
 	var found []reconcile.Request
 	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {

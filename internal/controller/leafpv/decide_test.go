@@ -83,8 +83,8 @@ func mirrored(s *volume.Observed) {
 	s.Root.Spec.VolumeName = s.Host.Name
 }
 
-// recreated replaces the leaf PV with another one of the same name. The root is bound to the host
-// PV that represents the earlier one.
+// recreated replaces the leaf PV with another one that has the same name. The root is bound to the
+// host PV that represents the earlier one.
 func recreated(s *volume.Observed) {
 	fresh := s.Leaf.DeepCopy()
 	mirrored(s)
@@ -109,7 +109,7 @@ func suffixTaken(s *volume.Observed) { s.SuffixTaken = true }
 
 var suffixed = hostpv.Name("pv-1", here.ClusterID, true)
 
-// dropped removes root and leaf claim, and sets the leaf PV's phase to Released.
+// dropped removes the root and the leaf claim, and sets the leaf PV's phase to Released.
 func dropped(s *volume.Observed) {
 	stamped(s)
 	noClaim(s)
@@ -172,7 +172,7 @@ func claimRecreated(s *volume.Observed) {
 	s.Leaf.Status.Phase = corev1.VolumeReleased
 }
 
-// usedAgain binds the host PV, after it was freed, to a claim of another name.
+// usedAgain binds the host PV, after it was freed, to a claim with another name.
 func usedAgain(s *volume.Observed) {
 	s.Root.Name, s.Root.UID = "other", "newer-uid"
 	s.Host.Spec.ClaimRef.Name, s.Host.Spec.ClaimRef.UID = s.Root.Name, s.Root.UID
@@ -211,7 +211,7 @@ func of(t *testing.T, s *volume.Observed, plan lifecycle.Plan) result {
 	r := result{Step: plan.By(lifecycle.LeafPV)}
 	switch {
 	case pv == nil && r.Step != lifecycle.None:
-		t.Errorf("step %s writes nothing", r.Step)
+		t.Errorf("step %s wrote nothing", r.Step)
 	case pv != nil:
 		origin, _ := mirror.OriginIn(here.HostID, pv)
 		r.Name, r.Policy, r.StampOf = pv.Name, pv.Spec.PersistentVolumeReclaimPolicy, origin.UID
@@ -321,7 +321,7 @@ func TestNext(t *testing.T) {
 		"a surplus without a leaf claim is still reported (I1)":                                                      {seen(stamped, noClaim, placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
 		"the root is bound to another volume, and the leaf claim is gone: surplus (I1)":                              {seen(stamped, noClaim, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 
-		// Another claim of the root's name requests the released volume.
+		// Another claim with the root's name requests the released volume.
 		"an admin allows the adoption: the host PV is created with policy Retain": {seen(dropped, asks), adopted},
 		"no admin allows the adoption: the volume is an orphan (I8)":              {seen(dropped, asks, notAllowed), orphan},
 		"the claim is not placed yet (I3)":                                        {seen(dropped, asks, askedIn("")), orphan},
@@ -333,18 +333,18 @@ func TestNext(t *testing.T) {
 		"the earlier leaf claim is still bound: root_pvc adopts it first":         {seen(stamped, rootGone, asks), result{Step: lifecycle.AdoptClaim, By: lifecycle.RootPVC}},
 
 		// The root was deleted.
-		"the volume was never mirrored: root_pvc withdraws the leaf claim":                                   {seen(rootGone), rest},
-		"the volume may have been mirrored before a restore: retained (I2)":                                  {seen(rootGone, restored), stamp},
-		"the volume may have been mirrored before a restore, but belongs to another claim (I4)":              {seen(rootGone, restored, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
-		"the PV is stamped and has no host PV: root_pvc deletes the leaf claim first":                        {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
-		"the PV is stamped and has neither host PV nor leaf claim: an orphan (I1)":                           {seen(stamped, rootGone, noClaim), orphan},
-		"the root of a mirrored volume is gone: root_pv decides (I2)":                                        {seen(mirrored, rootGone), rest},
-		"root_pv has set the PV to Delete: not set back to Retain (I5)":                                      {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
-		"the host PV has policy Retain, the leaf PV Delete: retained (I2)":                                   {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), hold},
-		"the host PV has policy Retain, the leaf PV Delete, and the leaf claim is gone: retained (I2)":       {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), hold},
-		"the host PV has policy Retain, the leaf PV Delete, and the host PV is being deleted: retained (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), hold},
-		"the leaf PV's original policy is Retain, but the member's admin sets it to Delete: retained (I2)":   {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), hold},
-		"the host PV was abandoned: the leaf PV belongs to the member's admin":                               {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
+		"the volume was never mirrored: root_pvc withdraws the leaf claim":                                 {seen(rootGone), rest},
+		"the volume may have been mirrored before a restore: retained (I2)":                                {seen(rootGone, restored), stamp},
+		"the volume may have been mirrored before a restore, but belongs to another claim (I4)":            {seen(rootGone, restored, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
+		"the PV is stamped and has no host PV: root_pvc deletes the leaf claim first":                      {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
+		"the PV is stamped and has neither host PV nor leaf claim: an orphan (I1)":                         {seen(stamped, rootGone, noClaim), orphan},
+		"the root of a mirrored volume is gone: root_pv decides (I2)":                                      {seen(mirrored, rootGone), rest},
+		"root_pv has set the PV to Delete: not set back to Retain (I5)":                                    {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
+		"the host PV has policy Retain, and the leaf PV has Delete: retained (I2)":                         {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), hold},
+		"the host PV has policy Retain, the leaf PV has Delete, and the leaf claim is gone: retained (I2)": {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), hold},
+		"the host PV has policy Retain and is being deleted, and the leaf PV has Delete: retained (I2)":    {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), hold},
+		"the leaf PV's original policy is Retain, but the member's admin sets it to Delete: retained (I2)": {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), hold},
+		"the host PV was abandoned: the leaf PV belongs to the member's admin":                             {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
 		"an admin freed the host PV after Xylem set the leaf PV to Delete: retained (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Observed) {
 			s.Host.Spec.ClaimRef, s.Host.Status.Phase = nil, corev1.VolumeAvailable
 		}), hold},
@@ -359,7 +359,7 @@ func TestNext(t *testing.T) {
 		"host PV abandoned, and Xylem's finalizer was removed: the leaf PV belongs to the member's admin":           {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned, noFinalizer), rest},
 		"host PV abandoned, and Xylem's finalizer was removed: the finalizer is not restored":                       {seen(mirrored, rootGone, abandoned, noFinalizer), rest},
 
-		// Adoption, and drift of the host PV.
+		// Adoption, and drift in the host PV.
 		"registered again after deregistration: Xylem's finalizer is restored":                            {seen(mirrored, withoutFinalizer), keepHost},
 		"registered again after deregistration, and the root is gone: Xylem's finalizer is restored (I1)": {seen(mirrored, withoutFinalizer, rootGone), keepHost},
 		"the host PV is being deleted: the finalizer is not restored":                                     {seen(mirrored, withoutFinalizer, hostDeleted), rest},
@@ -375,13 +375,13 @@ func TestNext(t *testing.T) {
 		"the leaf claim does not exist: root_pvc re-creates it":                                                  {seen(mirrored, noClaim), rest},
 		"leaf claim re-created: the PV's claimRef is set to it, so the PV is never Available":                    {seen(mirrored, claimRecreated), repointed},
 		"leaf claim re-created, and the PV was freed in the member":                                              {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
-		"leaf claim re-created, but a foreign claim of the member uses the PV (I4)":                              {seen(mirrored, claimRecreated, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
+		"leaf claim re-created, but a foreign claim in the member uses the PV (I4)":                              {seen(mirrored, claimRecreated, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
 		"leaf claim re-created, but the leaf PV is not stamped (I4)":                                             {seen(mirrored, claimRecreated, notStamped), rest},
 		"leaf claim re-created, but the leaf PV has no host PV (I2)":                                             {seen(stamped, claimRecreated), rest},
 		"leaf claim re-created, but the host PV is bound to another root (I8)":                                   {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
 		"leaf claim re-created, and the host PV was freed: no panic":                                             {seen(mirrored, claimRecreated, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
 		"volume reused by a claim with another name: the leaf PV's claimRef is set to its leaf claim":            {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
-		"volume reused by a claim with another name, but another claim of the member has the PV (I4)":            {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
+		"volume reused by a claim with another name, but another claim in the member has the PV (I4)":            {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
 		"volume reused by a claim with another name, but the leaf PV still has policy Delete: retained (I2)":     {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"leaf claim re-created, but the leaf PV is being deleted":                                                {seen(mirrored, claimRecreated, terminating), rest},
 		"leaf claim re-created, but the root was deleted, and the cache is stale":                                {seen(mirrored, claimRecreated, released), rest},
@@ -435,7 +435,8 @@ func registeredAs(name string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Labels[v1alpha1.LabelCluster] = name }
 }
 
-// withoutFinalizer makes the host PV one whose cluster was deregistered and registered again.
+// withoutFinalizer removes the host PV's finalizers and marks its cluster as gone, as a
+// deregistration does.
 func withoutFinalizer(s *volume.Observed) {
 	s.Host.Finalizers = nil
 	s.Host.Annotations = map[string]string{v1alpha1.AnnotationClusterGone: "cluster38"}
@@ -451,7 +452,7 @@ func TestAdoptionClearsClusterGone(t *testing.T) {
 	}
 }
 
-// The leaf PV changes only in its stamp, policy and original policy. The annotations of the
+// Stamping a leaf PV changes only its stamp, policy and original policy. The annotations of the
 // member's provisioner remain.
 func TestStampChangesNothingElse(t *testing.T) {
 	s := observedOf(t, seen(func(s *volume.Observed) {
@@ -492,7 +493,7 @@ func TestSuspicious(t *testing.T) {
 		"the root has another volume":                                                          {seen(stamped, boundTo("pv-9")), true},
 		"the volume was released, perhaps by a leaf claim of this host":                        {left(), true},
 		"the volume was released, perhaps by a leaf claim of this host, and has policy Delete": {left(leafPolicy(deletes)), false},
-		"a foreign claim of the member uses the volume":                                        {left(leafPhase(corev1.VolumeBound)), false},
+		"a foreign claim in the member uses the volume":                                        {left(leafPhase(corev1.VolumeBound)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := observedOf(t, tc.there)
@@ -531,8 +532,7 @@ func TestSuspicionEndsWithTheVolume(t *testing.T) {
 	reconciled(false)
 }
 
-// adopting returns the rules of a registration on which an admin allows a claim to adopt the
-// volume.
+// adopting returns the rules of a registration whose admin allows a claim to adopt the volume.
 func adopting(volume string) placement.Rules {
 	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }

@@ -1,7 +1,7 @@
 // Package leafpv mirrors the volumes of leaf claims to the host. In one patch, it stamps the leaf
 // PV and sets its policy to Retain. It then creates the host PV that binds the root claim, and
-// keeps that PV up to date. It writes leaf PVs (stamp, Retain, claimRef) and host PVs. Only root_pv
-// sets policy Delete on a leaf PV and removes the finalizer of a host PV.
+// keeps that PV up to date. It writes leaf PVs (stamp, Retain, claimRef) and host PVs. It neither
+// sets policy Delete on a leaf PV nor removes the finalizer of a host PV: root_pv does.
 //
 //   - If a volume is reused, or its leaf claim was lost, leaf_pv sets its claimRef to the new
 //     leaf claim. The member's PV controller would queue this claim only at its next resync, so

@@ -28,7 +28,7 @@ func scratch(s *volume.Observed) {
 	s.Promise.Spec.NodeAffinity = hostpv.PromiseFor(s.Root, hostpv.PromiseClass(s.Promise)).Spec.NodeAffinity
 }
 
-// kept fulfils the promise with the leaf PV.
+// kept fulfills the promise with the leaf PV.
 func kept(s *volume.Observed) {
 	s.Host = hostpv.Fulfil(s.Promise, s.Leaf, deletes, here)
 	s.Promise = nil
@@ -55,7 +55,7 @@ func unbound(s *volume.Observed) { s.Root.Spec.VolumeName = "" }
 func noPromise(s *volume.Observed)   { s.Promise = nil }
 func notLabelled(s *volume.Observed) { s.Promise.Labels = nil }
 
-// keptByOther fulfils the promise with another leaf PV.
+// keptByOther fulfills the promise with another leaf PV.
 func keptByOther(s *volume.Observed) {
 	other := s.Leaf.DeepCopy()
 	other.Name, other.UID = "pv-2", "other-uid"
@@ -118,7 +118,7 @@ func TestNextOfPromise(t *testing.T) {
 		"the promise is being released, and the leaf claim was deleted":                                                     {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
 		"the promise is being released, and its finalizer was removed when the cluster was deregistered":                    {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
 		"the promise is being released, its finalizer was removed when the cluster was deregistered, and the claim is gone": {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
-		"a release mark on a promise that is not released when unused is ignored":                                           {seen(promised, stamped, kept, releasing), stamp},
+		"a release mark is ignored if the promise is not released when unused":                                              {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := lifecycle.Next(observedOf(t, tc.there))
@@ -149,11 +149,11 @@ func TestFulfil(t *testing.T) {
 			}
 			after, _ := take(t, s, plan)
 			if after == nil {
-				t.Fatal("nothing is written")
+				t.Fatal("nothing was written, want the fulfilled promise")
 			}
 			cluster, leaf, uid, ours := hostpv.LeafOf(after)
 			if !ours || cluster != here.ClusterID || leaf != s.Leaf.Name || uid != s.Leaf.UID {
-				t.Errorf("represents %q %q %q %t", cluster, leaf, uid, ours)
+				t.Errorf("the promise represents cluster %q, leaf PV %q, UID %q (%t), want the observed leaf PV", cluster, leaf, uid, ours)
 			}
 			there.Host, there.Promise = after, nil
 			if step := lifecycle.Next(observedOf(t, there)).By(lifecycle.LeafPV); step != lifecycle.None {

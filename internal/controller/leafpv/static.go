@@ -56,7 +56,8 @@ func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
 	return nil
 }
 
-// reportImports reports on each admin's host PV that has not adopted the volume yet why it cannot.
+// reportImports reports, on each admin's host PV that has not adopted the volume yet, why it
+// cannot.
 func (r *reconciler) reportImports(s *volume.Observed) {
 	for i := range s.Imports {
 		if problem := problem.Unimportable(s, &s.Imports[i]); problem != nil {

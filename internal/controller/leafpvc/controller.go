@@ -34,7 +34,7 @@ type reconciler struct {
 	Options
 }
 
-// Options are the same for the controllers of all members.
+// Options contains what the controllers of all members share.
 type Options struct {
 	// Passages measures provisioning latency. This controller's event handlers record when root and
 	// leaf are observed to be bound, before the claim waits in a queue.

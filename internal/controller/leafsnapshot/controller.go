@@ -31,7 +31,7 @@ type reconciler struct {
 	Options
 }
 
-// Options are the same for the controllers of all members.
+// Options contains what the controllers of all members share.
 type Options struct {
 	// Book is the orphan tracker. The controller notifies it of possible orphans.
 	Book *account.Book

@@ -197,7 +197,7 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	return said.Expires, nil
 }
 
-// reason returns the message of a failure, with what to do about it if that is known.
+// reason returns the message for a failure, and what to do about it, if known.
 func reason(err error) string {
 	var p *access.Problem
 	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {

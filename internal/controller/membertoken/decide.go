@@ -37,7 +37,7 @@ type (
 	leave struct{}
 	// refuse means that the requested renewal is not possible.
 	refuse struct{ why string }
-	// follow means that the Link must first begin to use the Secret's token.
+	// follow means that the Link must first start to use the Secret's token.
 	follow struct{}
 	// hold means that the renewal is not due yet. left is the time until then.
 	hold struct{ left time.Duration }
@@ -92,8 +92,9 @@ func due(registration string, token access.Token, after float64) time.Time {
 	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
 }
 
-// lasting returns an error if the new token does not last longer. The member controls the times in
-// the token and its own clock, and could otherwise make the manager renew the token continuously.
+// lasting returns an error if the new token does not last longer, or is already due for renewal.
+// The member controls the times in the token and its own clock, and could otherwise make the
+// manager renew the token continuously.
 func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
 		return fmt.Errorf("the member issued a token that does not expire later than the current one: it expires at %s", token.Expires.UTC().Format(time.RFC3339))

@@ -14,7 +14,7 @@
 // The controller keeps no token in memory. If the manager is killed between the response and the
 // write, the unused token expires, and the next manager requests another one.
 //
-// A change of the Secret ends the Link. The next Link lists all objects again. There is one
+// A change to the Secret ends the Link. The next Link lists all objects again. There is one
 // exception: if only the token changed, and the new one has the same issuer and account, it
 // replaces the old one in the existing connection. The fence and the caches remain, and open
 // watches continue until they end. If the member then rejects the token, the Link ends as with any

@@ -21,11 +21,11 @@ const (
 	longest  = time.Minute
 	// again is the delay after a failed inventory.
 	again = 30 * time.Second
-	// patience is the timeout of one inventory. 50,000 volumes are a hundred pages.
+	// patience is the timeout of one inventory. Listing 50,000 volumes takes a hundred pages.
 	patience = 5 * time.Minute
 )
 
-// Options are the same for the inventories of all members.
+// Options contains what the inventories of all members share.
 type Options struct {
 	// Book receives the results.
 	Book *account.Book

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// volume has the facts about a leaf PV that determine whether it is an orphan.
+// volume contains the facts about a leaf PV that determine whether it is an orphan.
 type volume struct {
 	name string
 	uid  types.UID
@@ -46,8 +46,9 @@ type evidence struct {
 // owners identifies the root of a leaf PV.
 type owners struct {
 	hostID string
-	// claims has the origins of the member's claims with this host's stamp, by UID. withdrawn has the
-	// leaf claims that were withdrawn while a provisioner may have been creating a volume.
+	// claims contains, by UID, the origins of the member's claims that have this host's stamp.
+	// withdrawn contains the leaf claims that were withdrawn while a provisioner may have been
+	// creating a volume.
 	claims    map[types.UID]mirror.Origin
 	withdrawn map[types.UID]account.Withdrawn
 }
@@ -84,7 +85,7 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 	return v, true
 }
 
-// mirrorOf has a host PV's record of its leaf PV.
+// mirrorOf is a host PV's record of its leaf PV.
 type mirrorOf struct {
 	name string
 	// leaf is the name of the leaf PV.
@@ -102,8 +103,8 @@ func (e evidence) needsRoot(v volume) bool {
 	return !mirrored || m.released
 }
 
-// judge returns why a leaf volume is an orphan. It returns nil if a host PV represents it (of
-// an existing claim, or kept as Released), or if it is about to be mirrored or deleted.
+// judge returns why a leaf volume is an orphan. It returns nil if a host PV represents it (one of
+// an existing claim, or one kept as Released), or if it is about to be mirrored or deleted.
 func (e evidence) judge(v volume) *account.Orphan {
 	if !e.needsRoot(v) || v.stamped && e.promised[v.origin.UID] {
 		return nil // a stamped volume of a promised claim is about to fulfill the promise

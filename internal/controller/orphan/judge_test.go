@@ -56,7 +56,7 @@ func TestJudge(t *testing.T) {
 		"mirrored, and released from an earlier claim with the same name":                           {volume: stamped, mirror: &released, root: root("new-uid", here.ClusterID, "pv-9")},
 		"mirrored by the second host PV of an existing claim (I3)":                                  {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
 		"just released by the host's PV controller":                                                 {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-1")},
-		"just provisioned, no host PV yet":                                                          {volume: stamped, root: root("root-uid", here.ClusterID, "")},
+		"just provisioned, and without a host PV yet":                                               {volume: stamped, root: root("root-uid", here.ClusterID, "")},
 		"just provisioned, not stamped yet":                                                         {volume: bare, root: root("root-uid", here.ClusterID, "")},
 		"the host PV was deleted and is being re-created":                                           {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
 		"the host PV with the suffix was deleted and is being re-created":                           {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.Name("pv-1", here.ClusterID, true))},

@@ -65,7 +65,7 @@ func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[s
 	return lost, nil
 }
 
-// leafClaims returns the origins of the member's claims with this host's stamp, by UID.
+// leafClaims returns, by UID, the origins of the member's claims that have this host's stamp.
 func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, error) {
 	origins := map[types.UID]mirror.Origin{}
 	var list corev1.PersistentVolumeClaimList
@@ -99,7 +99,7 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 		return nil, err
 	}
 	there, err := account.WithdrawnClaims(fence)
-	if err != nil { // an admin of the member can write anything there
+	if err != nil { // the member's admin can write anything there
 		log.FromContext(ctx).Error(err, "could not read the member's record of withdrawn claims; Xylem uses only the host's record")
 	}
 	for uid, claim := range there {

@@ -30,8 +30,8 @@ const (
 	// Name is the name of the controller.
 	Name  = "promise"
 	actor = guarded.Actor("promise")
-	// workers is the number of concurrent reconciles. A promise is one write, and guarded.Root
-	// limits the number of concurrent writes to the same value.
+	// workers is the number of concurrent reconciles. Each promise takes one write, and
+	// guarded.Root allows the same number of concurrent writes.
 	workers = 4
 	// underWay is the delay before a missing disk is reported. If the claim has a Pod, the disk
 	// usually exists by then, and an earlier report would cost an unnecessary write.
@@ -121,7 +121,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 // pause returns the delay until a claim is reconciled after it or its promise has changed. The
 // delay is 0 if a promise must be created, or if a final or failed state must be reported or no
 // longer applies. In all other cases, the delay keeps this controller from interfering with the
-// writes of those that bind the claim.
+// writes of the controllers that bind the claim.
 func pause(before, after client.Object) time.Duration {
 	if after == nil || asks(before, after) || conclusive(before) || conclusive(after) {
 		return 0

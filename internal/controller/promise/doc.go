@@ -34,20 +34,20 @@
 //
 // While its promise is being created, a claim may be bound to another volume of the same class that
 // an admin freed, such as a retained promise. host_volume then deletes the unneeded promise
-// (wanted), after live reads of claim and PV. The name of a reused promise contains an earlier
-// claim's UID, so only the PV's claimRef shows which claim has it. If a reused promise is lost, the
-// claim's phase is Lost, which no tenant can write. The promise is then re-created with the name in
-// the claim and policy Retain, and the leaf volume does not count as surplus.
+// (wanted), after live reads of the claim and the PV. The name of a reused promise contains an
+// earlier claim's UID, so only the PV's claimRef shows which claim has it. If a reused promise is
+// lost, the claim's phase is Lost, which no tenant can write. The promise is then re-created with
+// the name in the claim and policy Retain, and the leaf volume does not count as surplus.
 //
 // # Pods
 //
 // A Pod is bound before its disk exists, and waits on the virtual node. A Pod that was scheduled to
 // a member other than the promise's also waits, and reports this. When the disk exists, leaf_pod
 // fails this Pod, so that its owner re-creates it and the scheduler places the new one with the
-// disk. A Pod that also uses mirrored claims is bound only when those are. To break this cycle, the
-// Pod counts as scheduled once the scheduler has nominated it and selected its node for one of the
-// other claims, whether bound now or not. Schedulers before Kubernetes 1.35 do not nominate nodes:
-// in such a host, do not use both kinds of claims in one Pod.
+// disk. A Pod that also uses mirrored claims is bound only once those claims are bound. To break
+// this cycle, the Pod counts as scheduled once the scheduler has nominated it and selected its node
+// for one of the other claims, whether bound now or not. Schedulers before Kubernetes 1.35 do not
+// nominate nodes: in such a host, do not use both kinds of claims in one Pod.
 //
 // While a claim of a bound Pod has no leaf, the Pod's Pushed condition repeats the message of the
 // claim's Placed condition, after the claim's name. When the problem is resolved, the reason
@@ -59,12 +59,12 @@
 // True only when there is one. It has reason Broken while the claim's Placed condition, which
 // root_pvc maintains, reports why there is none: a class that the member lacks, the latest warning
 // about the leaf claim, why the member's scheduler cannot place the Pod, or a lost disk. A disk
-// that is not ready yet is reported after five seconds. For a Pod that is bound to a node of the
-// host, waiting_pod reports that this node cannot mount the disk.
+// that is not ready yet is reported after five seconds. For a Pod that is bound to a host node,
+// waiting_pod reports that this node cannot mount the disk.
 //
 // # WhenUnused
 //
-// The controller root_pv of the member that has the disk releases it (I2, case c) in three steps:
+// The disk is released by root_pv of the member that has it (I2, case c), in three steps:
 //
 //   - If a live list shows no unfinished Pod of the claim that is bound to this member or to no
 //     node, root_pv sets the annotation xylem.io/unused-since. Pods of DaemonSets do not count,
@@ -72,7 +72,7 @@
 //     node's name. A node that is gone, or that names no cluster, may belong to this member.
 //   - If a second list by the same process still shows none, after the grace period by the
 //     process's own monotonic clock (idle), root_pv sets the annotation xylem.io/releasing. A new
-//     leader starts the grace period again, so a wrong clock of another leader can only delay the
+//     leader starts the grace period again, so another leader's wrong clock can only delay the
 //     release.
 //   - If a third list after that still shows none, root_pv sets the leaf PV to Delete. From then
 //     on, the release cannot be undone, regardless of caches: both annotations are removed only
@@ -87,12 +87,12 @@
 // the meantime. The leaf Pods of finished roots, which would block the deletion of the leaf claim,
 // are deleted with it.
 //
-// The promise is unused again when live reads prove that leaf claim and leaf PV are gone, and both
-// are also gone from the caches on which the decision about a new disk depends. This also works if
-// the member was deregistered and registered again in between: leaf_pv restores the finalizer while
-// there is a leaf PV, and root_pv does not need the finalizer once there is none. If only Pods
-// without a node, or on another node, could need the disk, root_pv checks every five seconds,
-// because no event reports their node.
+// The promise is unused again when live reads prove that the leaf claim and the leaf PV are gone,
+// and both are also gone from the caches on which the decision about a new disk depends. This also
+// works if the member was deregistered and registered again in between: leaf_pv restores the
+// finalizer while there is a leaf PV, and root_pv does not need the finalizer once there is none.
+// If only Pods without a node, or on another node, could need the disk, root_pv checks every five
+// seconds, because no event reports their node.
 //
 // Policy Retain in either cluster takes precedence. A disk without a recorded consumer is kept;
 // only a host that was restored to a state before the placement has one. A class with this release
@@ -108,15 +108,15 @@
 // the deregistration (cluster_registration). If there is no disk yet, or if the disk is released
 // when unused, Xylem records that and removes placed-in. The promise then becomes unused again,
 // with the cluster's ID in its abandon annotation, and any member may take the claim. Another
-// member may fulfil the promise; the volume in the first member is then an orphan. Because of the
-// annotation, the first member does not take the promise back merely for its leaf claim, as it does
-// in a restored host. It takes the promise back for a Pod that is scheduled there, and removes the
-// annotation.
+// member may fulfill the promise; the volume in the first member is then an orphan. Because of the
+// annotation, the first member does not take the promise back merely because of its leaf claim, as
+// it does after a restore of the host. It takes the promise back for a Pod that is scheduled there,
+// and removes the annotation.
 //
-// # Never twice
+// # No second disk
 //
 // A lagging cache may still show an earlier disk of the promise. Before a controller decides on a
-// leaf claim or fulfils the promise, it therefore reads the PV or the leaf PV live.
+// leaf claim or fulfills the promise, it therefore reads the PV or the leaf PV live.
 //
 // This is tested by stories/promise_test and the fault scenarios promise*.
 package promise

@@ -65,7 +65,7 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 	}
 }
 
-// planOf returns what root_pvc observes of the claim.
+// planOf returns root_pvc's observation of the claim.
 func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
 	root := o.claim.root
 	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{

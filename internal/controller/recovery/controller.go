@@ -75,7 +75,7 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// begins marks a change of a claim's placement as urgent, because the controller must observe that
+// begins marks a change to a claim's placement as urgent, because the controller must observe that
 // a claim is waiting here. Only then does the claim's volume prove later that the driver has
 // capacity.
 var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
@@ -188,8 +188,8 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 	return nil
 }
 
-// waiting reports whether a Pod waits for the scheduler: it has not ended, is not bound to a node
-// yet, and is one that Xylem pushes.
+// waiting reports whether a Pod waits for the scheduler: it has not finished, is not bound to a
+// node yet, and is one that Xylem pushes.
 func waiting(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }

@@ -33,8 +33,8 @@ type observed struct {
 	// group contains the claims that must be in the same member: claim, the other claims of its Pods,
 	// the claims of other Pods that use those, and so on. It lacks deleted claims.
 	group []claim
-	// pods are the Pods that use a claim of the group, have not ended, and are not bound to a node
-	// yet.
+	// pods are the Pods that use a claim of the group, have not finished, and are not bound to a
+	// node yet.
 	pods []corev1.Pod
 	// places contains all members that have a virtual node.
 	places []place

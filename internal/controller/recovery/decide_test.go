@@ -27,9 +27,9 @@ var (
 
 const timeout = time.Minute
 
-// seen returns an observation of a claim of 1Gi and its Pod. The scheduler selected this member,
-// which has failed to provision the claim for longer than the timeout. Two other members have
-// capacity; the third has the most.
+// seen returns an observation of a 1Gi claim and its Pod. The scheduler selected this member, which
+// has failed to provision the claim for longer than the timeout. Two other members have capacity;
+// the third has the most.
 func seen(change ...func(*observed)) observed {
 	data := claim{
 		root: &corev1.PersistentVolumeClaim{
@@ -151,8 +151,7 @@ func promised(kept corev1.ConditionStatus) func(*observed) {
 	}
 }
 
-// steered makes the claim one that was reassigned here, age ago, and that the scheduler has not
-// placed here yet.
+// steered marks the claim as reassigned here, age ago, but the scheduler has not followed yet.
 func steered(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		noEvidence(o)
@@ -190,7 +189,7 @@ func siblingLarge(c *claim) {
 	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
 }
 
-// siblingMoved makes the other claim one that was reassigned to the second member, age ago.
+// siblingMoved marks the other claim as reassigned to the second member, age ago.
 func siblingMoved(age time.Duration) func(*claim) {
 	return func(c *claim) {
 		set(c.root, route.AnnSelectedNode, "kosmos-second")
@@ -343,7 +342,7 @@ func TestDecide(t *testing.T) {
 		"another claim was reassigned before this one was reassigned here: this one stays (I5)": {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
 		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
 		"another claim was reassigned and is bound: the claim does not follow":                  {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
-		"another claim was not reassigned: it follows this one, which does not return": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
+		"another claim was not reassigned: it follows this one to the second member": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
 			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claim) {
 				set(c.root, route.AnnSelectedNode, here.NodeName)
 				delete(c.root.Annotations, v1alpha1.AnnotationSteeredTo)

@@ -84,7 +84,7 @@
 // leaf_pod fails the Pod (reason PlacementFailed) if a controller owns it, another member could run
 // it with all of its claims, and a live read shows the leaf claim unbound. root_pod withdraws the
 // leaf Pod, and root_pvc the leaf claim and the placement. Before leaf_pod fails the Pod, it
-// records in the claim's tried that this member failed.
+// records in the claim's annotation tried that this member failed.
 //
 // A round ends when the scheduler places the next Pod in a member that failed in this round, or
 // when all other suitable members have failed. Later Pods are failed only after a backoff that

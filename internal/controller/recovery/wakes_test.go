@@ -63,12 +63,12 @@ func TestWaiting(t *testing.T) {
 		pod  corev1.Pod
 		want bool
 	}{
-		"pending":                    {corev1.Pod{}, true},
-		"bound":                      {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, false},
-		"being deleted":              {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, false},
-		"finished":                   {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
-		"of a DaemonSet":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
-		"of a DaemonSet, but pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
+		"pending":                          {corev1.Pod{}, true},
+		"bound":                            {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, false},
+		"being deleted":                    {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, false},
+		"finished":                         {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
+		"owned by a DaemonSet":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
+		"owned by a DaemonSet, but pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
 	} {
 		if got := waiting(&tc.pod); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)

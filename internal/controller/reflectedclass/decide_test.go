@@ -43,18 +43,18 @@ func TestDecide(t *testing.T) {
 		"a member offers the class, which does not exist yet": {nil, ruled(del, true, "a"), create},
 		"no member offers the class, which does not exist":    {nil, ruled("", false), nothing},
 		"the class is up to date":                             {standing(), ruled(del, true, "b", "a"), nothing},
-		"no member offers the class any longer":               {standing(), ruled("", false), remove},
+		"no member offers the class anymore":                  {standing(), ruled("", false), remove},
 		"one of the members no longer offers the class":       {standing(), ruled(del, true, "a"), patch},
 		"another member offers the class":                     {standing(), ruled(del, true, "a", "b", "c"), patch},
 		"expansion is no longer allowed":                      {standing(), ruled(del, false, "a", "b"), patch},
 		"the members' reclaim policy changes":                 {standing(), ruled(retain, true, "a", "b"), remake},
-		"somebody added parameters":                           {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
-		"somebody removed the topologies":                     {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
+		"someone added parameters":                            {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
+		"someone removed the topologies":                      {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
 		"the class belongs to another provisioner":            {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
 		"an admin took over the class":                        {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
 		"the class has only the managed-by label":             {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
 		"the class is being deleted":                          {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
-		"an admin made it the default class": {standing(func(c *storagev1.StorageClass) {
+		"an admin made the class the default": {standing(func(c *storagev1.StorageClass) {
 			c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
 		}), ruled(del, true, "a", "b"), nothing},
 	} {
@@ -66,7 +66,7 @@ func TestDecide(t *testing.T) {
 			}
 			if got.do == patch || got.do == create || got.do == remake {
 				if next := decide("fast", got.after, nil, c.ruling); next.do != nothing {
-					t.Errorf("decision is %d after that, want nothing", next.do)
+					t.Errorf("after the write, the decision is %d, want nothing", next.do)
 				}
 			}
 			if diff := cmp.Diff(before, c.class); diff != "" {

@@ -21,7 +21,7 @@ import (
 // MemberName is the name of the controller that runs for each member.
 const MemberName = "member_class"
 
-// pause is the minimum time between two changes of a member's offer. Each change may cause a write
+// pause is the minimum time between two changes to a member's offer. Each change may cause a write
 // to the host for every class, and only the member's admin controls how many changes there are.
 const pause = 2 * time.Second
 

@@ -37,7 +37,7 @@ const (
 	// long to observe a change (its sync period plus the lifetime of its cache). A watch is not
 	// possible, because Xylem is not allowed to watch Secrets.
 	interval = time.Minute
-	// missing is the interval while the host lacks a root without which Pods cannot start.
+	// missing is the interval while the host lacks a root that Pods need in order to start.
 	missing = 10 * time.Second
 	// jitter is a fraction of the interval that spreads the reads.
 	jitter = 0.2

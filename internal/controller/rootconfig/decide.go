@@ -32,7 +32,7 @@ type observed struct {
 	// users.
 	held bool
 	// former contains the root's other copies: those that have the root's name because an earlier
-	// version created them, and those that belong to an earlier namespace of the same name.
+	// version created them, and those that belong to an earlier namespace with the same name.
 	former []former
 	// suspended means that deletions in the member are suspended.
 	suspended bool

@@ -107,7 +107,7 @@ func TestOurs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ours(leaf(tc.change), here.HostID, client.ObjectKeyFromObject(root())); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
+				t.Errorf("ours is %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -119,21 +119,21 @@ func TestUseOf(t *testing.T) {
 		pod  corev1.Pod
 		want use
 	}{
-		"pending":                   {corev1.Pod{}, usedEarly},
-		"nominated":                 {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, usedEarly},
-		"nominated to another node": {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, unused},
-		"gated":                     {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, unused},
-		"bound":                     {corev1.Pod{Spec: bound}, used},
-		"bound to another node":     {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, unused},
-		"running":                   {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, used},
-		"succeeded":                 {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, unused},
-		"failed":                    {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, unused},
-		"being deleted":             {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, unused},
-		"of a DaemonSet, and bound": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, unused},
+		"pending":                         {corev1.Pod{}, usedEarly},
+		"nominated":                       {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, usedEarly},
+		"nominated to another node":       {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, unused},
+		"gated":                           {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, unused},
+		"bound":                           {corev1.Pod{Spec: bound}, used},
+		"bound to another node":           {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, unused},
+		"running":                         {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, used},
+		"succeeded":                       {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, unused},
+		"failed":                          {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, unused},
+		"being deleted":                   {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, unused},
+		"bound, and owned by a DaemonSet": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, unused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := useOf(&tc.pod, here); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
+				t.Errorf("useOf is %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func TestBringsEarly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
 			if got := bringsEarly(claim, here); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
+				t.Errorf("bringsEarly is %v, want %v", got, tc.want)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func TestDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.due(now, users); got != tc.want {
-				t.Errorf("%v, want %v", got, tc.want)
+				t.Errorf("due is %v, want %v", got, tc.want)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 // Package rootconfig copies the ConfigMaps and Secrets, including image pull secrets, that the
-// host's Pods on a member refer to. (Admission in the host adds the pull secrets of ServiceAccounts
+// host's Pods in a member refer to. (Admission in the host adds the pull secrets of ServiceAccounts
 // to the Pods.) Its two controllers, root_configmap and root_secret, are the only writers of leaf
 // ConfigMaps and Secrets.
 //

@@ -223,9 +223,9 @@ func (r *reconciler) reporter(claim string) mirror.Reporter {
 
 // settled proves with live reads that none of the Pod's disks is marked as unused or as being
 // released. The controller that releases a disk looks for Pods after it has marked the disk, so
-// either these reads show the mark, or that controller finds this Pod. If the manager were killed,
-// a mark as unused could outlive this Pod, and the next grace period would be measured from the
-// old time.
+// either these reads show the mark, or that controller's list contains this Pod. If the manager
+// were killed, a mark as unused could outlive this Pod, and the next grace period would be measured
+// from the old time.
 func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
 		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {

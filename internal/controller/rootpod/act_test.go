@@ -123,7 +123,7 @@ func TestWithdrawalIsLive(t *testing.T) {
 }
 
 // After a host restore, a missing root proves nothing, because its Pod may still be running. A
-// restored member may run Pods again whose roots are gone, beside their replacements.
+// restored member may again run Pods whose roots are gone, alongside their replacements.
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
@@ -264,9 +264,9 @@ func TestClassEnqueuesPods(t *testing.T) {
 		leaf corev1.PersistentVolumeClaim
 		want int
 	}{
-		"unbound leaf claim of the class":     {ofClass("fast"), 1},
-		"unbound leaf claim of another class": {ofClass("slow"), 0},
-		"bound leaf claim of the class":       {taken, 0},
+		"an unbound leaf claim of the class":     {ofClass("fast"), 1},
+		"an unbound leaf claim of another class": {ofClass("slow"), 0},
+		"a bound leaf claim of the class":        {taken, 0},
 	} {
 		r := &reconciler{Link: &member.Link{
 			Member: here, Cache: listed{claims: []corev1.PersistentVolumeClaim{tc.leaf}}, Host: listed{pods: []corev1.Pod{*rootPod()}},
@@ -287,7 +287,7 @@ func TestNodeIsAwaited(t *testing.T) {
 	}{
 		"the root is not bound yet":                                {},
 		"the root is bound here":                                   {boundTo: here.NodeName},
-		"the root is bound to a node of the host":                  {boundTo: "worker-1", knows: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}},
+		"the root is bound to a host node":                         {boundTo: "worker-1", knows: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}},
 		"the root is bound to a node that is not in the cache yet": {boundTo: "worker-1", fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -333,17 +333,17 @@ func TestReferencesObserved(t *testing.T) {
 		missing      []string
 		lacking      string // reason
 	}{
-		"the object is copied":                                                      {host: secret, member: copied},
-		"the object is not copied yet":                                              {host: secret, missing: []string{"Secret password"}},
-		"the object is optional, and not copied yet":                                {optional: true, host: secret, missing: []string{"Secret password"}},
-		"the copy belongs to an earlier namespace":                                  {host: secret, member: older, missing: []string{"Secret password"}},
-		"the copy is from an earlier version":                                       {host: secret, member: former, missing: []string{"Secret password"}},
-		"another object has the copy's name":                                        {host: secret, member: forged, missing: []string{"Secret password"}},
-		"the host lacks the object":                                                 {lacking: v1alpha1.ReasonReferenceMissing},
-		"the host lacks the object, and the member has its own object of that name": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
-		"the object is optional, and the host lacks it":                             {optional: true},
-		"the object's type is not copied":                                           {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
-		"the object is optional, and its type is not copied":                        {optional: true, host: token},
+		"the object is copied":                                                        {host: secret, member: copied},
+		"the object is not copied yet":                                                {host: secret, missing: []string{"Secret password"}},
+		"the object is optional, and not copied yet":                                  {optional: true, host: secret, missing: []string{"Secret password"}},
+		"the copy belongs to an earlier namespace":                                    {host: secret, member: older, missing: []string{"Secret password"}},
+		"the copy is from an earlier version":                                         {host: secret, member: former, missing: []string{"Secret password"}},
+		"another object has the copy's name":                                          {host: secret, member: forged, missing: []string{"Secret password"}},
+		"the host lacks the object":                                                   {lacking: v1alpha1.ReasonReferenceMissing},
+		"the host lacks the object, and the member has its own object with that name": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
+		"the object is optional, and the host lacks it":                               {optional: true},
+		"the object's type is not copied":                                             {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
+		"the object is optional, and its type is not copied":                          {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := lifecycle.Observed{Member: here, Root: rootPod()}

@@ -44,8 +44,8 @@ const (
 	// referencesAgain is the interval at which Xylem reads the host's ConfigMaps and Secrets that a
 	// Pod waits for, because it does not watch them.
 	referencesAgain = 10 * time.Second
-	// remembered is the number of ephemeral containers whose last event is kept in memory. After a
-	// restart, the manager emits the events again.
+	// remembered is the maximum number of ephemeral containers whose last event is kept in memory.
+	// After a restart, the manager emits the events again.
 	remembered = 1024
 )
 
@@ -183,8 +183,8 @@ func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed)
 }
 
 // observeMirrors reads live whether each claim without a leaf claim has, or is about to have, a
-// host PV of this member. If so, its leaf claim was bound, and then somebody deleted it in the
-// member or restored the member from an older backup.
+// host PV of this member. If so, its leaf claim was bound, and was then deleted in the member or
+// lost in a restore of the member.
 func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) error {
 	for i := range o.Claims {
 		c := &o.Claims[i]

@@ -1,7 +1,8 @@
 // Package rootpod acts as the kubelet of a virtual node for the lifecycle of Pods: it creates the
 // leaf Pod, updates its mutable fields, deletes it when the root is deleted, and finishes the
 // deletion of the root when the leaf is gone. Package lifecycle makes the decisions. The controller
-// writes leaf Pods and the root's Pushed condition. leaf_pod writes the rest of a root's status.
+// writes leaf Pods and the root's Pushed condition, and makes the final deletion of the root.
+// leaf_pod writes the rest of a root's status.
 //
 // Caches may be stale. root_pod therefore reads the root live and decides again before it creates
 // or withdraws a leaf, and leaf_pod does the same before it fails a root. root_pod also reads live

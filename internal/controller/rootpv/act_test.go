@@ -113,7 +113,7 @@ func TestEvidenceIsLive(t *testing.T) {
 			s.Recreated.Spec.ClaimRef.UID = "foreign"
 			leaf.volume = s.Recreated
 		}, written: true},
-		"the leaf PV was re-created once more": {change: func(s *volume.Observed, _, leaf *reads) {
+		"the leaf PV was re-created again": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.UID = "newer"

@@ -61,7 +61,7 @@ func ending(_ context.Context, _, after client.Object) bool {
 	return ok && (pv.DeletionTimestamp != nil || pv.Status.Phase == corev1.VolumeReleased)
 }
 
-// policy makes the deletion of a leaf PV urgent, and a change of its reclaim policy, after which
+// policy makes two changes to a leaf PV urgent: its deletion, and a new reclaim policy, after which
 // root_pv deletes the leaf claim.
 var policy = route.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
 
@@ -89,8 +89,8 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // ofRootClaim enqueues the host PVs that refer to a claim. A claim's second host PV is Released
-// while the claim exists, and does not change when the claim is deleted. The same is true for a
-// host PV whose leaf PV is still used by the leaf claim of an earlier root.
+// while the claim exists, and does not change when the claim is deleted. The same applies to a host
+// PV whose leaf PV is still used by the leaf claim of an earlier root.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	key := client.ObjectKeyFromObject(claim)
 	hosts, err := index.VolumesOfClaim(ctx, r.Host, key)

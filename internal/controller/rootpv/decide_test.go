@@ -66,7 +66,7 @@ func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-// gave sets the policy that the leaf PV had originally in the member.
+// gave sets the policy that the leaf PV originally had in the member.
 func gave(policy string) func(*volume.Observed) {
 	return func(s *volume.Observed) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
 }
@@ -118,25 +118,25 @@ func TestDecide(t *testing.T) {
 		want lifecycle.Step
 	}{
 		"the volume is in use": {seen(phase(corev1.VolumeBound)), lifecycle.None},
-		"in use, and a user deletes the host PV: protected (I2)":                                           {seen(phase(corev1.VolumeBound), hostDeleted), lifecycle.None},
-		"in use, and the leaf PV and claim vanish: no evidence (I2)":                                       {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
-		"the host PV is Available, and the claim that names it is Pending":                                 {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
-		"the host PV was just created, and has no phase yet":                                               {seen(phase("")), lifecycle.None},
-		"released, without Xylem's finalizer":                                                              {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
-		"released, Delete on both sides: the leaf PV is set to Delete first (I2)":                          {seen(), lifecycle.SetDelete},
-		"the leaf PV was set to Delete: the leaf claim is deleted":                                         {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
-		"the leaf claim is being deleted":                                                                  {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
-		"the leaf claim was deleted, but the leaf PV exists":                                               {seen(leafPolicy(deletes), noClaim), lifecycle.None},
-		"the leaf PV is being deleted":                                                                     {seen(leafPolicy(deletes), noClaim, leafDeleted), lifecycle.None},
-		"the leaf claim was deleted before the leaf PV was set to Delete (I6)":                             {seen(noClaim), lifecycle.SetDelete},
-		"the leaf PV is being deleted in the member: its policy is not changed":                            {seen(leafDeleted), lifecycle.DeleteClaim},
-		"leaf PV and leaf claim were deleted: the host PV is deleted after proof (I1)":                     {seen(noLeaf, noClaim), lifecycle.DropHost},
-		"leaf PV and leaf claim were deleted, the host PV is being deleted: the finalizer is removed (I6)": {seen(noLeaf, noClaim, hostDeleted), lifecycle.DropHost},
-		"the leaf PV was deleted, the leaf claim is Lost: the leaf claim is deleted":                       {seen(noLeaf), lifecycle.DeleteClaim},
+		"in use, and a user deletes the host PV: protected (I2)":                                                       {seen(phase(corev1.VolumeBound), hostDeleted), lifecycle.None},
+		"in use, and the leaf PV and claim vanish: no evidence (I2)":                                                   {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
+		"the host PV is Available, and the claim that names it is Pending":                                             {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
+		"the host PV was just created, and has no phase yet":                                                           {seen(phase("")), lifecycle.None},
+		"released, without Xylem's finalizer":                                                                          {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"released, and both policies are Delete: the leaf PV is set to Delete first (I2)":                              {seen(), lifecycle.SetDelete},
+		"the leaf PV was set to Delete: the leaf claim is deleted":                                                     {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
+		"the leaf claim is being deleted":                                                                              {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
+		"the leaf claim was deleted, but the leaf PV exists":                                                           {seen(leafPolicy(deletes), noClaim), lifecycle.None},
+		"the leaf PV is being deleted":                                                                                 {seen(leafPolicy(deletes), noClaim, leafDeleted), lifecycle.None},
+		"the leaf claim was deleted before the leaf PV was set to Delete (I6)":                                         {seen(noClaim), lifecycle.SetDelete},
+		"the leaf PV is being deleted in the member: its policy is not changed":                                        {seen(leafDeleted), lifecycle.DeleteClaim},
+		"the leaf PV and the leaf claim were deleted: the host PV is deleted after proof (I1)":                         {seen(noLeaf, noClaim), lifecycle.DropHost},
+		"the leaf PV and the leaf claim were deleted, and the host PV is being deleted: the finalizer is removed (I6)": {seen(noLeaf, noClaim, hostDeleted), lifecycle.DropHost},
+		"the leaf PV was deleted, and the leaf claim is Lost: the leaf claim is deleted":                               {seen(noLeaf), lifecycle.DeleteClaim},
 
-		"Retain in the host: the leaf claim is deleted, the volume is kept (I2)":                                          {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
+		"Retain in the host: the leaf claim is deleted, and the volume is kept (I2)":                                      {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
 		"Retain in the host, and the leaf claim was deleted: settled (I5)":                                                {seen(hostPolicy(retains), noClaim), lifecycle.None},
-		"Retain in the host, no objects in the member: no action":                                                         {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
+		"Retain in the host, and no objects in the member: no action":                                                     {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
 		"Retain in the host, and the host PV is being deleted: only Xylem's finalizer is removed (I2)":                    {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 		"Retain set in the host after Xylem set Delete: the leaf claim stays until leaf_pv sets Retain (I2)":              {seen(hostPolicy(retains), leafPolicy(deletes)), lifecycle.None},
 		"Retain set in the host after Xylem set Delete, and the host PV is being deleted: leaf_pv sets Retain first (I2)": {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), lifecycle.SetRetain},
@@ -153,38 +153,38 @@ func TestDecide(t *testing.T) {
 			seen(func(s *volume.Observed) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), lifecycle.None},
 		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), lifecycle.DeleteClaim},
 
-		"an admin cleared claimRef: no action":                             {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
-		"an admin cleared claimRef, and the phase is outdated: no panic":   {seen(noClaimRef), lifecycle.None},
-		"an admin cleared claimRef, then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
-		"an admin cleared claimRef's UID, then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
-		"the host reports that reclaiming failed: handled like Released":   {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
-		"reclaiming failed before any claim used the PV":                   {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
+		"an admin cleared claimRef: no action":                                 {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
+		"an admin cleared claimRef, and the phase is outdated: no panic":       {seen(noClaimRef), lifecycle.None},
+		"an admin cleared claimRef, and then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
+		"an admin cleared claimRef's UID, and then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
+		"the host reports that reclaiming failed: handled like Released":       {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
+		"reclaiming failed before any claim used the PV":                       {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
-		"policy Recycle: reclaiming fails, and the leaf claim is deleted":                                    {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
-		"policy Recycle, and the leaf claim was deleted: reported, no data is destroyed":                     {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
-		"policy Recycle, and an admin deletes the PV: the finalizer is removed, the data is kept":            {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
-		"reclaiming failed, and an admin set Delete":                                                         {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
-		"reclaiming failed, and an admin set Retain: settled (I5)":                                           {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
-		"reclaiming failed, Retain, and the PV is being deleted: the finalizer is removed, the data is kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"policy Recycle: reclaiming fails, and the leaf claim is deleted":                                                 {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
+		"policy Recycle, and the leaf claim was deleted: reported, and no data is destroyed":                              {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
+		"policy Recycle, and an admin deletes the PV: the finalizer is removed, and the data is kept":                     {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"reclaiming failed, and an admin set Delete":                                                                      {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
+		"reclaiming failed, and an admin set Retain: settled (I5)":                                                        {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
+		"reclaiming failed, and a PV with policy Retain is being deleted: the finalizer is removed, and the data is kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 
-		"the leaf PV was re-created: leaf_pv sets Retain first (I2)":                                                                                    {seen(recreated(deletes)), lifecycle.None},
-		"the leaf PV was re-created and set to Retain: the leaf claim is deleted, the data is kept":                                                     {seen(recreated(retains)), lifecycle.DeleteClaim},
-		"the leaf PV was re-created, and another claim has it: the leaf claim is deleted":                                                               {seen(recreated(deletes), func(s *volume.Observed) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
-		"the leaf PV was re-created, and the leaf claim was deleted: the host PV is deleted (I1)":                                                       {seen(recreated(retains), noClaim), lifecycle.DropHost},
-		"the leaf PV was re-created, Retain in the host: the leaf claim is deleted":                                                                     {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
-		"the leaf PV was re-created and not set to Retain yet, and the host PV is being deleted: leaf_pv acts first (I2)":                               {seen(recreated(deletes), hostPolicy(retains), hostDeleted), lifecycle.None},
-		"the leaf PV was re-created, Retain in the host, and the leaf claim was deleted: no action":                                                     {seen(recreated(retains), hostPolicy(retains), noClaim), lifecycle.None},
-		"the leaf PV was re-created, and the claim exists":                                                                                              {seen(recreated(deletes), phase(corev1.VolumeBound)), lifecycle.None},
-		"an admin freed the PV, and the next claim was deleted before the leaf PV's claimRef was changed: destroyed (I2)":                               {seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
-		"an admin freed the PV, and the next claim was deleted before the leaf PV's claimRef was changed, Retain in the host":                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
-		"an admin freed the PV, and an earlier root's leaf claim has the leaf PV: this leaf claim is deleted":                                           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
-		"an admin freed the PV, it is bound to the next claim, and an earlier leaf claim has the leaf PV: this leaf claim is deleted, the data is kept": {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
-		"an admin freed the PV, and the next claim was deleted, policy Delete: the earlier leaf claim is deleted before the data (I2)":                  {seen(staleClaim), lifecycle.DeleteStale},
-		"an admin freed the PV, and an earlier leaf claim has the leaf PV, whose policy is Delete: leaf_pv sets Retain first (I2)":                      {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
-		"an admin freed the PV, and the earlier leaf claim is already being deleted":                                                                    {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
-		"an admin freed the PV, an earlier leaf claim has the leaf PV, and Xylem's finalizer is already removed":                                        {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
+		"the leaf PV was re-created: leaf_pv sets Retain first (I2)":                                                                                               {seen(recreated(deletes)), lifecycle.None},
+		"the leaf PV was re-created and set to Retain: the leaf claim is deleted, and the data is kept":                                                            {seen(recreated(retains)), lifecycle.DeleteClaim},
+		"the leaf PV was re-created, and another claim has it: the leaf claim is deleted":                                                                          {seen(recreated(deletes), func(s *volume.Observed) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
+		"the leaf PV was re-created, and the leaf claim was deleted: the host PV is deleted (I1)":                                                                  {seen(recreated(retains), noClaim), lifecycle.DropHost},
+		"the leaf PV was re-created, with Retain in the host: the leaf claim is deleted":                                                                           {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
+		"the leaf PV was re-created and not set to Retain yet, and the host PV is being deleted: leaf_pv acts first (I2)":                                          {seen(recreated(deletes), hostPolicy(retains), hostDeleted), lifecycle.None},
+		"the leaf PV was re-created, with Retain in the host, and the leaf claim was deleted: no action":                                                           {seen(recreated(retains), hostPolicy(retains), noClaim), lifecycle.None},
+		"the leaf PV was re-created, and the claim exists":                                                                                                         {seen(recreated(deletes), phase(corev1.VolumeBound)), lifecycle.None},
+		"an admin freed the PV, and the next claim was deleted before the leaf PV's claimRef was changed: destroyed (I2)":                                          {seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
+		"an admin freed the PV, and the next claim was deleted before the leaf PV's claimRef was changed, with Retain in the host":                                 {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
+		"an admin freed the PV, and an earlier root's leaf claim has the leaf PV: this leaf claim is deleted":                                                      {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
+		"an admin freed the PV, which is now bound to the next claim, and an earlier leaf claim has the leaf PV: this leaf claim is deleted, and the data is kept": {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
+		"an admin freed the PV, and the next claim was deleted, with policy Delete: the earlier leaf claim is deleted before the data (I2)":                        {seen(staleClaim), lifecycle.DeleteStale},
+		"an admin freed the PV, and an earlier leaf claim has the leaf PV, whose policy is Delete: leaf_pv sets Retain first (I2)":                                 {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
+		"an admin freed the PV, and the earlier leaf claim is already being deleted":                                                                               {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
+		"an admin freed the PV, an earlier leaf claim has the leaf PV, and Xylem's finalizer is already removed":                                                   {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 
-		"a second host PV of a claim with another volume, no objects in the member (I1)":               {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
+		"a second host PV of a claim with another volume, and no objects in the member (I1)":           {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
 		"a second host PV of a claim has policy Retain and is being deleted: the finalizer is removed": {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 		"a second host PV of a claim, whose leaf PV exists in the member":                              {seen(claimLives, noClaim), lifecycle.None},
 
@@ -203,8 +203,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// In every combination, Xylem begins to destroy a volume only with phase Released or Failed, policy
-// Delete on both sides, the stamp, and the right root (I2).
+// In every combination of states, Xylem starts to destroy a volume only if the host PV is Released
+// or Failed, both sides' policies are Delete, and the stamp names the right root (I2).
 func TestNeverDestroysWithoutEvidence(t *testing.T) {
 	phases := []corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
 	policies := []corev1.PersistentVolumeReclaimPolicy{deletes, retains, corev1.PersistentVolumeReclaimRecycle, ""}

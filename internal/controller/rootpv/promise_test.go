@@ -94,46 +94,46 @@ func TestDecideUnused(t *testing.T) {
 		seen *volume.Observed
 		want lifecycle.Step
 	}{
-		"no Pod uses the promise":                                                  {unused(), lifecycle.MarkUnused},
-		"a Pod on the member's node":                                               {unused(usedOn(here.NodeName)), lifecycle.None},
-		"a Pod without a node":                                                     {unused(usedOn("")), lifecycle.None},
-		"marked, within the grace period":                                          {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
-		"marked, a Pod on the member's node":                                       {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked, a Pod without a node":                                             {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
-		"the grace period is over":                                                 {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
-		"marked long ago, by another leader":                                       {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
-		"marked long ago, and Pods were just listed":                               {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
-		"the mark's time is in the future":                                         {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
-		"an invalid mark, and Pods were listed":                                    {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"a Pod on a node that may be the member's":                                 {unused(usedOn("renamed")), lifecycle.None},
-		"marked, a Pod on a node that may be the member's":                         {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
-		"an invalid mark, and a Pod on the member's node":                          {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
-		"an invalid mark":                                                          {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
-		"marked as releasing":                                                      {unused(releasing), lifecycle.SetDeleteUnused},
-		"marked as releasing, but a Pod is on the member's node":                   {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
-		"marked as releasing another disk":                                         {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
-		"the leaf PV was set to Delete":                                            {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
-		"the leaf PV was set to Delete, and an admin set Retain in the host":       {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
-		"an admin set Retain in the host, and the leaf PV has policy Retain again": {unused(releasing, hostPolicy(retains)), lifecycle.None},
-		"the leaf PV was set to Delete, and a Pod is created":                      {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
-		"the leaf claim is being deleted":                                          {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
-		"the leaf claim is gone":                                                   {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
-		"the leaf PV is gone, but the leaf claim exists":                           {unused(releasing, noLeaf), lifecycle.DeleteUnused},
-		"leaf PV and leaf claim are gone":                                          {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"the cluster was deregistered, and is registered again":                    {unused(withoutFinalizer), lifecycle.None},
-		"the cluster was deregistered during the release, and is registered again": {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
-		"the cluster was deregistered, and leaf PV and leaf claim are gone":        {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
-		"the cluster was deregistered, and a Pod is created in time":               {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
-		"the cluster was deregistered, and the promise is abandoned":               {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
-		"the cluster was deregistered, and the promise's claim is gone":            {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
-		"leaf PV and leaf claim are gone, and Xylem did not delete them":           {unused(noLeaf, leafClaimGone), lifecycle.None},
-		"no consumer was ever recorded":                                            {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
-		"the leaf PV's original policy is Retain":                                  {unused(gave("Retain")), lifecycle.None},
-		"the host PV has policy Retain":                                            {unused(hostPolicy(retains)), lifecycle.None},
-		"an admin set Retain within the grace period":                              {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
-		"the leaf PV has no stamp":                                                 {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
-		"the promise's claim is gone":                                              {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
-		"the promise's claim is gone during the release":                           {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
+		"no Pod uses the promise":                                                   {unused(), lifecycle.MarkUnused},
+		"a Pod on the member's node":                                                {unused(usedOn(here.NodeName)), lifecycle.None},
+		"a Pod without a node":                                                      {unused(usedOn("")), lifecycle.None},
+		"marked for less than the grace period":                                     {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
+		"marked, but a Pod is on the member's node":                                 {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked, but a Pod has no node yet":                                         {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
+		"the grace period is over":                                                  {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
+		"marked long ago, by another leader":                                        {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
+		"marked long ago, and Pods were just listed":                                {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
+		"the mark's time is in the future":                                          {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
+		"an invalid mark, and Pods were listed":                                     {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"a Pod on a node that may be the member's":                                  {unused(usedOn("renamed")), lifecycle.None},
+		"marked, but a Pod is on a node that may be the member's":                   {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
+		"an invalid mark, and a Pod on the member's node":                           {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"an invalid mark":                                                           {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"marked as releasing":                                                       {unused(releasing), lifecycle.SetDeleteUnused},
+		"marked as releasing, but a Pod is on the member's node":                    {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked as releasing another disk":                                          {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
+		"the leaf PV was set to Delete":                                             {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"the leaf PV was set to Delete, and an admin set Retain in the host":        {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
+		"an admin set Retain in the host, and the leaf PV has policy Retain again":  {unused(releasing, hostPolicy(retains)), lifecycle.None},
+		"the leaf PV was set to Delete, and a Pod is created":                       {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
+		"the leaf claim is being deleted":                                           {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is gone":                                                    {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
+		"the leaf PV is gone, but the leaf claim exists":                            {unused(releasing, noLeaf), lifecycle.DeleteUnused},
+		"the leaf PV and the leaf claim are gone":                                   {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the cluster was deregistered, and is registered again":                     {unused(withoutFinalizer), lifecycle.None},
+		"the cluster was deregistered during the release, and is registered again":  {unused(withoutFinalizer, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
+		"the cluster was deregistered, and the leaf PV and the leaf claim are gone": {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the cluster was deregistered, and a Pod is created in time":                {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"the cluster was deregistered, and the promise is abandoned":                {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
+		"the cluster was deregistered, and the promise's claim is gone":             {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"the leaf PV and the leaf claim are gone, and Xylem did not delete them":    {unused(noLeaf, leafClaimGone), lifecycle.None},
+		"no consumer was ever recorded":                                             {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
+		"the leaf PV's original policy is Retain":                                   {unused(gave("Retain")), lifecycle.None},
+		"the host PV has policy Retain":                                             {unused(hostPolicy(retains)), lifecycle.None},
+		"an admin set Retain within the grace period":                               {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
+		"the leaf PV has no stamp":                                                  {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
+		"the promise's claim is gone":                                               {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
+		"the promise's claim is gone during the release":                            {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
 		"abandoned": {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 		"the promise's disk is released only with its claim": {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
@@ -171,7 +171,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A disk is checked at intervals if the only Pods that use it do not enqueue it with their events.
+// A disk is checked at intervals if the events of the only Pods that use it do not enqueue it.
 func TestLooksAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed
@@ -187,7 +187,7 @@ func TestLooksAgain(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
 			result, err := r.proceed(t.Context(), tc.seen)
 			if err != nil || result.RequeueAfter != tc.want {
-				t.Errorf("checked again after %s, want %s: %v", result.RequeueAfter, tc.want, err)
+				t.Errorf("the next check is after %s, want %s: %v", result.RequeueAfter, tc.want, err)
 			}
 		})
 	}
@@ -211,7 +211,7 @@ func TestDecideUnfulfilled(t *testing.T) {
 		want lifecycle.Step
 	}{
 		"the claim is gone":                                   {unfulfilled(), lifecycle.EndPromise},
-		"the claim is gone, policy Retain":                    {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
+		"the claim is gone, and the policy is Retain":         {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
 		"the claim exists":                                    {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
 		"the promise is being deleted, and its claim is gone": {unfulfilled(deleting), lifecycle.EndPromise},
 		"the promise is being deleted, and an admin freed it": {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
@@ -273,7 +273,7 @@ func TestReleaseProves(t *testing.T) {
 		requeued  bool
 	}{
 		"no Pod exists":                                     {written: true},
-		"a Pod that has ended":                              {pods: []corev1.Pod{finished}, written: true},
+		"a Pod that has finished":                           {pods: []corev1.Pod{finished}, written: true},
 		"a Pod that uses another claim":                     {pods: []corev1.Pod{other}, written: true},
 		"a Pod in another member":                           {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
 		"a Pod on another node of this cluster":             {pods: []corev1.Pod{pod("user", "kosmos-older")}, requeued: true},
@@ -374,7 +374,7 @@ func TestGraceOfThisProcess(t *testing.T) {
 	}
 }
 
-// A mark is written unless a valid one exists, whatever time another leader's clock wrote in it.
+// A mark is written unless a valid one exists, whatever time another leader has recorded in it.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Observed

@@ -63,7 +63,7 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 	}
 }
 
-// unlessUsed calls back, which undoes a step in the member. If the claim is bound to a promise, a
+// unlessUsed calls back(), which undoes a step in the member. If the claim is bound to a promise, a
 // live list must first show that no Pod here needs the disk: after a restart, a cache filled by a
 // lagging API server may lack such a Pod.
 func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lifecycle.Plan, back func(context.Context, observing.Claim) error) error {
@@ -113,7 +113,7 @@ func (r *reconciler) place(ctx context.Context, o observing.Claim) error {
 	if unmade && s.Unrequested() && r.reports.Wait(o.Root.UID, o.Root.ResourceVersion) {
 		return nil // the PV controller's write to the claim and Xylem's would conflict
 	}
-	// A claim that recovery reassigned has already waited.
+	// A claim that recovery reassigned has waited already, so the gate does not delay it.
 	if unmade && !reassigned(o.Root) {
 		turn := r.Gate.Enter(r.ClusterID, o.Root)
 		if turn.Report {
@@ -193,7 +193,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}
-	return problem // no watch reports changes of the conflicting claim, so retry at a limited rate
+	return problem // no watch reports changes to the conflicting claim, so retry at a limited rate
 }
 
 // needed proves, before a promise's leaf claim is created, that the promise still needs a disk

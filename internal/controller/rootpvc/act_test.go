@@ -107,8 +107,8 @@ func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOpt
 	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
 }
 
-// A leaf claim may be deleted before the cache observes it. Then no event would enqueue the root,
-// and it would wait forever.
+// A leaf claim may be deleted before the cache observes it. No event would then enqueue the root,
+// which would wait forever.
 func TestLeafClaimNotSeenYet(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{}
 	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
@@ -169,8 +169,8 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		o      observing.Claim
 		others []placing.Other
 		err    error
-		// asked means that the other members are listed. in and unasked are the members that prevent
-		// the placement: those that have the leaf claim, and those that could not be read.
+		// asked means that the other members are listed. in contains the members that have the leaf
+		// claim, and unasked those that could not be read. Both prevent the placement.
 		asked       bool
 		in, unasked []string
 		want        error

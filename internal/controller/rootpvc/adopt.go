@@ -28,7 +28,7 @@ func (r *reconciler) adopt(ctx context.Context, o observing.Claim) error {
 }
 
 // stillAsked proves three facts by live reads: the root still exists and requests the volume, so
-// the earlier claim of that name is gone; the host has no PV that could represent the volume; and
+// the earlier claim with that name is gone; the host has no PV that could represent the volume; and
 // the volume is unchanged.
 func (r *reconciler) stillAsked(ctx context.Context, o observing.Claim) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))

@@ -30,7 +30,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// world is the state of two clusters: claims with two names, and volumes that anybody may have
+// world is the state of two clusters: claims with two names, and volumes that anyone may have
 // edited.
 type world struct {
 	roots  []*corev1.PersistentVolumeClaim
@@ -46,7 +46,7 @@ type world struct {
 	rules     placement.Rules
 }
 
-// uids has two UIDs for each claim name: the UID of the claim that may exist, and that of an
+// uids lists two UIDs for each claim name: the UID of the claim that may exist, and that of an
 // earlier claim, which is gone.
 var uids = map[string][2]types.UID{"data": {"data-new", "data-old"}, "logs": {"logs-new", "logs-old"}}
 
@@ -293,7 +293,7 @@ func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 }
 
 // In any state of a volume, if one controller waits for another to act, the other controller's
-// observation yields a step.
+// observation yields a step or a report.
 func TestEveryWaitHasAReason(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(1, 2))}
 	steps, failures := map[lifecycle.Step]int{}, 0
@@ -312,17 +312,17 @@ func TestEveryWaitHasAReason(t *testing.T) {
 				got = lifecycle.Next(seen[owner])
 			}
 			if got.Step != lifecycle.None || got.Report != nil || p.Step == lifecycle.CreateClaim && w.namespace == nil || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].Left != nil) {
-				continue // the leaf claim of an earlier root of that name is deleted first
+				continue // the leaf claim of an earlier root with that name is deleted first
 			}
 			if failures++; failures <= 10 {
-				t.Errorf("world %d: %s plans %s %s by %s, which looks at %s (exists: %t) and plans %s %s by %s\n%s", n, request, p.Phase, p.Step, p.Owner, owner, there, got.Phase, got.Step, got.Owner, describe(s))
+				t.Errorf("world %d: %s plans %s %s by %s, but %s (exists: %t) yields %s %s by %s, want a step or a report\n%s", n, request, p.Phase, p.Step, p.Owner, owner, there, got.Phase, got.Step, got.Owner, describe(s))
 			}
 		}
 	}
 	t.Logf("steps: %v; %d failures", steps, failures)
 }
 
-// kept changes the metadata that only Kubernetes uses, in all objects of a world.
+// kept changes, in all objects of a world, the fields that only Kubernetes uses.
 func (w world) kept() world {
 	of := func(o client.Object) {
 		o.SetResourceVersion("2")

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -22,7 +23,7 @@ import (
 // attributesClasses serves live reads of VolumeAttributesClasses.
 type attributesClasses struct {
 	client.Reader
-	drivers    map[string]string // the driver of each class, by its name
+	drivers    map[string]string // the driver of each class, by class name
 	parameters map[string]string // the parameters of all classes
 	err        error
 }
@@ -57,7 +58,7 @@ func TestLookUpAttributesClass(t *testing.T) {
 		"the host's class belongs to another driver":                       {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
 		"the member lacks the class":                                       {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
 		"the member's class belongs to another driver":                     {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
-		"the member grants no permission":                                  {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
+		"the member does not let Xylem read the class":                     {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
 		"the member does not respond":                                      {member: attributesClasses{err: down}, err: down},
 		"the host does not respond":                                        {host: attributesClasses{err: down}, err: down},
 	} {
@@ -104,8 +105,8 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	if got := leaf.Spec.VolumeAttributesClassName; got == nil || *got != "m-gold" {
-		t.Errorf("class is %v, want m-gold", got)
+	if got := ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""); got != "m-gold" {
+		t.Errorf("class is %q, want m-gold", got)
 	}
 	leaf.Status.Phase = corev1.ClaimBound
 	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {

@@ -38,13 +38,13 @@ type reconciler struct {
 	reports *reporting.Reporter
 }
 
-// Options are the same for the controllers of all members.
+// Options contains what the controllers of all members share.
 type Options struct {
 	// Namespace is the manager's namespace in the host, where its records are.
 	Namespace string
-	// Book has the orphans of other members.
+	// Book contains the orphans of other members.
 	Book *account.Book
-	// Mirrors has the host PVs that were created for claims.
+	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
 	// Passages measures provisioning latency, starting with the placement.
 	Passages *account.Passages

@@ -109,14 +109,14 @@ func replaced(o *scene) {
 	o.leafVolume.UID = "copied-uid"
 }
 
-// memberRestored sets the leaf claim's age, and a restore of the member at now.
+// memberRestored sets the leaf claim's age, and records that the member was just restored.
 func memberRestored(age time.Duration) func(*scene) {
 	return func(o *scene) {
 		o.restores.Member, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
 	}
 }
 
-// hostRestored sets the leaf claim's age, and a restore of the host at now.
+// hostRestored sets the leaf claim's age, and records that the host was just restored.
 func hostRestored(age time.Duration) func(*scene) {
 	return func(o *scene) {
 		o.restores.Host, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
@@ -125,7 +125,7 @@ func hostRestored(age time.Duration) func(*scene) {
 
 func unconfirmed(o *scene) { o.restores.HostUnconfirmed = true }
 
-// pointsBack makes the leaf claim pending, and points its volume's claimRef to the given UID.
+// pointsBack makes the leaf claim pending, and sets its volume's claimRef to the given UID.
 func pointsBack(uid types.UID) func(*scene) {
 	return func(o *scene) {
 		o.leaf.Status.Phase, o.leafVolume.Status.Phase = corev1.ClaimPending, corev1.VolumeReleased
@@ -243,7 +243,7 @@ func comesBack(o *scene) {
 	o.asked, o.tenant = o.leafVolume, "namespace-uid"
 }
 
-// leafTerminating means that somebody deletes the leaf claim's volume in the member.
+// leafTerminating means that someone deletes the leaf claim's volume in the member.
 func leafTerminating(o *scene) {
 	if o.leafVolume == nil {
 		leafMade(o)
@@ -251,7 +251,7 @@ func leafTerminating(o *scene) {
 	o.leafVolume.DeletionTimestamp = &now
 }
 
-// mirrorTerminating means that somebody deletes the host PV before it is bound.
+// mirrorTerminating means that someone deletes the host PV before it is bound.
 func mirrorTerminating(o *scene) {
 	o.mirror = hostpv.Mirror(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
 	o.mirror.DeletionTimestamp = &now
@@ -266,7 +266,7 @@ func inZone(zone string) func(*scene) {
 	}
 }
 
-// nodeIn sets the zone of the member's node, or none.
+// nodeIn adds the member's node, with the given zone, if any.
 func nodeIn(zone string) func(*scene) {
 	return func(o *scene) {
 		o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.NodeName, Labels: map[string]string{v1alpha1.LabelClusterID: here.ClusterID}}}
@@ -331,7 +331,7 @@ func TestDecide(t *testing.T) {
 		observed observing.Claim
 		want     decision
 	}{
-		"neither root nor leaf": {observing.Claim{}, decision{}},
+		"neither the root nor the leaf exists": {observing.Claim{}, decision{}},
 
 		// Never bound.
 		"this node is selected: placed before the first write in the member (I3)": {seen(placedIn("")), takes(lifecycle.Place)},
@@ -396,24 +396,24 @@ func TestDecide(t *testing.T) {
 		"another claim now has the name of the source in the member: withdrawn":                  {seen(pushed, copying(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
 		"the leaf claim has no data source: its volume is not used":                              {seen(leafBound, copying()), says(v1alpha1.ReasonSourceMismatch)},
 
-		"the claim is restored from a snapshot":                                                         {seen(restoring()), leaf},
-		"the snapshot is in another member":                                                             {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
-		"the member's snapshots cannot be read":                                                         {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
-		"the member has no counterpart of the snapshot":                                                 {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart belongs to another snapshot":                                        {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart was replaced":                                                       {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart is being deleted":                                                   {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart has no content":                                                     {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart has another content":                                                {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot's counterpart is not ready":                                                       {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
-		"the snapshot and the class belong to different drivers":                                        {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
-		"the restored volume is being created":                                                          {seen(pushed, restoring(), asksToo), decision{}},
-		"the restored volume is being created, and the member's snapshots cannot be read":               {seen(pushed, restoring(unread), asksToo), decision{}},
-		"the snapshot was deleted in the member: withdrawn":                                             {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
-		"another snapshot now has the snapshot's name in the member: withdrawn":                         {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
-		"the leaf claim was not created from the snapshot: its volume is not used":                      {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
-		"the claim's Pod has another claim whose source is in another member":                           {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
-		"one of the claim's Pods has a claim whose source is in another member, the other Pod has none": {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
+		"the claim is restored from a snapshot":                                                             {seen(restoring()), leaf},
+		"the snapshot is in another member":                                                                 {seen(restoring(func(f *volume.From) { f.At.ClusterID = elsewhereID })), says(v1alpha1.ReasonSourceElsewhere)},
+		"the member's snapshots cannot be read":                                                             {seen(restoring(unread)), says(v1alpha1.ReasonSourceNotReady)},
+		"the member has no counterpart of the snapshot":                                                     {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart belongs to another snapshot":                                            {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart was replaced":                                                           {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart is being deleted":                                                       {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart has no content":                                                         {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart has another content":                                                    {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot's counterpart is not ready":                                                           {seen(restoring(func(f *volume.From) { f.Content.Status.ReadyToUse = nil })), says(v1alpha1.ReasonSourceNotReady)},
+		"the snapshot and the class belong to different drivers":                                            {seen(restoring(func(f *volume.From) { f.Content.Spec.Driver = "other.example.com" })), says(v1alpha1.ReasonSourceMismatch)},
+		"the restored volume is being created":                                                              {seen(pushed, restoring(), asksToo), decision{}},
+		"the restored volume is being created, and the member's snapshots cannot be read":                   {seen(pushed, restoring(unread), asksToo), decision{}},
+		"the snapshot was deleted in the member: withdrawn":                                                 {seen(pushed, restoring(func(f *volume.From) { f.Snapshot = nil }), asksToo), takes(lifecycle.Withdraw)},
+		"another snapshot now has the snapshot's name in the member: withdrawn":                             {seen(pushed, restoring(func(f *volume.From) { f.Origin.UID = "other" }), asksToo), takes(lifecycle.Withdraw)},
+		"the leaf claim was not created from the snapshot: its volume is not used":                          {seen(leafBound, restoring()), says(v1alpha1.ReasonSourceMismatch)},
+		"the claim's Pod has another claim whose source is in another member":                               {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy", Here: true})), decision{}},
+		"one of the claim's Pods has a claim whose source is in another member, and the other Pod has none": {seen(placedIn(""), usedBy(volume.Consumer{Apart: "copy"}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
 		"the claim's data source is of a kind that no registration lists": {seen(func(o *scene) {
 			o.root.Spec.DataSourceRef = &corev1.TypedObjectReference{APIGroup: ptr.To("example.com"), Kind: "Image", Name: "i"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
@@ -444,32 +444,32 @@ func TestDecide(t *testing.T) {
 		"the claim is being deleted and no longer requested: the leaf is withdrawn":                                {seen(pushed, rootDeleted, selected("")), takes(lifecycle.Withdraw)},
 
 		// The root was deleted.
-		"the root is gone, the leaf is unbound: withdrawn after proof": {seen(pushed, rootGone), decision{step: lifecycle.Withdraw, rootGone: true}},
-		"the root was re-created, the leaf belongs to the old root":    {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
-		"the root is gone, its volume is retained and no host PV represents it: the name is freed, the data is kept (I1, I2)": {
+		"the root is gone, and the leaf is unbound: withdrawn after proof": {seen(pushed, rootGone), decision{step: lifecycle.Withdraw, rootGone: true}},
+		"the root was re-created, and the leaf belongs to the old root":    {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
+		"the root is gone, its volume is retained, and no host PV represents it: the name is freed, and the data is kept (I1, I2)": {
 			seen(leafBound, stampedVolume, retainedVolume, rootGone), takes(lifecycle.DeleteRetained)},
 		"the root is gone, and the host PV decides (I2)":                                                                                  {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), decision{}},
 		"the root is gone, and the host PV is released: root_pv keeps the data and deletes the leaf (I2)":                                 {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteClaim}},
 		"the root is gone, and both sides' policies are Delete: root_pv destroys the volume (I2)":                                         {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
-		"the root is gone, its volume has policy Delete and no host PV represents it (I2)":                                                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, its volume has policy Retain and was never mirrored (I1)":                                                      {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root is gone, its volume has policy Delete, and no host PV represents it (I2)":                                               {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, and its volume has policy Retain and was never mirrored (I1)":                                                  {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
 		"the volume is reused, and refers to its new claim: the member's PV controller is notified":                                       {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
 		"the volume is reused, and the member's PV controller is already notified":                                                        {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
 		"the volume is reused, but does not refer to its new claim yet":                                                                   {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
-		"the root is gone, the volume was never mirrored: destroyed after proof (I1)":                                                     {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
-		"the root was re-created, the old volume was never mirrored (I1)":                                                                 {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
+		"the root is gone, and the volume was never mirrored: destroyed after proof (I1)":                                                 {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
+		"the root was re-created, and the old volume was never mirrored (I1)":                                                             {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":                                                   {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
 		"the root is gone, and the host has a PV for a leaf PV with another UID (I2)":                                                     {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, the leaf claim may come from the member's backup (I2)":                                                         {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"the root is gone, the leaf claim is younger than the member's restore":                                                           {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
-		"the root is gone, the leaf PV was replaced: reported":                                                                            {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
-		"the root was re-created, the leaf PV was replaced: reported":                                                                     {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root is gone, and the leaf claim may come from the member's backup (I2)":                                                     {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root is gone, and the leaf claim is younger than the member's restore":                                                       {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
+		"the root is gone, and the leaf PV was replaced: reported":                                                                        {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root was re-created, and the leaf PV was replaced: reported":                                                                 {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
 		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv decides":                                          {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), decision{}},
-		"the root is gone, the volume has a stamp, so it may have been mirrored (I2)":                                                     {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the root is gone, the leaf PV is not in the cache: no evidence (I2)":                                                             {seen(leafBound, noLeafVolume, rootGone), decision{}},
+		"the root is gone, and the volume has a stamp, so it may have been mirrored (I2)":                                                 {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, and the leaf PV is not in the cache: no evidence (I2)":                                                         {seen(leafBound, noLeafVolume, rootGone), decision{}},
 		"the root is gone, and so is the volume that the leaf was to use again":                                                           {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), takes(lifecycle.DeleteLost)},
-		"the root is gone, the leaf PV belongs to another claim (I4)":                                                                     {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), decision{}},
-		"the root is gone, the leaf PV has no claimRef yet":                                                                               {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
+		"the root is gone, and the leaf PV belongs to another claim (I4)":                                                                 {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), decision{}},
+		"the root is gone, and the leaf PV has no claimRef yet":                                                                           {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
 		"the root is gone, and its volume belongs to another claim: root_pv deletes the leaf":                                             {seen(leafBound, bound, handedOn, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
 		"the root is gone, its volume belongs to another claim, and the leaf is being deleted: the next step is for the other claim (I3)": {seen(leafBound, bound, handedOn, leafDeleted, rootGone), decision{}},
 		"the root was re-created, and its volume belongs to another claim":                                                                {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
@@ -480,26 +480,26 @@ func TestDecide(t *testing.T) {
 		"the root was re-created and bound to the volume, and the earlier leaf is already being deleted":                                  {seen(leafBound, bound, usedAgain, leafDeleted), decision{}},
 		"the root was re-created, and its leaf volume was deleted: the earlier leaf is deleted (I6)":                                      {seen(leafBound, bound, usedAgain, noLeafVolume), takes(lifecycle.DeleteLeft)},
 		"an admin freed the volume for the root while another claim still has it: reported (I6)":                                          {seen(leafBound, bound, heldByLiving), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
-		"the root is gone, the leaf is being deleted":                                                                                     {seen(pushed, leafDeleted, rootGone), decision{}},
+		"the root is gone, and the leaf is being deleted":                                                                                 {seen(pushed, leafDeleted, rootGone), decision{}},
 
 		"the root is gone, and the leaf has lost its volume: the leaf is deleted": {seen(leafBound, noLeafVolume, leafLost, rootGone), takes(lifecycle.DeleteLost)},
 		"the root was re-created, and the leaf has lost its volume":               {seen(leafBound, noLeafVolume, leafLost, rootNewer), takes(lifecycle.DeleteLost)},
 
 		// The root was re-created and requests its earlier volume by name.
 		"re-created, and requests its volume: the placement is recorded first (I3)":                                           {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
-		"re-created, requests its volume, placed here: the new root gets the leaf claim":                                      {seen(comesBack), takes(lifecycle.AdoptClaim)},
-		"re-created, requests its volume, placed elsewhere (I3)":                                                              {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"re-created, requests its volume, and is placed here: the new root gets the leaf claim":                               {seen(comesBack), takes(lifecycle.AdoptClaim)},
+		"re-created, requests its volume, and is placed elsewhere (I3)":                                                       {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"re-created, requests its volume, and another member has an orphan with the same name (I8)":                           {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
-		"re-created in a new namespace, requests its volume (I8)":                                                             {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"re-created in a new namespace, and requests its volume (I8)":                                                         {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"re-created in a new namespace, requests its volume, and an admin allows it":                                          {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
-		"re-created, requests its volume and more than its capacity":                                                          {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
+		"re-created, and requests its volume and more than its capacity":                                                      {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
 		"re-created, requests its volume, and its class is not Xylem's (I4)":                                                  {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
 		"re-created, requests its volume, and the leaf claim is being deleted":                                                {seen(comesBack, leafDeleted), decision{}},
-		"re-created, requests its volume, whose stamp names another root than the leaf claim's (I8)":                          {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"re-created, and requests its volume, whose stamp names another root than the leaf claim's (I8)":                      {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the volume was abandoned: an admin must allow its use (I8)":                                                          {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the volume was abandoned, an admin allows its use: the placement is recorded":                                        {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
-		"the volume was abandoned, an admin allows its use, placed: leaf_pv continues":                                        {seen(comesBack, noLeaf, allowed), decision{}},
-		"re-created, and requests no volume: its name is freed, the data is kept (I2)":                                        {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
+		"the volume was abandoned, and an admin allows its use: the placement is recorded":                                    {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
+		"the volume was abandoned, an admin allows its use, and the claim is placed: leaf_pv continues":                       {seen(comesBack, noLeaf, allowed), decision{}},
+		"re-created, and requests no volume: its name is freed, and the data is kept (I2)":                                    {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
 		"the root is gone, and no host PV represents the volume, which was in use":                                            {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
 		"the host was restored to a state before the claim was placed, and its volume is here: placed":                        {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
 		"the host was restored to a state before the claim was placed, and the scheduler selected another member":             {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
@@ -513,10 +513,10 @@ func TestDecide(t *testing.T) {
 
 		// Bound to a volume in this member.
 		"bound and pushed: settled (I5)":                                                                         {seen(leafBound, bound), decision{}},
-		"bound, not placed: the placement is recorded (I3)":                                                      {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
-		"bound, placed elsewhere: reported (I3)":                                                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"bound, but not placed: the placement is recorded (I3)":                                                  {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
+		"bound, and placed elsewhere: reported (I3)":                                                             {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"bound, and the member lost the volume: nothing is created (I2)":                                         {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the member lost volume and class: nothing is created (I2)":                                   {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost the volume and the class: nothing is created (I2)":                           {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the volume is being deleted in the member":                                                   {seen(leafBound, bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"bound, the volume is being deleted in the member, and the leaf claim was deleted: none is created":      {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"not bound yet, and the volume is being deleted in the member":                                           {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
@@ -526,13 +526,13 @@ func TestDecide(t *testing.T) {
 		"not bound yet, the host PV is being deleted, and the leaf claim was deleted":                            {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"bound, and the volume in the member was replaced by another (I2)":                                       {seen(bound, replaced), says(v1alpha1.ReasonVolumeReplaced)},
 		"bound, and the member lost the claim: re-created for that volume":                                       {seen(bound), again},
-		"bound, the member lost the claim, the class was deleted in the host":                                    {seen(bound, noClass), again},
-		"bound, the member lost the claim and its class":                                                         {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
-		"bound, the member lost the claim and its namespace is foreign (I4)":                                     {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"bound, the member lost the claim, and no longer admits its namespace":                                   {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"bound, the member lost the claim, and the class was deleted in the host":                                {seen(bound, noClass), again},
+		"bound, and the member lost the claim and its class":                                                     {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
+		"bound, the member lost the claim, and its namespace is foreign (I4)":                                    {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"bound, and the member lost the claim and no longer admits its namespace":                                {seen(bound, wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
 		"bound and pushed, and the namespace is no longer admitted: the leaf stays":                              {seen(leafBound, bound, wantsTeam), decision{}},
 		"bound, the member lost the claim, and its namespace is being created":                                   {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
-		"bound, the root is being deleted: nothing is created":                                                   {seen(bound, rootDeleted), decision{}},
+		"bound, and the root is being deleted: nothing is created":                                               {seen(bound, rootDeleted), decision{}},
 		"bound, and the leaf is unbound and requests any volume: withdrawn (I3)":                                 {seen(pushed, bound), takes(lifecycle.Withdraw)},
 		"bound, and the leaf is not bound yet, although its volume refers to it: nothing is done (I2)":           {seen(pushed, bound, pointsBack("leaf-uid")), decision{}},
 		"bound, and the leaf is bound to another volume: reported (I3)":                                          {seen(leafBound, bound, func(o *scene) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
@@ -544,16 +544,16 @@ func TestDecide(t *testing.T) {
 		"the user requests volume attributes, and the leaf is not bound yet":                                     {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
 		"the leaf has the class that the user's class maps to":                                                   {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
 		"the user switches to a class that maps to the same member class":                                        {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
-		"somebody in the member changed the class":                                                               {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"someone in the member changed the class":                                                                {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
 		"the user removes a class that was never applied":                                                        {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
 		"the user sets no class, and the member applied one":                                                     {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
-		"bound elsewhere, no leaf here":                                                             {seen(boundTo("pv-9")), decision{}},
-		"bound elsewhere, placed here, no leaf here: placed-in is removed (I3)":                     {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
-		"bound and placed elsewhere, no leaf here":                                                  {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
-		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":                                 {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
-		"bound elsewhere, the leaf here is bound: its volume is a surplus (I3)":                     {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
+		"bound elsewhere, and no leaf here":                                                         {seen(boundTo("pv-9")), decision{}},
+		"bound elsewhere, placed here, and no leaf here: placed-in is removed (I3)":                 {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
+		"bound and placed elsewhere, and no leaf here":                                              {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
+		"bound elsewhere, and the leaf here is unbound: withdrawn (I3)":                             {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
+		"bound elsewhere, and the leaf here is bound: its volume is a surplus (I3)":                 {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
 		"bound to a volume that is not in the cache, and the leaf is bound: a mismatch is reported": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
 		"bound to its mirror, which is not in the cache yet":                                        {seen(leafBound, boundTo("pv-1")), decision{}},
 		"bound to its mirror, which has a suffix and is not in the cache yet (I3)":                  {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
@@ -598,10 +598,10 @@ func TestLeafClaim(t *testing.T) {
 		observed           observing.Claim
 		volume, class, gib string
 	}{
-		"new: any volume of the member's class":                              {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
-		"reused: the same volume, with the volume's own class":               {seen(bound), "pv-1", "gp3", "1Gi"},
-		"reused, and the root has grown: at the volume's present size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
-		"reused, and the volume is larger than requested":                    {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
+		"new: any volume of the member's class":                               {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
+		"reused: the same volume, with the volume's own class":                {seen(bound), "pv-1", "gp3", "1Gi"},
+		"reused, and the root requests more: the volume's current size first": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
+		"reused, and the volume is larger than requested":                     {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tc.observed.Root.DeepCopy()
@@ -622,7 +622,7 @@ func TestLeafClaim(t *testing.T) {
 				t.Errorf("request is %s, want %s", got, tc.gib)
 			}
 			if _, has := leaf.Annotations[route.AnnSelectedNode]; has {
-				t.Error("the host's selected-node leaked into the member")
+				t.Error("the leaf claim has the host's selected-node, want none")
 			}
 			if diff := cmp.Diff(root, tc.observed.Root); diff != "" {
 				t.Errorf("deciding changed the root:\n%s", diff)
@@ -639,14 +639,14 @@ func TestOneMemberReports(t *testing.T) {
 		change       []func(*scene)
 		here, others bool
 	}{
-		"this member's node is selected":                                    {[]func(*scene){placedIn("")}, true, false},
-		"this member's node is selected, placed in the other member":        {[]func(*scene){placedIn(elsewhereID)}, true, false},
-		"placed here, the other member's node is selected":                  {[]func(*scene){selected(elsewhereNode)}, false, true},
-		"placed here, no node is selected":                                  {[]func(*scene){selected("")}, true, false},
-		"a host node is selected":                                           {[]func(*scene){selected("worker-1")}, false, false},
-		"bound, placed here, the other member's node is selected":           {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
-		"bound, placed in the other member, this member's node is selected": {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
-		"no member has the claim: each member may remove its own report":    {[]func(*scene){selected(""), placedIn("")}, true, true},
+		"this member's node is selected":                                              {[]func(*scene){placedIn("")}, true, false},
+		"this member's node is selected, but the claim is placed in the other member": {[]func(*scene){placedIn(elsewhereID)}, true, false},
+		"placed here, but the other member's node is selected":                        {[]func(*scene){selected(elsewhereNode)}, false, true},
+		"placed here, and no node is selected":                                        {[]func(*scene){selected("")}, true, false},
+		"a host node is selected":                                                     {[]func(*scene){selected("worker-1")}, false, false},
+		"bound and placed here, but the other member's node is selected":              {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
+		"bound and placed in the other member, but this member's node is selected":    {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
+		"no member has the claim: each member may remove its own report":              {[]func(*scene){selected(""), placedIn("")}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.change...)
@@ -655,7 +655,7 @@ func TestOneMemberReports(t *testing.T) {
 				want bool
 			}{{here, tc.here}, {other, tc.others}} {
 				if got := o.Reports(m.Member); got != m.want {
-					t.Errorf("member %s reports: %v, want %v", m.Registration, got, m.want)
+					t.Errorf("member %s reports on the claim: %v, want %v", m.Registration, got, m.want)
 				}
 			}
 		})

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// unlessSuspended calls deletion unless destruction is suspended. A suspension may last for days,
+// unlessSuspended calls deletion() unless destruction is suspended. A suspension may last for days,
 // and the proofs of a deletion list all volumes. A root that waits for the deletion reports the
 // suspension. Without a root, no object can report it, so the error is returned. The link starts
 // again once an admin confirms what the registration's condition requests (guarded.Settling).
@@ -152,11 +152,11 @@ func (r *reconciler) deleteLost(ctx context.Context, o observing.Claim) error {
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
 }
 
-// unmirrored proves that the root of a bound leaf claim is gone, that wanted accepts its
-// volume, and that no host PV represents it; thorough is as for proof.NotMirrored. A member
-// that was restored while this process ran may have lost the evidence that the volume was
-// mirrored. If a host PV represents the volume, Xylem keeps the leaf claim and reports this,
-// unless root_pv deletes the claim when that PV ends.
+// unmirrored proves that the root of a bound leaf claim is gone, that wanted() accepts its volume,
+// and that no host PV represents it; thorough is as for proof.NotMirrored. A member that was
+// restored while this process ran may have lost the evidence that the volume was mirrored. If a
+// host PV represents the volume, Xylem keeps the leaf claim and reports this, unless root_pv
+// deletes the claim when that PV ends.
 func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
 	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {
 		return e, false, err

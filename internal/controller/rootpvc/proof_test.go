@@ -212,8 +212,7 @@ func TestVolumeKeptHasRemedy(t *testing.T) {
 	}
 }
 
-// heard checks that the event has the given reason, or that there is no event if the reason is
-// empty.
+// heard checks that an event with the given reason was emitted, or none if the reason is empty.
 func heard(t *testing.T, told *events.FakeRecorder, reason string) {
 	t.Helper()
 	select {
@@ -353,7 +352,7 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 // restore. The volume may have been mirrored, and abandoned by an admin who keeps its data (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
 	for name, o := range map[string]observing.Claim{
-		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw, the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
+		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw after the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
@@ -528,7 +527,7 @@ func TestOnlyASurplusMayBeDeleted(t *testing.T) {
 				t.Fatal("nothing is reported")
 			}
 			if got := strings.Contains(problem.Message, "delete claim"); got != tc.deletes {
-				t.Errorf("the message advises a deletion: %t, want %t: %s", got, tc.deletes, problem.Message)
+				t.Errorf("the message advises users to delete the volume: %t, want %t: %s", got, tc.deletes, problem.Message)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// scene is the input of an observation: some of its objects are in the caches, the other fields
+// scene is the input of an observation: some of its objects are in the caches, and the other fields
 // replace results of the observer. leafVolume is the PV in the member, whichever claim uses it.
 type scene struct {
 	member                mirror.Member
@@ -141,7 +141,7 @@ func (s scene) reconciler() *reconciler {
 	}, Options{Book: account.NewBook()})
 }
 
-// decision has the parts of a plan that the tests compare.
+// decision contains the parts of a plan that the tests compare.
 type decision struct {
 	// owner is the step's owner, if another controller must take the step.
 	owner lifecycle.Owner

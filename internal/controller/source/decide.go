@@ -79,7 +79,7 @@ func (o observed) follow(record datasource.Record) decision {
 }
 
 // unregistered removes the selected node if this controller selected it and no registration has the
-// node any longer, because the scheduler could then never use it.
+// node anymore, because the scheduler could then never use it.
 func (o observed) unregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
 	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m index.Member) bool { return m.NodeName == node }) {
@@ -89,8 +89,8 @@ func (o observed) unregistered() decision {
 }
 
 // populated handles a data source that only a populator can read. If the scheduler chose a member
-// whose registration does not list the populator's kind, populated selects a member whose
-// registration does.
+// that cannot create the claim, for example because its registration does not list the source's
+// kind, populated selects a member that can.
 func (o observed) populated() decision {
 	var chosen *index.Member
 	var able []index.Member

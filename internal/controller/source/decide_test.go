@@ -20,8 +20,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// seen returns an observation of a new claim. Its data source is claim golden, which is in member
-// b.
+// seen returns an observation of a new claim. Its data source is claim "golden", which is in member
+// "b".
 func seen(change ...func(*observed)) observed {
 	golden := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "golden", UID: "golden-uid"}}
 	golden.Spec.VolumeName, golden.Status.Phase = "pv-1", corev1.ClaimBound
@@ -51,7 +51,7 @@ func member(name string, change ...func(*v1alpha1.ClusterRegistration)) index.Me
 	return index.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: index.Connection{Connected: true}}
 }
 
-// image makes a registration list a populator's kind of data source.
+// image makes a registration list kind Image, which only a populator can read.
 func image(cr *v1alpha1.ClusterRegistration) {
 	cr.Spec.Storage.DataSources = []v1alpha1.DataSourceKind{{APIGroup: "example.com", Kind: "Image"}}
 }
@@ -129,12 +129,12 @@ func TestDecide(t *testing.T) {
 		"a promise whose source is not ready":                               {seen(promises, func(o *observed) { o.source.Claim.Spec.VolumeName = "" }), decision{}},
 		"a promise that is released with its last Pod: nothing is recorded": {seen(promises, func(o *observed) { o.class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused }), decision{}},
 
-		"the source is of a populator's kind, and no node is selected yet":                                  {seen(ofImage), decision{}},
-		"the source is of a populator's kind, and a member whose registration lists it is selected":         {seen(ofImage, selected("node-c"), requested), decision{}},
-		"the source is of a populator's kind, and a member whose registration does not list it is selected": {seen(ofImage, selected("node-a"), requested), decision{write: true, node: "node-c"}},
-		"the source is of a populator's kind, before the PV controller records the provisioner":             {seen(ofImage, selected("node-a")), decision{}},
-		"the source is of a populator's kind that no registration lists":                                    {seen(ofImage, selected("node-a"), requested, without("c")), decision{}},
-		"the source is of a populator's kind, and a host node is selected":                                  {seen(ofImage, selected("worker-1"), requested), decision{}},
+		"a populator's source, and no node is selected yet":                                   {seen(ofImage), decision{}},
+		"a populator's source, and the selected member's registration lists its kind":         {seen(ofImage, selected("node-c"), requested), decision{}},
+		"a populator's source, and the selected member's registration does not list its kind": {seen(ofImage, selected("node-a"), requested), decision{write: true, node: "node-c"}},
+		"a populator's source, before the PV controller records the provisioner":              {seen(ofImage, selected("node-a")), decision{}},
+		"a populator's source, whose kind no registration lists":                              {seen(ofImage, selected("node-a"), requested, without("c")), decision{}},
+		"a populator's source, and a host node is selected":                                   {seen(ofImage, selected("worker-1"), requested), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {

@@ -8,11 +8,11 @@
 // so as soon as the source claim has a volume, or the snapshot is ready. If the claim has no Pod
 // yet, the scheduler chooses that node for the first Pod immediately. If the scheduler has already
 // chosen another node, its PreBind fails, and it tries the selected node some seconds later. Each
-// write contains the claim's resourceVersion, so it conflicts with a concurrent write of the
+// write contains the claim's resourceVersion, so it conflicts with a concurrent write by the
 // scheduler.
 //
 // The claim of a promise gets only the record, because Xylem creates the promise with a node
-// affinity for that member. If only a populator can read the data source, the claim can go to each
+// affinity for that member. If only a populator can read the data source, the claim can go to any
 // member whose registration lists the source's kind. source then selects another member only if the
 // scheduler chose one whose registration does not.
 //

@@ -35,7 +35,7 @@ const (
 	look = 15 * time.Second
 	// reportsAtOnce is the maximum number of a member's deletions that one check reports. If
 	// thousands are in progress, all are slow, and reporting each would slow them further. Those
-	// that were not reported before come first, the oldest at the top. All are counted.
+	// that were not reported before come first, oldest first. All are counted.
 	reportsAtOnce = 50
 )
 
@@ -43,7 +43,7 @@ const (
 type Watcher struct {
 	// Client reads the host's cache.
 	Client client.Reader
-	// Recorder emits events on the objects that stay.
+	// Recorder emits events on the objects whose deletion is stuck.
 	Recorder events.EventRecorder
 	// Book receives the stuck deletions, and provides the members' explainers.
 	Book *account.Book
@@ -60,7 +60,7 @@ type Watcher struct {
 // NeedLeaderElection returns true, so that each problem is reported only once.
 func (w *Watcher) NeedLeaderElection() bool { return true }
 
-// Start checks at intervals, and when a member is new, until the context ends.
+// Start checks at intervals, and when there is a new member, until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
 	w.known = map[types.UID]account.Cause{}
 	for {

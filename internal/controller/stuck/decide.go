@@ -30,14 +30,14 @@ const (
 // candidate is a deletion in progress.
 type candidate struct {
 	account.Deletion
-	// object is the host object for the report, or nil.
+	// object is the host object on which the deletion is reported, or nil.
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
 }
 
-// overdue returns the deletions that have been in progress for longer than a time, the oldest
-// first. It omits a leaf object if its root is included.
+// overdue returns the deletions that have been in progress for longer than the given duration,
+// oldest first. It omits a leaf object if its root is included.
 func overdue(host, leaves []candidate, now time.Time, after time.Duration) []candidate {
 	known := map[string]struct{}{}
 	var late []candidate

@@ -30,8 +30,8 @@ const (
 	Name  = "virtual_node"
 	actor = guarded.Actor("virtual-node")
 
-	// workers is the number of concurrent reconciles. A request takes a few reads from the
-	// cache and at most one write.
+	// workers is the number of concurrent reconciles. Each makes a few cached reads and at most one
+	// write.
 	workers = 4
 
 	// DefaultGrace is how long a member may be away before its Node is reported as away. It
@@ -63,7 +63,7 @@ type Reconciler struct {
 	Fleet Fleet
 	// Recorder emits events on registrations and Nodes.
 	Recorder events.EventRecorder
-	// Clock sets the times of conditions. It defaults to the real clock.
+	// Clock provides the times of conditions. It defaults to the real clock.
 	Clock clock.PassiveClock
 	// PodIP, if set, is the manager's address, which becomes the Nodes' InternalIP. Port, if
 	// not 0, is where the manager serves the kubelet API.

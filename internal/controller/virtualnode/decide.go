@@ -114,7 +114,7 @@ func takenAgain(o observed) time.Duration {
 // of a registration that is gone needs no cordon.
 func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Unschedulable }
 
-// verdict reports whether Pods of the host can run in a member.
+// verdict reports whether the host's Pods can run in a member.
 type verdict struct {
 	ready           bool
 	reason, message string
@@ -138,8 +138,9 @@ func judge(o observed) verdict {
 	case s.Node.Ready == 0:
 		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check its nodes"}
 	case s.Node.Nodes == 0:
-		// The Node stays Ready. Otherwise, the host would evict its Pods, which a cordon does
-		// not do in a single cluster. It has no capacity, so no new Pods are bound to it.
+		// The Node stays Ready, because the host would otherwise evict its Pods, and in a single
+		// cluster, a cordon does not evict Pods. The Node has no capacity, so no new Pods are bound
+		// to it.
 		return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf(
 			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
 	}

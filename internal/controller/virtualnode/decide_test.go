@@ -97,13 +97,13 @@ func TestDecide(t *testing.T) {
 		again    time.Duration
 		taken    bool
 	}{
-		"no registration and no Node":                {observed: observed{}, want: "nothing"},
-		"the member's identity is not recorded yet":  {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
-		"the member connects for the first time":     {observed: seen(), want: "create Ready=True"},
-		"created while the member is away":           {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
-		"created while the member is away, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
+		"no registration and no Node":                     {observed: observed{}, want: "nothing"},
+		"the member's identity is not recorded yet":       {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
+		"the member connects for the first time":          {observed: seen(), want: "create Ready=True"},
+		"created while the member is away":                {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
+		"created while the member is away, with eviction": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
 		"up to date": {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
-		"up to date, an hour later": {observed: seen(func(o *observed) {
+		"up to date, and checked an hour later": {observed: seen(func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(time.Hour))
 		}), want: "nothing"},
 		"a foreign node": {observed: seen(func(o *observed) {
@@ -132,13 +132,13 @@ func TestDecide(t *testing.T) {
 		"away for the grace period": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "patch tainted"},
-		"away for the grace period, tainted": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
+		"away for the grace period, and tainted": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
 			o.node, o.now = standing(t, tainted), metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "status Ready=True away tainted"},
-		"away for the grace period, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting, func(o *observed) {
+		"away for the grace period, with eviction": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting, func(o *observed) {
 			o.node, o.now = standing(t, evicts), metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "status Ready=False away"},
-		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
+		"away and tainted, and the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
 		}), want: "status Ready=True away tainted"},
 		"connected again, and still tainted":     {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
@@ -150,38 +150,38 @@ func TestDecide(t *testing.T) {
 		"connected through an earlier registration's link": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
 		}), want: "nothing", again: DefaultGrace},
-		"no ready node in the member":               {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
-		"all of the member's nodes are cordoned":    {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
-		"deregistering, the Node was never created": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
-		"deregistering, the Node is not cordoned yet": {observed: seen(func(o *observed) {
+		"no ready node in the member":                   {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
+		"all of the member's nodes are cordoned":        {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
+		"deregistering, and the Node was never created": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
+		"deregistering, and the Node is not cordoned yet": {observed: seen(func(o *observed) {
 			o.registration, o.node = registration(deleting), ready
 		}), want: "patch cordoned"},
-		"deregistering, Pods are bound to the Node": {observed: seen(func(o *observed) {
+		"deregistering, and Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration, o.pods = registration(deleting), 1
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "nothing"},
-		"deregistering, no Pods are bound to the Node": {observed: seen(func(o *observed) {
+		"deregistering, and no Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		}), want: "remove"},
-		"deregistering, a later registration has the Node": {observed: seen(func(o *observed) {
+		"deregistering, and a later registration has the Node": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelCluster] = "later" })
 		}), want: "nothing"},
-		"deregistering, a foreign Node has the name": {observed: seen(func(o *observed) {
+		"deregistering, and a foreign Node has the name": {observed: seen(func(o *observed) {
 			o.registration = registration(deleting)
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
 		}), want: "nothing"},
-		"the registration is gone, Pods are bound to the Node": {observed: seen(func(o *observed) {
+		"the registration is gone, but Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, ready, 3
 		}), want: "patch tainted"},
-		"the registration is gone, Pods are bound to the Node, tainted": {observed: seen(func(o *observed) {
+		"the registration is gone, but Pods are bound to the Node, which is tainted": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, standing(t, tainted), 3
 		}), want: "status Ready=True away tainted"},
-		"the registration is gone, Pods are bound to the Node, evicting": {observed: seen(func(o *observed) {
+		"the registration is gone, but Pods are bound to the Node, with eviction": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, standing(t, evicts), 3
 		}), want: "status Ready=False away"},
-		"the registration is gone, no Pods are bound to the Node": {observed: seen(func(o *observed) {
+		"the registration is gone, and no Pods are bound to the Node": {observed: seen(func(o *observed) {
 			o.registration, o.node = nil, ready
 		}), want: "remove"},
 	} {
@@ -192,7 +192,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 			if d.again != tc.again || d.taken != tc.taken {
-				t.Errorf("checked again after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
+				t.Errorf("the next check is after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
 			}
 			if diff := cmp.Diff(before, tc.observed.node); diff != "" {
 				t.Errorf("decide changed the observed Node:\n%s", diff)
@@ -339,7 +339,7 @@ func TestNodeAPI(t *testing.T) {
 			}
 			patched, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patchStatus)
 			if !ok {
-				t.Fatal("the status of another replica is not patched")
+				t.Fatal("the status that another replica wrote is not patched")
 			}
 			status := patched.after.Status
 			if status.DaemonEndpoints.KubeletEndpoint.Port != tc.port || len(status.Addresses) != tc.addresses {

@@ -9,15 +9,15 @@
 // so that Xylem removes those that the registration no longer has and keeps an admin's.
 //
 // A member is away immediately if the problem does not disappear without action: rejected
-// credentials, another identity, or no ready node. If the problem may disappear, the member
-// is away only after a grace period (--node-grace), as for ordinary nodes. A restart of the
-// manager, a change of its leader, or a short network outage must not make every Pod unready.
+// credentials, another identity, or no ready node. If the problem may disappear, the member is away
+// only after a grace period (--node-grace), as for ordinary nodes. A restart of the manager, a new
+// leader, or a short network outage must not make every Pod unready.
 //
-// Xylem deletes a Node when its registration is being deleted and no Pods of the host are
-// bound to it, except those of DaemonSets, which are never pushed. If a registration is gone
-// without deregistration, because someone removed its finalizer, this does not prove that its
-// Pods have ended. The Node then remains and is reported as away until the last Pod is gone
-// or the cluster is registered again under that name.
+// Xylem deletes a Node when its registration is being deleted and none of the host's Pods are bound
+// to it, except those of DaemonSets, which are never pushed. If a registration is gone without
+// deregistration, because someone removed its finalizer, this does not prove that its Pods have
+// ended. The Node then remains and is reported as away until the last Pod is gone or the cluster is
+// registered again under that name.
 //
 // The Pods of an away member are kept, unless the registration requests eviction
 // (spec.node.whenAway). The node lifecycle controller adds a NoExecute taint to every Node
@@ -26,8 +26,7 @@
 // xylem.io/member-away keeps new Pods off, the condition xylem.io/MemberAway reports the
 // cause, and away_pod marks the Pods as not ready.
 //
-// These alternatives were rejected: tolerations added at admission, because it is not known
-// yet where the Pod will run; patches of the Pods, because they require the permission to change
-// any Pod of the host; and removing the taint, because the node lifecycle controller adds it
-// again.
+// These alternatives were rejected: tolerations added at admission, because it is not known yet
+// where the Pod will run; patches of the Pods, because they require the permission to change any
+// Pod in the host; and removing the taint, because the node lifecycle controller adds it again.
 package virtualnode

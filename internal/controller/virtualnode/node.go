@@ -218,8 +218,8 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: v.reason, Message: v.message}
 	if isAway {
 		away.Status = corev1.ConditionTrue
-		// The text of an error may differ at each attempt (ports, times), so only a new
-		// reason changes the message.
+		// The text of an error may differ on each attempt (ports, times), so only a new reason
+		// changes the message.
 		if now := nodes.Condition(node, away.Type); now != nil && now.Status == away.Status && now.Reason == away.Reason {
 			away.Message = now.Message
 		}
@@ -245,8 +245,8 @@ func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
 	return cmp.Or(askedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
 }
 
-// setResources sets the sum of the resources of the member's nodes, as last observed. Values in
-// the registration override it for each resource.
+// setResources sets the Node's resources to the last observed sum over the member's nodes. The
+// registration can override the value of each resource.
 func setResources(node *corev1.Node, o observed) {
 	if facts := o.state.Node; facts != nil {
 		node.Status.Capacity, node.Status.Allocatable = facts.Capacity.DeepCopy(), facts.Allocatable.DeepCopy()

@@ -34,16 +34,15 @@ const (
 	Name  = "waiting_pod"
 	actor = guarded.Actor("waiting-pod")
 
-	// workers is the number of concurrent reconciles. A request takes a few reads from the
-	// cache.
+	// workers is the number of concurrent reconciles. Each makes a few cached reads.
 	workers = 2
 	// aroundPause batches changes that concern all waiting Pods. Capacities may change every two
 	// seconds.
 	aroundPause = 2 * time.Second
 )
 
-// Reconciler reports on Pods that wait for a node, or that are on a node of the host, which
-// cannot mount a member's volume.
+// Reconciler reports on Pods that wait for a node, or that are on a host node, which cannot mount a
+// member's volume.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
@@ -51,7 +50,7 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
-	// Clock sets the times of conditions.
+	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
@@ -150,7 +149,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// onHost reports whether the Pod is on a node of the host.
+// onHost reports whether the Pod is on a host node.
 func (r *Reconciler) onHost(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName == "" {
 		return false, nil

@@ -36,7 +36,7 @@ const (
 // observed is the input of decide. A nil field means that the object does not exist.
 type observed struct {
 	pod *corev1.Pod
-	// onHost means that the Pod is on a node of the host.
+	// onHost means that the Pod is on a host node.
 	onHost  bool
 	claims  []claimSeen
 	members []index.Member
@@ -89,15 +89,13 @@ func (o observed) waits() bool {
 		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0
 }
 
-// unreachable reports whether the Pod is on a node of the host and has a claim that Xylem
-// provisions.
+// unreachable reports whether the Pod is on a host node and has a claim that Xylem provisions.
 func (o observed) unreachable() bool {
 	return o.pod != nil && o.onHost && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) && len(o.claims) > 0
 }
 
-// onWrongNode returns the problem of a Pod on a node of the host. For a promise that is not
-// limited to members, the scheduler may choose such a node. Otherwise, someone set
-// spec.nodeName.
+// onWrongNode returns the problem of a Pod on a host node. For a promise that is not limited to
+// members, the scheduler may choose such a node. Otherwise, someone set spec.nodeName.
 func (o observed) onWrongNode() *mirror.Refusal {
 	c := o.claims[0]
 	remedy := "Re-create the Pod without spec.nodeName"
@@ -142,7 +140,7 @@ func (o observed) claimProblem() *mirror.Refusal {
 	return nil
 }
 
-// ofOneMember reports whether a claim's problem, if any, comes from the rules of one member only.
+// ofOneMember reports whether a claim's problem, if any, comes from the rules of a single member.
 // The rules of the other members may also exclude the Pod, so the Pod's message names them, too.
 func ofOneMember(problem *mirror.Refusal) bool {
 	return problem != nil && problem.Reason == v1alpha1.ReasonNamespaceNotAdmitted
@@ -243,7 +241,7 @@ func apart(pinned []claimSeen) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonVolumesApart, "no registered member can reach all volumes of the Pod: %s. Use claims whose volumes are in one member, or register the member that has the volumes", some(where))
 }
 
-// summary returns the most helpful reason, and each remedy once.
+// summary returns the most helpful reason, and the remedies without duplicates.
 func summary(found []obstacle) (reason string, remedies []string) {
 	reasons := map[string]bool{}
 	for _, ob := range found {

@@ -58,7 +58,7 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// there returns a connected member with 100Gi of class fast.
+// there returns a connected member with 100Gi of class "fast".
 func there(name string) index.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Status.ClusterID = "id-" + name
@@ -74,7 +74,7 @@ func there(name string) index.Member {
 	}
 }
 
-// each changes every member.
+// each applies change to every member.
 func each(change func(*index.Member)) func(*observed) {
 	return func(o *observed) {
 		for i := range o.members {
@@ -139,7 +139,7 @@ func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
 
-// onHost binds the Pod to a node of the host.
+// onHost binds the Pod to a host node.
 func onHost(o *observed) { o.pod.Spec.NodeName, o.onHost = "worker-1", true }
 
 func TestDecide(t *testing.T) {
@@ -161,18 +161,18 @@ func TestDecide(t *testing.T) {
 			again:    patience - 2*time.Second,
 		},
 
-		"on a node of the host": {
+		"on a host node": {
 			observed: seen(onHost), reason: v1alpha1.ReasonVolumeUnreachable,
 			says: []string{`claim "data" cannot be mounted on node "worker-1"`, "without spec.nodeName"},
 		},
-		"on a node of the host, with a promise": {
+		"on a host node, with a promise": {
 			observed: seen(onHost, func(o *observed) {
 				o.claims[0].volume = hostpv.PromiseFor(o.claims[0].claim, o.claims[0].class)
 			}),
 			reason: v1alpha1.ReasonVolumeUnreachable, says: []string{`nodeSelector xylem.io/virtual-node=true`},
 		},
-		"on a node of the host, finished":                                      {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
-		"on a node of the host, and Xylem provisions none of the Pod's claims": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
+		"on a host node, but finished":                                  {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
+		"on a host node, but Xylem provisions none of the Pod's claims": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
 
 		"a claim that no member can provision": {
 			observed: seen(problem(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid), func(o *observed) { o.pod.Status.Conditions = nil }),
@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 			reason:   v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
 		},
 
-		"pushed, and its member cannot provision a claim": {
+		"the Pod was pushed, and its member cannot provision a claim": {
 			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonProvisioningFailed), pushed),
 			reason:   v1alpha1.ReasonProvisioningFailed, says: []string{`claim "data": as reported`},
 		},
@@ -211,11 +211,11 @@ func TestDecide(t *testing.T) {
 			observed: seen(each(away)), reason: v1alpha1.ReasonMemberAway,
 			says: []string{`member "a" has been away since 2026-11-20T19:49:00Z (Unreachable)`},
 		},
-		"one member is away, the other is full": {
+		"one member is away, and the other is full": {
 			observed: seen(requests("500Gi"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonNoMemberFits,
 			says: []string{`member "a" has been away`, `member "b" has 100Gi of the 500Gi`, "Request less"},
 		},
-		"the Pod excludes one member, the other is full": {
+		"the Pod excludes one member, and the other is full": {
 			observed: seen(requests("500Gi"), func(o *observed) {
 				o.pod.Spec.NodeSelector = map[string]string{v1alpha1.LabelCluster: "b"}
 			}),
@@ -251,7 +251,7 @@ func TestDecide(t *testing.T) {
 			observed: seen(wantsTeam, func(o *observed) { o.members = o.members[:1] }),
 			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop": it lacks the label team= of spec.namespaces.matchLabels`},
 		},
-		"one member excludes the namespace by labels, as the claim reports, the other by a pattern": {
+		"one member excludes the namespace by labels, as the claim reports, and the other by a pattern": {
 			observed: seen(wantsTeam, func(o *observed) {
 				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "b"}}
 				cr.Spec.Namespaces.Allow = []string{"team-*"}
@@ -263,7 +263,7 @@ func TestDecide(t *testing.T) {
 			reason: v1alpha1.ReasonNamespaceNotAdmitted,
 			says:   []string{`member "a" does not admit namespace "shop": it lacks the label team=`, `member "b" does not admit namespace "shop": no pattern of spec.namespaces.allow matches it`},
 		},
-		"one member excludes the namespace, as the claim reports, and the members are not read yet": {
+		"one member excludes the namespace, as the claim reports, and the members have not been read yet": {
 			observed: seen(func(o *observed) {
 				o.members = nil
 				o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -296,11 +296,11 @@ func TestDecide(t *testing.T) {
 		},
 		"the claim's volume is in a member that can run the Pod": {observed: seen(boundIn("a"))},
 
-		"the same reason with new values, within a minute: not updated": {
+		"the same reason with new values within a minute: not updated": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", 20*time.Second)),
 			reason:   v1alpha1.ReasonNoCapacity, says: []string{"as it was"}, again: 40 * time.Second,
 		},
-		"the same reason with new values, after a minute: updated": {
+		"the same reason with new values after a minute: updated": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", time.Minute)),
 			reason:   v1alpha1.ReasonNoCapacity, says: []string{"100Gi"},
 		},
@@ -311,20 +311,20 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
 			if got.again != tc.again {
-				t.Errorf("checked again after %s, want %s", got.again, tc.again)
+				t.Errorf("the next check is after %s, want %s", got.again, tc.again)
 			}
 			if got.problem == nil {
 				if tc.reason != "" {
-					t.Errorf("no problem, want %s", tc.reason)
+					t.Errorf("no problem is reported, want %s", tc.reason)
 				}
 				return
 			}
 			if got.problem.Reason != tc.reason {
-				t.Errorf("reason %s (%s), want %q", got.problem.Reason, got.problem.Message, tc.reason)
+				t.Errorf("reason is %s (%s), want %q", got.problem.Reason, got.problem.Message, tc.reason)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got.problem.Message, part) {
-					t.Errorf("message %q lacks %q", got.problem.Message, part)
+					t.Errorf("message is %q, want it to contain %q", got.problem.Message, part)
 				}
 			}
 		})

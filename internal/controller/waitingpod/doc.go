@@ -9,7 +9,7 @@
 // Pod's condition xylem.io/Placeable and in an event.
 //
 // It reports only on Pods that use a claim of a Xylem class. It copies a problem from a claim
-// immediately. It reports other causes only after the Pod has been unschedulable for the
-// duration patience, to avoid writes to a Pod that is about to be scheduled. If only values
-// in the message change, it updates the message at most once per refresh (I5).
+// immediately. It reports other causes only after the Pod has been unschedulable for five seconds
+// (patience), to avoid writes to a Pod that is about to be scheduled. If only values in the message
+// change, it updates the message at most once a minute (refresh, I5).
 package waitingpod

@@ -45,12 +45,12 @@ type Part struct {
 // server-side apply has no such precondition. But if it is based on the same state as the actor's
 // previous apply, it usually has the same content, so it also waits for the newer state.
 //
-// controller-runtime's EnableReadYourWritesConsistency is no replacement. With that option, a read
-// waits for all writes in flight for its kind, so one member's slow write would block all members'
-// workers (I7). Besides, typed reads do not wait for an unstructured apply.
+// controller-runtime's EnableReadYourWritesConsistency cannot replace this package. With that
+// option, a read waits for all writes in flight for its kind, so one member's slow write would
+// block all members' workers (I7). Also, typed reads do not wait for an unstructured apply.
 //
-// Expired entries are dropped at the next write or creation, so the maps contain the entries of a
-// few seconds.
+// Expired entries are dropped at the next write or creation, so the maps contain only entries from
+// the last few seconds.
 type Writes struct{ versions, made *cache.Expiring }
 
 // New creates the record of one writer's writes.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// statusRate limits the total size, in bytes per second, of the objects whose statuses one
-	// member changes, and statusBurst is the burst. Each change writes the whole object to the
+	// statusRate limits, in bytes per second, the total size of the objects whose statuses one
+	// member changes. statusBurst is the burst in bytes. Each change writes the whole object to the
 	// host's etcd, which keeps old versions for five minutes. A thousand Pods that start at the
 	// same time take a third of the burst. On average, the rate allows about 80 changes a second.
 	statusRate  = 512 << 10

@@ -145,14 +145,14 @@ func TestWentBack(t *testing.T) {
 		written, read resourcelock.LeaderElectionRecord
 		want          bool
 	}{
-		"no write yet":                       {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
-		"the Lease is unchanged":             {written, kept, false},
-		"a later renewal without a response": {written, record("me", time.Second, 3), false},
-		"an earlier renewal (I2)":            {written, record("me", -time.Second, 3), true},
-		"an earlier leader (I2)":             {written, record("other", -time.Hour, 2), true},
-		"another leader acquired the Lease":  {written, record("other", time.Minute, 4), false},
-		"deleted and re-created":             {written, record("other", time.Minute, 0), false},
-		"the new leader's clock is behind":   {written, record("other", -time.Minute, 4), false},
+		"this process has not written the Lease yet":                {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
+		"the Lease is unchanged":                                    {written, kept, false},
+		"this process renewed the Lease, but the response was lost": {written, record("me", time.Second, 3), false},
+		"the Lease shows an earlier renewal (I2)":                   {written, record("me", -time.Second, 3), true},
+		"the Lease shows an earlier leader (I2)":                    {written, record("other", -time.Hour, 2), true},
+		"another leader acquired the Lease":                         {written, record("other", time.Minute, 4), false},
+		"the Lease was deleted and re-created":                      {written, record("other", time.Minute, 0), false},
+		"another leader, whose clock is behind, acquired the Lease": {written, record("other", -time.Minute, 4), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := wentBack(tc.written, tc.read); got != tc.want {

@@ -20,8 +20,8 @@ var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string
 }{
-	// Ranges that gateways translate to IPv4 addresses. Only the gateway can determine the IPv4
-	// address, or the address contains it in obfuscated form.
+	// Gateways translate addresses in these ranges to IPv4 addresses. Xylem cannot check the IPv4
+	// address, because only the gateway can determine it, or because it is obfuscated.
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
 	{netip.MustParsePrefix("2001::/32"), translated},
@@ -44,8 +44,8 @@ var embedding = []struct {
 	{netip.MustParsePrefix("::/96"), 12},
 }
 
-// isISATAP reports whether an address has an ISATAP interface identifier (RFC 5214), whatever its
-// prefix is.
+// isISATAP reports whether an address has an ISATAP interface identifier (RFC 5214), regardless of
+// its prefix.
 func isISATAP(address netip.Addr) bool {
 	raw := address.As16()
 	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confined is set in the environment of the confined child process.
+// confined is the environment variable that marks the confined child process.
 const confined = "XYLEM_TEST_CONFINED"
 
 // touches lists the system calls that open files, start programs or open connections.

@@ -85,34 +85,34 @@ func TestParseKubeconfig(t *testing.T) {
 		"a client key file":         {kubeconfig: kubeconfig(server, token+"\nclient-key: /etc/passwd"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"client-key,"}},
 		"a user name":               {kubeconfig: kubeconfig(server, "username: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"username and password"}},
 		"a password":                {kubeconfig: kubeconfig(server, "password: secret"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"username and password"}},
-		"impersonation":             {kubeconfig: kubeconfig(server, token+"\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
+		"impersonation of a user":   {kubeconfig: kubeconfig(server, token+"\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
 		"impersonation of a UID":    {kubeconfig: kubeconfig(server, token+"\nas-uid: x"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
 		"impersonation of groups":   {kubeconfig: kubeconfig(server, token+"\nas-groups: [system:masters]"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
 		"impersonation with extras": {kubeconfig: kubeconfig(server, token+"\nas-user-extra: {a: [b]}"), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"impersonation"}},
 		"a CA file":                 {kubeconfig: kubeconfig(server+"\ncertificate-authority: /etc/passwd", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"certificate-authority,"}},
 		"a proxy":                   {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"proxy-url"}},
-		"insecure":                  {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"insecure-skip-tls-verify"}},
+		"insecure-skip-tls-verify":  {kubeconfig: kubeconfig(server+"\ninsecure-skip-tls-verify: true", token), reason: v1alpha1.ReasonKubeconfigRefused, says: []string{"insecure-skip-tls-verify"}},
 		"several forbidden fields: the message names all": {kubeconfig: kubeconfig(server+"\nproxy-url: http://evil.example.com", "tokenFile: /x\nas: admin"), reason: v1alpha1.ReasonKubeconfigRefused,
 			says: []string{"impersonation", "proxy-url", "tokenFile"}},
 
-		"empty":                             {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
-		"not YAML":                          {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
-		"another kind":                      {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a missing context":                 {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
-		"a missing cluster":                 {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},
-		"a missing user":                    {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\nclusters: [{name: x, cluster: {}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no user "u"`}},
-		"no server":                         {kubeconfig: kubeconfig("tls-server-name: x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"server"}},
-		"a plain http server":               {kubeconfig: kubeconfig("server: http://member.example.com", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"http://member.example.com"}},
-		"a server without scheme":           {kubeconfig: kubeconfig("server: member.example.com:6443", token), reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a server on a unix socket":         {kubeconfig: kubeconfig("server: unix:///var/run/docker.sock", token), reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a server with a query":             {kubeconfig: kubeconfig("server: https://member.example.com?a=b", token), reason: v1alpha1.ReasonKubeconfigInvalid},
-		"a server with a bad port":          {kubeconfig: kubeconfig("server: https://member.example.com:x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"(unreadable)"}},
-		"an invalid CA":                     {kubeconfig: kubeconfig(server+"\ncertificate-authority-data: "+b64([]byte("x")), token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"certificate-authority-data"}},
-		"a CA and insecure-skip-tls-verify": {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"are mutually exclusive"}},
-		"no credentials":                    {kubeconfig: kubeconfig(server, "token: ''"), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no credentials"}},
-		"a certificate without a key":       {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
-		"another certificate's key":         {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
-		"a token with a line break":         {kubeconfig: kubeconfig(server, `token: "a\nX-Evil: b"`), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"characters"}},
+		"empty":                    {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
+		"not YAML":                 {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
+		"a kind other than Config": {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
+		"current-context names a missing context":   {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
+		"the context names a missing cluster":       {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},
+		"the context names a missing user":          {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\nclusters: [{name: x, cluster: {}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no user "u"`}},
+		"no server":                                 {kubeconfig: kubeconfig("tls-server-name: x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"server"}},
+		"a plain http server":                       {kubeconfig: kubeconfig("server: http://member.example.com", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"http://member.example.com"}},
+		"a server without scheme":                   {kubeconfig: kubeconfig("server: member.example.com:6443", token), reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a server on a unix socket":                 {kubeconfig: kubeconfig("server: unix:///var/run/docker.sock", token), reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a server with a query":                     {kubeconfig: kubeconfig("server: https://member.example.com?a=b", token), reason: v1alpha1.ReasonKubeconfigInvalid},
+		"a server with a bad port":                  {kubeconfig: kubeconfig("server: https://member.example.com:x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"(unreadable)"}},
+		"an invalid CA":                             {kubeconfig: kubeconfig(server+"\ncertificate-authority-data: "+b64([]byte("x")), token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"certificate-authority-data"}},
+		"a CA and insecure-skip-tls-verify":         {kubeconfig: kubeconfig(server+ca+"\ninsecure-skip-tls-verify: true", token), insecure: true, reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"are mutually exclusive"}},
+		"no credentials":                            {kubeconfig: kubeconfig(server, "token: ''"), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no credentials"}},
+		"a certificate without a key":               {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
+		"a key that belongs to another certificate": {kubeconfig: kubeconfig(server, "client-certificate-data: "+b64(certificate)+"\nclient-key-data: "+b64(otherKey)), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"do not match"}},
+		"a token with a line break":                 {kubeconfig: kubeconfig(server, `token: "a\nX-Evil: b"`), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"characters"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ParseKubeconfig([]byte(tc.kubeconfig), tc.insecure)
@@ -184,7 +184,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 			t.Errorf("the accepted config has a field that is not allowed: %+v", config)
 		}
 		if !strings.HasPrefix(strings.ToLower(config.Host), "https://") {
-			t.Errorf("accepted host %q", config.Host)
+			t.Errorf("the config was accepted with host %q, want an https URL", config.Host)
 		}
 		if _, err := rest.TLSConfigFor(config); err != nil {
 			t.Errorf("the config was accepted, but creating a client with it failed: %v", err)

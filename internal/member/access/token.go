@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Token has the claims of a service account token. Only the member can verify its signature. Xylem
-// uses the claims only to decide when to request the next token, and for which account.
+// Token contains the claims of a service account token. Only the member can verify its signature.
+// Xylem uses the claims only to decide when to request the next token, and for which account.
 type Token struct {
-	// Issuer of the token, and namespace and name of the ServiceAccount.
+	// Issuer is the token's issuer. Namespace and Account are the ServiceAccount's namespace and name.
 	Issuer, Namespace, Account string
 	// Issued and Expires are times by the member's clock.
 	Issued, Expires time.Time

@@ -19,12 +19,12 @@ func TestParseToken(t *testing.T) {
 		"a token without an expiry":                        {membertest.JWT(`{` + account + `,"iat":100}`), access.Token{}},
 		"a token that expires before it was issued":        {membertest.JWT(`{` + account + `,"iat":700,"exp":100}`), access.Token{}},
 		"an expiry that metav1.Time cannot represent (I8)": {membertest.JWT(`{` + account + `,"iat":100,"exp":9223372036854775807}`), access.Token{}},
-		"a user's":               {membertest.JWT(`{"sub":"admin","iat":100,"exp":700}`), access.Token{}},
-		"no name":                {membertest.JWT(`{"sub":"system:serviceaccount:xylem-system:","iat":100,"exp":700}`), access.Token{}},
-		"not JSON":               {membertest.JWT(`{`), access.Token{}},
-		"not base64":             {"a.%.c", access.Token{}},
-		"a token without claims": {"abcdef", access.Token{}},
-		"nothing":                {"", access.Token{}},
+		"a user's token":                                   {membertest.JWT(`{"sub":"admin","iat":100,"exp":700}`), access.Token{}},
+		"no service account name":                          {membertest.JWT(`{"sub":"system:serviceaccount:xylem-system:","iat":100,"exp":700}`), access.Token{}},
+		"not JSON":                                         {membertest.JWT(`{`), access.Token{}},
+		"not base64":                                       {"a.%.c", access.Token{}},
+		"a token without claims":                           {"abcdef", access.Token{}},
+		"an empty token":                                   {"", access.Token{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, ok := access.ParseToken(tc.raw)

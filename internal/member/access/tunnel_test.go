@@ -45,9 +45,9 @@ func TestThrough(t *testing.T) {
 		answer string
 		works  bool
 	}{
-		"the proxy connects": {"HTTP/1.1 200 Connection established\r\n\r\n", true},
-		"the proxy refuses":  {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", false},
-		"not a proxy":        {"SSH-2.0\r\n", false},
+		"the proxy connects":        {"HTTP/1.1 200 Connection established\r\n\r\n", true},
+		"the proxy refuses":         {"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", false},
+		"the server is not a proxy": {"SSH-2.0\r\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			via, asked := connectProxy(t, tc.answer)

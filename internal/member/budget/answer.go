@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// AnswerLimit is the maximum size, in bytes, of a response that is not a watch. An object has
-	// at most a few MiB (etcd's limit), lists are paginated, and discovery of a cluster with a
-	// thousand kinds takes less than a tenth of this limit.
+	// AnswerLimit is the maximum size, in bytes, of a response that is not a watch. An object takes at
+	// most a few MiB (etcd's limit), lists are paginated, and discovery of a cluster with a thousand
+	// kinds takes less than a tenth of this limit.
 	AnswerLimit = 32 << 20
 	// ComplaintLimit is the maximum size of an error response, in bytes. complaintWeight is its
 	// maximum size in memory once decoded.

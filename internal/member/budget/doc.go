@@ -3,14 +3,15 @@
 //
 // # Limits on a member's responses
 //
-// An empty object takes two bytes on the wire and up to a kilobyte in memory. So the package weighs
-// every response before client-go decodes it (package weigh). It weighs protobuf by the sizes of
-// the Go types that the kind decodes into, and JSON by the number of values. It weighs compressed
-// responses as they are decompressed, and each event of a watch separately. It rejects other
-// encodings. The limits for one member are:
+// An empty object takes two bytes on the wire, but up to a kilobyte in memory. So the package
+// weighs every response before client-go decodes it (see package weigh). It weighs protobuf by the
+// sizes of the Go types that the kind decodes into, and JSON by the number of values. It weighs
+// compressed responses as they are decompressed, and each event of a watch separately. It rejects
+// other encodings. The limits for one member are:
 //
 //	one response, or one event of a watch, decoded    --member-answer-limit (128Mi)
-//	one response on the wire, decompressed; one event 32 MiB; 4 MiB
+//	one response on the wire, after decompression     32 MiB
+//	one event of a watch on the wire                  4 MiB
 //	all responses that are being read                 64 MiB
 //	decoding, on average                              64 MiB per second; beyond that, reads wait
 //	all objects in the Link's caches, once reduced    --member-cache-limit (256Mi)

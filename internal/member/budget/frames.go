@@ -84,7 +84,7 @@ func (w *whole) end() error {
 type frames struct {
 	*reading
 	ctx   context.Context //nolint:containedctx // the context of the request whose response this is
-	frame []byte          // the unread rest of the current frame, with its length
+	frame []byte          // the unread part of the current frame, including its length prefix
 	last  error
 }
 

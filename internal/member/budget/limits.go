@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-// Limits are the maximum memory of the manager that one member may take.
+// Limits define how much of the manager's memory one member may take.
 type Limits struct {
 	// Answer is the limit for one decoded response, in bytes.
 	Answer int64
@@ -39,8 +39,8 @@ const (
 	// by default, and larger ones are rare.
 	FrameLimit = 4 << 20
 	// decodeRate is how much memory, in bytes per second, the decoding of a member's responses may
-	// allocate. decodeBurst is the burst. With these values, 10,000 Pods and claims take a few
-	// seconds.
+	// allocate. decodeBurst is the burst. At this rate, 10,000 Pods and claims take a few seconds to
+	// decode.
 	decodeRate  = 64 << 20
 	decodeBurst = 128 << 20
 )
@@ -57,7 +57,7 @@ type Limiter struct {
 	exceeded chan *access.Problem
 }
 
-// NewLimiter creates the limiter of one member.
+// NewLimiter creates the limiter for one member.
 func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	return &Limiter{
 		Limits: limits, scheme: scheme,
@@ -66,8 +66,8 @@ func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	}
 }
 
-// metadataKinds are the kinds that the metadata client decodes, in addition to the connection's
-// scheme.
+// metadataKinds are the kinds that the metadata client decodes, in addition to those in the
+// connection's scheme.
 var metadataKinds = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(metav1.AddMetaToScheme(scheme))

@@ -25,15 +25,15 @@
 // If no manager runs during a restore from a state younger than the interval, nothing can detect
 // it.
 //
-// A registration holds the fence: the holder identity names the process and the registration's UID.
-// The host's record (annotation xylem.io/registration) names the registration that owns the
-// cluster. It is written with its resourceVersion when a member is admitted. The record also has
-// the times of restores, by the member's clock, and keeps them after the confirmation. The member's
-// Lease also has the time of the member's last restore, so that a restore of the host cannot remove
-// it.
+// Each registration holds the fence separately: the holder identity names the process and the
+// registration's UID. The host's record (annotation xylem.io/registration) names the registration
+// that owns the cluster. It is written with its resourceVersion when a member is admitted. The
+// record also has the times of restores, by the member's clock, and keeps them after the
+// confirmation. The member's Lease also has the time of the member's last restore, so that a
+// restore of the host cannot remove it.
 //
 // A replica's writes to the host are fenced too, by the replica's own clock. The host's transport
-// rejects every change once the leader election's Lease was not renewed for 10 s. So a leader that
-// resumes after its Lease expired writes nothing before it detects the loss. Only package heartbeat
-// also writes on replicas that do not lead.
+// rejects every change once the leader election Lease has not been renewed for 10 s. So a leader
+// that resumes after its Lease has expired writes nothing before it detects the loss. Only package
+// heartbeat also writes on replicas that do not lead.
 package fencing

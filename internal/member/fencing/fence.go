@@ -23,9 +23,9 @@ import (
 // member, so that a crash between the two writes does not look like a restore.
 const annotationNextEpoch = v1alpha1.AnnotationFenceEpoch + "-next"
 
-// Fence is the Lease in a member that decides which manager may write there. Its name is the
-// host's cluster ID. The leader holds and renews it. Its epoch grows with each leadership, and
-// the host's record has the epoch too. Renewing the Lease also probes the connection.
+// Fence is the Lease in a member that decides which manager may write there. Its name is the host's
+// cluster ID. The leader holds and renews it. Its epoch grows with each leadership, and the host's
+// record contains the epoch too. Renewing the Lease also probes the connection.
 //
 // Held returns nil only until two thirds of the Lease's duration have passed since the last
 // renewal was sent, by the monotonic and the wall clock. So a process that was frozen, or a
@@ -61,13 +61,13 @@ type Fence struct {
 	// watched is the other holder's Lease when it was first read in its current state.
 	watched   *coordinationv1.Lease
 	watchedAt time.Time
-	// seenAlive reports that the other holder renewed the Lease while this process watched it.
+	// seenAlive reports whether the other holder renewed the Lease while this process watched it.
 	seenAlive bool
 }
 
 var _ guarded.Guard = (*Fence)(nil)
 
-// Options has the dependencies and identities of a fence.
+// Options are the dependencies and identities of a fence.
 type Options struct {
 	Clock clock.PassiveClock
 	// Member and Host bypass caches.
@@ -100,7 +100,7 @@ func New(o Options) *Fence {
 // HeldBy reports whether this fence uses the given holder identity.
 func (f *Fence) HeldBy(identity string) bool { return f.identity == identity }
 
-// Through makes the fence use another connection to the member. Do not use the fence
+// Through makes the fence use another connection to the member. The caller must not use the fence
 // concurrently.
 func (f *Fence) Through(member client.Client, now func() time.Time) {
 	f.mu.Lock()
@@ -117,8 +117,8 @@ func (f *Fence) Held() error {
 	return f.Lasting()
 }
 
-// Lasting returns nil while the Lease was renewed recently enough that no other manager can hold
-// it.
+// Lasting returns nil as long as the last renewal is so recent that no other manager can hold the
+// Lease.
 func (f *Fence) Lasting() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -140,7 +140,7 @@ func (f *Fence) MayDestroy() error {
 	return nil
 }
 
-// HostCurrent returns nil if a live read of the host, begun after the call, shows that the host
+// HostCurrent returns nil if a live read of the host, started after the call, shows that the host
 // was not restored while this process ran. Otherwise, the error wraps guarded.ErrSuspended.
 func (f *Fence) HostCurrent(ctx context.Context) error { return f.revision.Current(ctx) }
 
@@ -151,9 +151,9 @@ func (f *Fence) Suspended() *access.Problem {
 	return f.suspended
 }
 
-// Acquire acquires the fence, or returns why it cannot: WaitingForFence until an earlier
-// manager's Lease expires, HostCloned if another manager keeps renewing it. confirmed is the
-// value of the registration's confirm-restore annotation.
+// Acquire acquires the fence, or returns why it cannot: WaitingForFence until an earlier manager's
+// Lease expires, or HostCloned if another manager keeps renewing it. confirmed is the value of the
+// registration's confirm-restore annotation.
 func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
 		return access.Explain("create namespace "+f.namespace, err)
@@ -232,7 +232,7 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 	if suspended == nil {
 		target = max(there, here, next) + 1
 		if lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == here {
-			target = there // the same leadership reconnects
+			target = there // the same leadership reconnects, so it keeps its epoch
 		}
 	}
 	return f.step(ctx, lease, record, target, suspended)

@@ -30,7 +30,7 @@ func leaseOf(holder, version string) *coordinationv1.Lease {
 	return l
 }
 
-// Each entry is a sequence of reads of the Lease by a manager, with the expected results.
+// Each entry is a sequence of a manager's reads of the Lease, with the expected results.
 func TestYield(t *testing.T) {
 	type look struct {
 		after time.Duration
@@ -124,13 +124,13 @@ func TestEpoch(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  int64
 	}{
-		"no lease":      {nil, 0},
-		"no annotation": {&coordinationv1.Lease{}, 0},
-		"a number":      {of("42"), 42},
-		"not a number":  {of("many"), 0},
-		"negative":      {of("-1"), 0},
-		"too large":     {of("99999999999999999999"), 0},
-		"the largest":   {of("9223372036854775807"), math.MaxInt64},
+		"no lease":           {nil, 0},
+		"no annotation":      {&coordinationv1.Lease{}, 0},
+		"a number":           {of("42"), 42},
+		"not a number":       {of("many"), 0},
+		"a negative number":  {of("-1"), 0},
+		"too large":          {of("99999999999999999999"), 0},
+		"the largest number": {of("9223372036854775807"), math.MaxInt64},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := epoch(tc.lease, v1alpha1.AnnotationFenceEpoch); got != tc.want {

@@ -51,9 +51,9 @@ func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.
 	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
-// Note changes the annotations of the Lease, so that the member has the note after a restore of the
-// host. change returns the same Lease if it already has the note. If the fence is not held, the
-// error wraps guarded.ErrFenced.
+// Note changes the annotations of the Lease, so that the note survives a restore of the host.
+// change returns the same Lease if it already has the note. If the fence is not held, the error
+// wraps guarded.ErrFenced.
 func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	f.mu.RLock()
 	lease := f.lease
@@ -62,7 +62,7 @@ func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*c
 		return fmt.Errorf("note on the fence: %w", guarded.ErrFenced)
 	}
 	noted, err := f.note(ctx, lease, change)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // for example, by a concurrent renewal
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // for example, after a concurrent renewal
 		now, err := f.reread(ctx)
 		if err != nil {
 			return err
@@ -165,8 +165,8 @@ func olderThan(lease, known *coordinationv1.Lease) bool {
 	return there < epochKnown || there == epochKnown && lease.Spec.RenewTime.Before(known.Spec.RenewTime)
 }
 
-// MemberCurrent returns nil if a live read of the member, begun after the call, shows that it
-// was not restored since this process last renewed the Lease. Otherwise, the error wraps
+// MemberCurrent returns nil if a live read of the member, started after the call, shows that it
+// has not been restored since this process last renewed the Lease. Otherwise, the error wraps
 // guarded.ErrFenced. The next renewal detects the restore too, and ends the link.
 func (f *Fence) MemberCurrent(ctx context.Context) error {
 	f.mu.RLock()

@@ -13,13 +13,13 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
-// annotationUnconfirmed is set on the host's record: the confirmation that an admin must give
-// for the last recorded restore.
+// annotationUnconfirmed is set on the host's record. It contains the confirmation that an admin
+// must give for the last recorded restore.
 const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
 
-// annotationHostRevision is set on the fence Lease in a member: the highest revision of the
-// host that the manager had seen when it renewed the Lease. A host with a lower revision was
-// restored, even from a very recent backup.
+// annotationHostRevision is set on the fence Lease in a member. It contains the highest revision
+// of the host that the manager had seen when it renewed the Lease. A host with a lower revision
+// was restored, even if the backup is very recent.
 const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 
 // dateStep is the precision of Date headers and creationTimestamps.
@@ -89,7 +89,8 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 }
 
 // recorded returns the recorded restores. The member's Lease has the time of the member's restore
-// even after a restore of the host. The fence detects a restore of the host again.
+// even after a restore of the host. If another restore of the host removes the time of the last one
+// from the host's record, the fence detects the new restore.
 func recorded(lease, record *coordinationv1.Lease) Restores {
 	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}
 	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
@@ -157,8 +158,8 @@ func (f *Fence) putBehind(ctx context.Context, there int64, record *coordination
 	return record, nil
 }
 
-// NoteHostRestored records the evidence in the restored host, because this process ends and the
-// next one could not detect the restore otherwise.
+// NoteHostRestored records the evidence in the restored host, because this process ends, and the
+// next one could not detect the restore without it.
 func (f *Fence) NoteHostRestored(ctx context.Context) error {
 	if f.known == nil || f.suspended != nil {
 		return nil

@@ -49,8 +49,8 @@ func TestMemberCurrent(t *testing.T) {
 		want  error
 	}{
 		"the Lease as last renewed":             {lease{is: at(3, 0)}, nil},
-		"renewed since":                         {lease{is: at(3, time.Second)}, nil},
-		"advanced since":                        {lease{is: at(4, time.Second)}, nil},
+		"the Lease was renewed again":           {lease{is: at(3, time.Second)}, nil},
+		"the epoch has advanced":                {lease{is: at(4, time.Second)}, nil},
 		"a backup of the same epoch":            {lease{is: at(3, -time.Second)}, guarded.ErrFenced},
 		"a backup of an earlier epoch":          {lease{is: at(2, time.Hour)}, guarded.ErrFenced},
 		"a backup from before the registration": {lease{}, guarded.ErrFenced},

@@ -109,7 +109,7 @@ func TestHostRevision(t *testing.T) {
 			t.Errorf("Check with a host older than a cached object returned %v, want ErrRestored", err)
 		}
 	})
-	t.Run("none", func(t *testing.T) {
+	t.Run("a nil Monitor", func(t *testing.T) {
 		var h *hostrevision.Monitor
 		h.Note(errors.New("no"))
 		if h.Check(t.Context()) != nil || h.Restored() != nil || h.Highest() != 0 {
@@ -137,7 +137,7 @@ func TestHostRevisionIsShared(t *testing.T) {
 	close(host.hold)
 	done.Wait()
 	if failures.Load() > 0 {
-		t.Errorf("%d of %d calls failed", failures.Load(), callers)
+		t.Errorf("%d of %d calls failed, want none", failures.Load(), callers)
 	}
 	before := host.asked.Load()
 	if before > callers {

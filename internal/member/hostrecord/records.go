@@ -108,9 +108,9 @@ func (r *Records) RecordAbandoned(ctx context.Context, to *guarded.Root, cluster
 
 const recorder = guarded.Actor("records")
 
-// withLine adds a line "<time> <what>", unless a line already has the same text. If the lines take
-// more than limit bytes, or are more than recordedMost, it drops the oldest. The first line then
-// has the number of dropped lines.
+// withLine adds a line "<time> <what>", unless a line already has the same text. If there
+// are more than recordedMost lines, or they take more than limit bytes, it drops the oldest. The
+// first line then contains the number of dropped lines.
 func withLine(lines string, at time.Time, what string, limit int) string {
 	var kept []string
 	if lines != "" {

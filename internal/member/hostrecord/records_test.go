@@ -36,7 +36,7 @@ func TestWithLine(t *testing.T) {
 		kept := strings.Split(lines, "\n")
 		want := fmt.Sprintf(droppedLines, tc.dropped)
 		if len(kept) != 1+tc.most || kept[0] != want || !strings.HasSuffix(kept[1], fmt.Sprintf("one-%03d", tc.dropped)) || len(lines) > tc.limit {
-			t.Errorf("%s: got %d lines of %d bytes, the first two are %q", name, len(kept), len(lines), kept[:2])
+			t.Errorf("%s: got %d lines with %d bytes, beginning with %q; want the latest lines, after the number of dropped ones", name, len(kept), len(lines), kept[:2])
 		}
 	}
 	if got := withLine("", at, strings.Repeat("x", 100), 50); !strings.HasPrefix(got, "(1 earlier lines") {

@@ -4,9 +4,9 @@
 // a watch from a revision that the restored host has not reached yet delivers no events. Monitor
 // detects the restore. All members share it, and every replica runs it. It reads the host's
 // revision with a list of one object. A revision lower than any resourceVersion seen before,
-// including those in a cache, comes from a backup. So all kinds that Xylem caches must be in one
-// etcd. The host's API server may move Events and Leases to another one (--etcd-servers-overrides),
-// but no other kinds.
+// including those in a cache, comes from a backup. This works only if one etcd stores all
+// kinds that Xylem caches. The host's API server may store Events and Leases in another one
+// (--etcd-servers-overrides), but no other kinds.
 //
 // Monitor reads the revision at each probe interval, whenever a cache of the host lists or watches
 // again (a restored host's response does not reach the cache), and before each destructive step

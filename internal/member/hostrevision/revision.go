@@ -122,7 +122,7 @@ func (h *Monitor) Highest() uint64 {
 }
 
 // Seen wraps the transform of a host's cache, and records the revision of each object. So Check
-// detects a host that was restored to any earlier state, however long ago it last ran.
+// detects a restore to any earlier state, even if it has not run for a long time.
 func (h *Monitor) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(obj any) (any, error) {
 		if object, ok := obj.(client.Object); ok && h != nil {

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The reduced object keeps the fields from which the Attached condition is derived, and the time
+// The reduced object keeps the fields that the Attached condition is derived from, and the time
 // when its status was last written.
 func TestReduceAttachment(t *testing.T) {
 	at := func(minute int) *metav1.Time {

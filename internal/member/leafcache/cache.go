@@ -224,7 +224,7 @@ func errorOf(e *storagev1.VolumeError) *storagev1.VolumeError {
 	return &storagev1.VolumeError{Message: e.Message}
 }
 
-// reduceCapacity keeps the fields of a CSIStorageCapacity from which capacity is computed, and
+// reduceCapacity keeps the fields of a CSIStorageCapacity that capacity is computed from, and
 // whether it has a topology. A driver may publish one object for each node and class.
 func reduceCapacity(obj any) (any, error) {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
@@ -243,7 +243,7 @@ func reduceCapacity(obj any) (any, error) {
 	return reduced, nil
 }
 
-// reduceNode keeps the fields of a Node from which capacity is computed.
+// reduceNode keeps the fields of a Node that capacity is computed from.
 func reduceNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
 	if !ok {

@@ -31,7 +31,7 @@ func TestComplain(t *testing.T) {
 	}
 }
 
-// The reduced object keeps the fields from which capacity is computed, and whether it has a
+// The reduced object keeps the fields that capacity is computed from, and whether it has a
 // topology.
 func TestReduceCapacity(t *testing.T) {
 	size := resource.MustParse("1Gi")

@@ -20,7 +20,7 @@ import (
 )
 
 // pageLimit is the number of objects in one page, if the member does not stream lists. A page of
-// the largest objects just fits within the limit of a response.
+// the largest possible objects still fits within the limit of a response.
 const pageLimit = 100
 
 // Held adds up the sizes of one member's cached objects, after reduction, and ends the link if they
@@ -61,12 +61,12 @@ type counted struct {
 	reduce toolscache.TransformFunc
 	seed   maphash.Seed
 
-	// present has the objects in the cache, and coming the objects of a new list. held.mu guards
-	// both.
+	// present contains the objects in the cache, and coming contains those of a new list. held.mu
+	// guards both.
 	present, coming shelf
 }
 
-// newInformer returns a cache option that creates an informer. reduce has each kind's transform.
+// newInformer returns a cache option that creates informers. reduce contains each kind's transform.
 func (h *Held) newInformer(reduce map[reflect.Type]toolscache.TransformFunc) func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer {
 	return func(from toolscache.ListerWatcher, object runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		transform := reduce[reflect.TypeOf(object)]

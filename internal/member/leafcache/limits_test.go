@@ -38,7 +38,8 @@ func document(kind string, raw []byte) []byte {
 
 const mebibyte = 1 << 20
 
-// emptyItems returns a list's items of the given length in bytes, all of them empty objects.
+// emptyItems returns a list's encoded items, with the given total length in bytes. All of them are
+// empty objects.
 func emptyItems(length int) []byte { return bytes.Repeat([]byte{0x12, 0}, length/2) }
 
 // hostile serves the same response to every request.
@@ -305,7 +306,7 @@ func TestStreamedListsAreCounted(t *testing.T) {
 	ten := h.total
 	send(watch.Modified, 10)
 	if h.total != ten || ten == 0 {
-		t.Errorf("10 Pods count as %d, and as %d after they changed", ten, h.total)
+		t.Errorf("10 Pods count as %d, and as %d after updates; want the same size, and not 0", ten, h.total)
 	}
 	c.begin()
 	send(watch.Added, 5)
@@ -338,7 +339,7 @@ func TestOrdinaryResponsesPass(t *testing.T) {
 		t.Errorf("got %d Pods, error %v; want %d Pods", len(got.Items), err, len(page.Items))
 	}
 	if left := c.Limiter.InFlight.Load(); left != 0 {
-		t.Errorf("%d bytes are still in flight", left)
+		t.Errorf("%d bytes are still in flight, want 0", left)
 	}
 	small := added("Pod", field(1, field(1, []byte("web"))))
 	w := stream(t, budget.ProtobufType+";stream=watch", false, small, small)

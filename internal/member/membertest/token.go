@@ -14,7 +14,7 @@ func JWT(claims string) string {
 	return part([]byte(`{"alg":"RS256"}`)) + "." + part([]byte(claims)) + ".signature"
 }
 
-// Subject has the issuer and subject claims of a member's service account.
+// Subject contains the issuer and subject claims of a member's service account.
 const Subject = `"iss":"https://member","sub":"system:serviceaccount:xylem-system:xylem",`
 
 // KubeconfigOf returns a kubeconfig with the token.

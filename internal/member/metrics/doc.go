@@ -1,2 +1,3 @@
-// Package metrics has the metrics of the connections to members and of their controllers' queues.
+// Package metrics defines the metrics of the connections to members and of their controllers'
+// queues.
 package metrics

@@ -64,9 +64,9 @@ func TestSame(t *testing.T) {
 		root, leaf *corev1.PersistentVolumeClaim
 		want       bool
 	}{
-		"none":                                  {empty, empty, true},
+		"neither has a source":                  {empty, empty, true},
 		"dataSource and an equal dataSourceRef": {one, both, true},
-		"another":                               {one, other, false},
+		"different sources":                     {one, other, false},
 		"the leaf lacks the source":             {both, empty, false},
 		"the root lacks the source":             {empty, both, false},
 	} {

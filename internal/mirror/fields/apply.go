@@ -21,7 +21,7 @@ func StatusApply(kind string, root metav1.Object, status map[string]any) *unstru
 	}}
 }
 
-// ToMap converts a status to its JSON form without nulls. JSON has null for unset times, and
+// ToMap converts a status to its JSON form without nulls. Unset times are null in JSON, and
 // applying null would own the field.
 func ToMap[T any](status *T) map[string]any {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)

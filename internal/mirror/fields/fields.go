@@ -11,13 +11,13 @@ import (
 type Decision string
 
 const (
-	// Keep copies the field, including everything in it.
+	// Keep copies the field with all its nested fields.
 	Keep Decision = "Keep"
 	// Translate copies the field with the changes that Why describes.
 	Translate Decision = "Translate"
 	// Drop omits the field.
 	Drop Decision = "Drop"
-	// Refuse rejects an object in which the field is set.
+	// Refuse rejects an object that sets the field.
 	Refuse Decision = "Refuse"
 )
 
@@ -31,7 +31,7 @@ type Field struct {
 	Why string
 }
 
-// Table has the decisions on all fields of one API type.
+// Table lists the decisions on all fields of one API type.
 type Table struct {
 	// Title names the type and the direction.
 	Title  string
@@ -39,12 +39,12 @@ type Table struct {
 
 	// Root is the common prefix of paths in messages, such as "spec".
 	Root string
-	// Holder is the type at which the paths start.
+	// Holder is the type that the paths are relative to.
 	Holder reflect.Type
 }
 
-// Shape has the fields that a table drops and refuses, as a tree with the type's structure, so that
-// only those branches are visited. It is compiled from the table, and no other code drops or
+// Shape contains the fields that a table drops and refuses, as a tree with the type's structure, so
+// that only those branches are visited. It is compiled from the table, and no other code drops or
 // refuses fields, so the table and the code cannot disagree.
 type Shape []step
 
@@ -85,7 +85,7 @@ func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) Shape
 }
 
 // walk calls decided() for each field of the struct v that the shape drops or refuses, in the
-// order of the type.
+// order in which the type declares them.
 func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.Value, path string)) {
 	for _, step := range s {
 		f, path := v.FieldByIndex(step.index), at+"."+step.name
@@ -130,7 +130,7 @@ func Dropped[T any](s Shape, p *T, at string) (paths []string) {
 	return paths
 }
 
-// label identifies a list element in messages, by its name if it has one, else by its index.
+// label identifies a list element in messages, by its name if it has one, otherwise by its index.
 func label(elem reflect.Value, i int) string {
 	if name := elem.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String && name.Len() > 0 {
 		return "[" + name.String() + "]"

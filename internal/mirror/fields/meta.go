@@ -45,9 +45,9 @@ func LeafMeta(root metav1.ObjectMeta) metav1.ObjectMeta {
 	return leaf
 }
 
-// statePrefixes are the prefixes of annotations in which Kubernetes keeps the state of one
-// cluster. They would be wrong in another cluster. A Pod with kubernetes.io/config.mirror would
-// even be treated as a kubelet's mirror Pod.
+// statePrefixes are the prefixes of annotations that contain Kubernetes' state in one cluster. They
+// would be wrong in another cluster. A Pod with kubernetes.io/config.mirror would even be treated
+// as a kubelet's mirror Pod.
 var statePrefixes = []string{
 	"pv.kubernetes.io/",
 	"volume.kubernetes.io/",

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Class has Xylem's parameters of a host StorageClass.
+// Class contains Xylem's parameters of a host StorageClass.
 type Class struct {
 	// Provisioning is v1alpha1.ProvisioningMirror or ProvisioningPromise.
 	Provisioning string
@@ -30,8 +30,8 @@ type Class struct {
 }
 
 // Defaults and limits of a class's durations. A Pod is usually re-created within a few seconds, and
-// its disk must still exist. If a claim could not be satisfied for a minute, it is unlikely to be
-// satisfied soon.
+// its disk must still exist. A claim that could not be satisfied within a minute is unlikely to
+// be satisfied soon.
 const (
 	DefaultReleaseGrace     = 30 * time.Second
 	DefaultPlacementTimeout = 60 * time.Second
@@ -89,8 +89,8 @@ func unknownParameter(key string) string {
 	return fmt.Sprintf("%q is unknown, the known ones are %s", key, strings.Join(known, ", "))
 }
 
-// parameters has Xylem's parameters. Each function sets a field of Class, or returns a
-// description of valid values.
+// parameters maps each of Xylem's parameters to a function that sets a field of Class, or returns a
+// description of the valid values.
 var parameters = map[string]func(value string, into *Class) (want string){
 	v1alpha1.ParameterProvisioning: func(value string, c *Class) string {
 		return oneOf(value, &c.Provisioning, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)

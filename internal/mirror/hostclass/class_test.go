@@ -81,10 +81,10 @@ func TestClassName(t *testing.T) {
 		annotation, field *string
 		want              string
 	}{
-		"neither":                         {},
-		"the field":                       {field: mirrortest.Ptr("b"), want: "b"},
-		"the annotation":                  {annotation: mirrortest.Ptr("a"), want: "a"},
-		"the annotation takes precedence": {annotation: mirrortest.Ptr("a"), field: mirrortest.Ptr("b"), want: "a"},
+		"neither the field nor the annotation":     {},
+		"the field":                                {field: mirrortest.Ptr("b"), want: "b"},
+		"the annotation":                           {annotation: mirrortest.Ptr("a"), want: "a"},
+		"the annotation takes precedence":          {annotation: mirrortest.Ptr("a"), field: mirrortest.Ptr("b"), want: "a"},
 		"an empty annotation takes precedence too": {annotation: mirrortest.Ptr(""), field: mirrortest.Ptr("b"), want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {

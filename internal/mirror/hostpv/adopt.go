@@ -13,7 +13,7 @@ func IsNameFor(hostName, leafName, clusterID string) bool {
 }
 
 // Requests reports whether a claim requests, with spec.volumeName, a leaf volume that was created
-// for an earlier claim of its namespace and name.
+// for an earlier claim with its namespace and name.
 func Requests(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, m mirror.Member) bool {
 	origin, ours := mirror.OriginIn(m.HostID, leaf)
 	return ours && root.DeletionTimestamp == nil && leaf.DeletionTimestamp == nil && origin.UID != root.UID &&
@@ -21,8 +21,8 @@ func Requests(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 		root.Spec.VolumeName != "" && IsNameFor(root.Spec.VolumeName, leaf.Name, m.ClusterID)
 }
 
-// PointsAt reports whether a PV's claimRef names this claim. The claimRef may lack the UID, which
-// reserves the PV for the claim.
+// PointsAt reports whether a PV's claimRef names this claim. A claimRef without a UID, which only
+// reserves the PV for the claim, is sufficient.
 func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")

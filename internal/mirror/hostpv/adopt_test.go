@@ -11,7 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack has a re-created claim that requests the volume of an earlier claim with the same name.
+// comeBack contains a re-created claim that requests the volume of an earlier claim with the same
+// name.
 type comeBack struct {
 	root   *corev1.PersistentVolumeClaim
 	leaf   *corev1.PersistentVolume

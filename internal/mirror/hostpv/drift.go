@@ -6,7 +6,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Change has the fields of a host PV that must change to match its leaf PV. Other fields are
+// Change lists the fields of a host PV that must change to match its leaf PV. Other fields are
 // immutable or belong to the host.
 type Change struct {
 	// Capacity is the capacity to set, or nil.
@@ -20,8 +20,8 @@ func (c Change) Empty() bool {
 	return c.Capacity == nil && c.VolumeAttributesClassName == nil
 }
 
-// Drift compares a host PV with its leaf PV. attributes is the host's name of the leaf's volume
-// attributes class, or "" if it is unknown. The class changes only once the host PV is bound,
+// Drift compares a host PV with its leaf PV. attributes is the host's name for the leaf's
+// VolumeAttributesClass, or "" if it is unknown. The class changes only once the host PV is bound,
 // because a PV and a claim are bound only if they name the same class.
 func Drift(host, leaf *corev1.PersistentVolume, attributes string) Change {
 	var change Change

@@ -10,7 +10,7 @@ import (
 
 const asAttributes = "driver and handle are kept in the host volume's attributes. The host volume's driver is always Xylem's, because with the real driver's name, the host's controllers would delete or resize the disk"
 
-// Table has the decision on every field of a leaf volume's spec.
+// Table lists the decision on every field of a leaf volume's spec.
 var Table = fields.Table{
 	Title:  "PersistentVolume spec (member to host)",
 	Root:   "spec",

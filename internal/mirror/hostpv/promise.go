@@ -27,7 +27,7 @@ const (
 // PromiseName returns the name of a claim's promise.
 func PromiseName(claim types.UID) string { return promiseNamePrefix + string(claim) }
 
-// NamesPromise reports whether a volume name is a promise's.
+// NamesPromise reports whether a volume name is the name of a promise.
 func NamesPromise(volume string) bool { return strings.HasPrefix(volume, promiseNamePrefix) }
 
 // Promises reports whether a class is in promise mode.
@@ -59,13 +59,13 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	return nil
 }
 
-// LostPromise reports whether a claim was bound to a promise that no longer exists: its own, or one
-// of an earlier claim that it reused. The host's PV controller sets phase Lost.
+// LostPromise reports whether a claim was bound to a promise that no longer exists: its own, or an
+// earlier claim's promise that it reused. The host's PV controller sets phase Lost.
 func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
 }
 
-// PromiseFor returns the PV to which a claim of a promise class is bound immediately, a mock PV. It
+// PromiseFor returns a mock PV, to which a claim of a promise class is bound immediately. The PV
 // has a copy of the class's parameters, because an admin may replace the class before Xylem needs
 // them. Its finalizer protects it until no member has, or will have, a disk for it. If the claim
 // has a data source, its node affinity selects the member that has the source.
@@ -235,9 +235,9 @@ func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolum
 	return after
 }
 
-// Unfulfil returns a promise whose disk was destroyed, so that any member can fulfill it again. Its
-// claim may no longer exist. It restores the finalizer, which may have been removed with the last
-// member, unless the promise is being deleted.
+// Unfulfil returns a promise whose disk was destroyed, so that any member can fulfill it again. The
+// claim may no longer exist. Unfulfil restores the finalizer, which may have been removed with the
+// last member, unless the promise is being deleted.
 func Unfulfil(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	after := WithoutMember(pv)
 	if claim != nil {
@@ -261,7 +261,7 @@ func Movable(pv *corev1.PersistentVolume) bool {
 
 // ReleasePromise returns a promise that an admin releases from a member. The member keeps its
 // objects. The promise records the release, so that Xylem does not automatically assign it to that
-// member again. Its claim may no longer exist.
+// member again. The claim may no longer exist.
 func ReleasePromise(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
 	after := Unfulfil(pv, claim)
 	if clusterID == "" {

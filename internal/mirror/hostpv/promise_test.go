@@ -70,11 +70,11 @@ func TestPromiseFor(t *testing.T) {
 	retaining := promisor.DeepCopy()
 	retaining.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
 	if got := PromiseFor(promisee, retaining).Spec.PersistentVolumeReclaimPolicy; got != corev1.PersistentVolumeReclaimRetain {
-		t.Errorf("with a class that retains, the policy is %s, want Retain", got)
+		t.Errorf("the class has policy Retain, but the promise has %s", got)
 	}
 	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
 	if !isAffinity(held, v1alpha1.LabelVirtualNode, "true") {
-		t.Errorf("a promise that is released with its last Pod does not select virtual nodes: %v", held)
+		t.Errorf("node affinity is %v, want affinity to all virtual nodes", held)
 	}
 }
 
@@ -82,8 +82,8 @@ func ofClaim(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }
 
-// The promise for a claim with a data source selects the member that has the source when it is
-// created. Its fulfillment does not change the member.
+// From its creation, the promise for a claim with a data source selects the member that has the
+// source. Fulfilling the promise does not change the member.
 func TestPromiseWithSource(t *testing.T) {
 	claim := promisee.DeepCopy()
 	ofClaim(claim)
@@ -93,7 +93,7 @@ func TestPromiseWithSource(t *testing.T) {
 		t.Errorf("node affinity is %v, unused %t; want affinity to the source's member, and unused", promise.Spec.NodeAffinity, IsUnused(promise))
 	}
 	if held := PromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
-		t.Errorf("a promise without a source selects %v", held)
+		t.Errorf("a promise without a source has node affinity %v, want none", held)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			full := Fulfil(placed, promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
 			cluster, leaf, uid, ours := LeafOf(full)
 			if !ours || cluster != "id38" || leaf != "pv-1" || uid != "leaf-uid" || IsUnfulfilled(full) {
-				t.Errorf("a fulfilled promise represents %q %q %q %t", cluster, leaf, uid, ours)
+				t.Errorf("LeafOf returned %q, %q, %q, %t for a fulfilled promise; want its leaf PV", cluster, leaf, uid, ours)
 			}
 			if got := full.Spec.Capacity.Storage().String(); got != "2Gi" {
 				t.Errorf("capacity is %s, want 2Gi", got)
@@ -189,7 +189,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			}
 			full.DeletionTimestamp = &metav1.Time{}
 			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
-				t.Errorf("a promise that is being deleted got finalizers: %v", got)
+				t.Errorf("a promise that is being deleted got finalizers %v, want none", got)
 			}
 			if !IsUnused(again) || again.Annotations[v1alpha1.AnnotationMockPV] != "true" {
 				t.Errorf("labels %v, annotations %v; want those of an unused mock PV", again.Labels, again.Annotations)
@@ -296,7 +296,7 @@ func TestPromiseClass(t *testing.T) {
 	}
 	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != hostclass.DefaultReleaseGrace ||
 		PromiseClass(pv).Parameters[v1alpha1.ParameterMemberClass] != "gp3" || !Promises(PromiseClass(pv)) {
-		t.Errorf("the class of the promise is %+v", class)
+		t.Errorf("the promise's class is %+v, want the one that it was created with", class)
 	}
 	if NamesPromise("pvc-"+string(types.UID("u-1"))) || !NamesPromise(pv.Name) {
 		t.Error("NamesPromise does not distinguish names of promises")

@@ -65,7 +65,7 @@ func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.Pers
 }
 
 // MemberPolicy returns the reclaim policy that a leaf PV has in the member: the one that Xylem
-// recorded with the stamp, or else the current one.
+// recorded with the stamp, or otherwise the current one.
 func MemberPolicy(leaf *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolicy {
 	if noted := leaf.Annotations[v1alpha1.AnnotationReclaimPolicy]; noted != "" {
 		return corev1.PersistentVolumeReclaimPolicy(noted)
@@ -74,7 +74,7 @@ func MemberPolicy(leaf *corev1.PersistentVolume) corev1.PersistentVolumeReclaimP
 }
 
 // OriginOfHost returns the stamp of a leaf PV that an admin's host PV represents and that no claim
-// has used yet. Its root is the host PV.
+// has used yet. The stamp's root is the host PV.
 func OriginOfHost(host *corev1.PersistentVolume, hostID string) mirror.Origin {
 	return mirror.OriginFor(hostID, host)
 }

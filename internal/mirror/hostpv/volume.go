@@ -23,8 +23,8 @@ import (
 const annotationProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
 // Mirror returns the host PV that mirrors a leaf PV for a root claim, according to the contract of
-// DESIGN.md §1. Its name is the leaf PV's; on a collision, see Name. It lacks the leaf PV's labels,
-// because the scheduler would compare zones and regions with those of the virtual node.
+// DESIGN.md §1. It is named as Name describes. It lacks the leaf PV's labels, because the scheduler
+// would compare their zones and regions with those of the virtual node.
 func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 	policy corev1.PersistentVolumeReclaimPolicy, m mirror.Member,
 ) *corev1.PersistentVolume {

@@ -141,14 +141,14 @@ func TestSourceOf(t *testing.T) {
 		source         corev1.PersistentVolumeSource
 		driver, handle string
 	}{
-		"CSI":      {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}, "d", "h"},
-		"local":    {corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/disk"}}, "kubernetes.io/local", "/disk"},
-		"hostPath": {corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/p"}}, "kubernetes.io/hostPath", "/p"},
-		"nfs":      {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}, "kubernetes.io/nfs", "s:/p"},
-		"fc":       {corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{"a", "b"}}}, "kubernetes.io/fc", "a,b"},
-		"iscsi":    {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i"}}, "kubernetes.io/iscsi", "p/i"},
-		"quobyte":  {corev1.PersistentVolumeSource{Quobyte: &corev1.QuobyteVolumeSource{}}, "kubernetes.io/quobyte", ""},
-		"nothing":  {},
+		"CSI":              {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}, "d", "h"},
+		"local":            {corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/disk"}}, "kubernetes.io/local", "/disk"},
+		"hostPath":         {corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/p"}}, "kubernetes.io/hostPath", "/p"},
+		"nfs":              {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}, "kubernetes.io/nfs", "s:/p"},
+		"fc":               {corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{"a", "b"}}}, "kubernetes.io/fc", "a,b"},
+		"iscsi":            {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i"}}, "kubernetes.io/iscsi", "p/i"},
+		"quobyte":          {corev1.PersistentVolumeSource{Quobyte: &corev1.QuobyteVolumeSource{}}, "kubernetes.io/quobyte", ""},
+		"no volume source": {},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestSourceOf(t *testing.T) {
 	}
 }
 
-// The host PV has only Xylem's driver, whatever the source of the leaf PV is.
+// The host PV names only Xylem's driver, regardless of the leaf PV's volume source.
 func TestHostVolumeHasNoSource(t *testing.T) {
 	for _, f := range fields.JSONFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
 		t.Run(f.Name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestVolumeDrift(t *testing.T) {
 	cases := map[string]struct {
 		leaf func(*corev1.PersistentVolume)
 		host func(*corev1.PersistentVolume)
-		// attributes is the host's name of the leaf's volume attributes class.
+		// attributes is the host's name for the leaf's VolumeAttributesClass.
 		attributes string
 		want       Change
 	}{
@@ -215,7 +215,7 @@ func TestVolumeDrift(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got.Empty() != reflect.DeepEqual(got, Change{}) {
-				t.Errorf("Empty returned %v for %+v", got.Empty(), got)
+				t.Errorf("Empty returned %v for change %+v", got.Empty(), got)
 			}
 		})
 	}

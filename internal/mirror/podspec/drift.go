@@ -48,7 +48,7 @@ func recordOf(leaf *corev1.Pod) pushed {
 	return record
 }
 
-// Drift has the changes that a leaf Pod needs because its root has changed.
+// Drift contains the changes that a leaf Pod needs because its root has changed.
 type Drift struct {
 	// Labels and Annotations are the values to set. nil removes a key.
 	Labels, Annotations map[string]*string

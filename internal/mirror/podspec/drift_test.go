@@ -19,7 +19,7 @@ func TestLeafPodDrift(t *testing.T) {
 		// record reports whether Xylem must write the push record.
 		record bool
 	}{
-		"nothing": {},
+		"no changes": {},
 		"changes by the member's admission": {
 			leaf: func(p *corev1.Pod) {
 				p.Labels["sidecar"] = "injected"
@@ -65,7 +65,7 @@ func TestLeafPodDrift(t *testing.T) {
 		"a reserved key on the root": {
 			root: func(p *corev1.Pod) { p.Labels["xylem.io/host"] = "forged" },
 		},
-		"images": {
+		"changed images": {
 			root: func(p *corev1.Pod) {
 				p.Spec.Containers[0].Image = "web:2"
 				p.Spec.InitContainers[0].Image = "init:2"
@@ -73,7 +73,7 @@ func TestLeafPodDrift(t *testing.T) {
 			want:   Drift{Images: map[string]string{"web": "web:2"}, InitImages: map[string]string{"init": "init:2"}},
 			record: true,
 		},
-		"an active deadline": {
+		"a new active deadline": {
 			root:   func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = mirrortest.Ptr(int64(10)) },
 			want:   Drift{ActiveDeadlineSeconds: mirrortest.Ptr(int64(10))},
 			record: true,

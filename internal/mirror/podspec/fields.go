@@ -22,7 +22,7 @@ var Table = fields.Table{
 
 var podShape = Table.Compile()
 
-// podRunFields has the fields that define how a Pod runs, which is the same in every cluster.
+// podRunFields lists the fields that define how a Pod runs, which is the same in every cluster.
 var podRunFields = []fields.Field{
 	{Path: "ephemeralContainers[].targetContainerName", Decision: fields.Keep, Why: "the leaf has its root's containers. Xylem adds ephemeral containers to a running leaf, if the member's admin has granted the permission"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "the member's kubelet restarts containers"},
@@ -46,7 +46,7 @@ var podRunFields = []fields.Field{
 	{Path: "readinessGates", Decision: fields.Drop, Why: "the host's controllers set these conditions on the root Pod only, so the leaf would never be ready. The root's Ready waits for them"},
 }
 
-// podPlaceFields has the fields that define where a Pod runs. The host's scheduler evaluated them
+// podPlaceFields lists the fields that define where a Pod runs. The host's scheduler evaluated them
 // when it selected the member. The leaf keeps only constraints among the member's own nodes.
 var podPlaceFields = []fields.Field{
 	{Path: "nodeName", Decision: fields.Drop, Why: "names the virtual node; the member's scheduler chooses a real one"},
@@ -55,7 +55,7 @@ var podPlaceFields = []fields.Field{
 	{Path: "schedulingGroup", Decision: fields.Drop, Why: "names a PodGroup in the host, whose scheduler has admitted the group"},
 	{Path: "evictionResponders", Decision: fields.Drop, Why: "the responders run in the host, so an eviction in the member would wait for them forever"},
 	{Path: "nodeSelector", Decision: fields.Translate, Why: "selects virtual nodes, and the host's scheduler has chosen one. Only operating system and architecture, which every kubelet sets as labels, still select nodes within the member"},
-	{Path: "affinity.nodeAffinity", Decision: fields.Translate, Why: "like nodeSelector: expressions on operating system and architecture are kept, terms that select another member are removed, and a required term without remaining expressions matches every node"},
+	{Path: "affinity.nodeAffinity", Decision: fields.Translate, Why: "like nodeSelector: expressions on operating system and architecture are kept, terms that select another member are removed, and if a required term has no expressions left, the requirement is dropped"},
 	{Path: "affinity.podAffinity", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`. Required terms on other topologies, or on labels of namespaces, become preferred, since the member's nodes and namespaces may lack those labels. Terms on `xylem.io/*` topologies are dropped, because the choice of the member satisfies them"},
 	{Path: "affinity.podAntiAffinity", Decision: fields.Translate, Why: "kept, except for `xylem.io/*` topologies, which the choice of the member satisfies"},
 	{Path: "tolerations", Decision: fields.Translate, Why: "kept, except those of virtual nodes' taints (`kosmos.io/node`, `xylem.io/*`) and the two five-minute ones that the host's admission adds to every Pod, because the member adds its own"},
@@ -74,7 +74,7 @@ var podPlaceFields = []fields.Field{
 	{Path: "overhead", Decision: fields.Drop, Why: "the member's admission computes it from its own RuntimeClass, and rejects any other value"},
 }
 
-// podIdentityFields has the fields that define the Pod's identity for the API server. A leaf Pod
+// podIdentityFields lists the fields that define the Pod's identity for the API server. A leaf Pod
 // does not get an identity from the host.
 var podIdentityFields = []fields.Field{
 	{Path: "serviceAccountName", Decision: fields.Drop, Why: "service accounts are identities in the host; the leaf runs as its namespace's `default`, without a token"},
@@ -82,8 +82,8 @@ var podIdentityFields = []fields.Field{
 	{Path: "automountServiceAccountToken", Decision: fields.Translate, Why: "always false, because a token of the member is not an identity in the host"},
 }
 
-// podSecurityFields has the fields that the member's Pod Security admission checks, according to
-// the labels that the member's namespace gets from the host's.
+// podSecurityFields lists the fields that Pod Security admission in the member checks, according to
+// the labels that Xylem copies from the host's namespace to the member's.
 var podSecurityFields = []fields.Field{
 	{Path: "hostNetwork", Decision: fields.Keep, Why: "the member's Pod Security admission decides"},
 	{Path: "hostPID", Decision: fields.Keep, Why: "the member's Pod Security admission decides"},

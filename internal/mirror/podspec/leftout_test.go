@@ -21,7 +21,7 @@ func TestLeftOut(t *testing.T) {
 			spec: corev1.PodSpec{ServiceAccountName: "builder", DeprecatedServiceAccount: "builder", AutomountServiceAccountToken: new(true)},
 			want: []string{`spec.serviceAccountName "builder" and its token`},
 		},
-		"an explicit token of the default service account": {
+		"an explicit token for the default service account": {
 			spec: corev1.PodSpec{ServiceAccountName: "default", AutomountServiceAccountToken: new(true)},
 			want: []string{"the service account's token (spec.automountServiceAccountToken)"},
 		},

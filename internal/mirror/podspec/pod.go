@@ -38,7 +38,7 @@ func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 }
 
 // IsDaemonSetPod reports whether a DaemonSet controls the Pod. Xylem does not push such Pods,
-// because they serve a node's machine, which a virtual node lacks.
+// because they serve their node's machine, and a virtual node has no machine.
 func IsDaemonSetPod(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")

@@ -176,9 +176,9 @@ func TestIsDaemonSetPod(t *testing.T) {
 		owner metav1.OwnerReference
 		want  bool
 	}{
-		"a DaemonSet's": {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
-		"owned but not controlled by a DaemonSet": {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
-		"a ReplicaSet's": {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
+		"controlled by a DaemonSet":                   {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, true},
+		"owned but not controlled by a DaemonSet":     {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "DaemonSet"}, false},
+		"controlled by a ReplicaSet":                  {metav1.OwnerReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Controller: mirrortest.Ptr(true)}, false},
 		"controlled by a custom kind named DaemonSet": {metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "DaemonSet", Controller: mirrortest.Ptr(true)}, false},
 	}
 	for name, c := range cases {

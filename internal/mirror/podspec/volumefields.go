@@ -9,7 +9,7 @@ const (
 	noPlugin  = "Kubernetes has removed its plugin; use a PersistentVolumeClaim"
 )
 
-// podVolumeFields has the decisions on every kind of volume.
+// podVolumeFields lists the decisions on every kind of volume.
 var podVolumeFields = []fields.Field{
 	{Path: "volumes[].name", Decision: fields.Keep, Why: "mounts refer to the volume by its name"},
 	{Path: "volumes[].persistentVolumeClaim", Decision: fields.Keep, Why: "the leaf claim has the root claim's name"},

@@ -12,8 +12,8 @@ const (
 	// to Pods (plugin/pkg/admission/serviceaccount).
 	tokenVolumePrefix = "kube-api-access-"
 
-	// RootCAConfigMap exists in every namespace of every cluster, published by the cluster's
-	// controller-manager. A leaf uses the member's own.
+	// RootCAConfigMap exists in every namespace of every cluster, because kube-controller-manager
+	// creates it. A leaf uses the member's.
 	RootCAConfigMap = "kube-root-ca.crt"
 )
 

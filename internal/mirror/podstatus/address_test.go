@@ -37,7 +37,7 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 				t.Errorf("podIP %q, hostIP %q, want %q", got.PodIP, got.HostIP, want)
 			}
 			if shown := len(got.PodIPs) == 1 && len(got.HostIPs) == 1; shown != (want != "") {
-				t.Errorf("podIPs %v, hostIPs %v; want one of each if the address is shown, else none", got.PodIPs, got.HostIPs)
+				t.Errorf("podIPs %v, hostIPs %v; want one of each if the address is shown, otherwise none", got.PodIPs, got.HostIPs)
 			}
 		})
 	}
@@ -94,9 +94,9 @@ func TestHiddenPodIP(t *testing.T) {
 		want string
 	}{
 		"no address":                            {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf(), ""},
-		"inside":                                {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1"), ""},
-		"outside":                               {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1", "10.96.0.1"), "10.96.0.1"},
-		"special":                               {mirrortest.MemberWithCIDRs("0.0.0.0/0"), leaf("169.254.169.254"), "169.254.169.254"},
+		"inside the podCIDRs":                   {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1"), ""},
+		"outside the podCIDRs":                  {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("10.8.0.1", "10.96.0.1"), "10.96.0.1"},
+		"a special address":                     {mirrortest.MemberWithCIDRs("0.0.0.0/0"), leaf("169.254.169.254"), "169.254.169.254"},
 		"without podCIDRs, no address is shown": {mirrortest.Member, leaf("10.8.0.1"), ""},
 		"an escape sequence":                    {mirrortest.MemberWithCIDRs("10.8.0.0/16"), leaf("\x1b[2J"), "[2J"},
 	} {

@@ -12,21 +12,21 @@ import (
 )
 
 // The host's quotas count the larger of a Pod's requests and its reported resources. A member must
-// not use up a tenant's quota with the reported ones (I7).
+// not use up a tenant's quota by reporting resources (I7).
 func TestPodResourcesAreCapped(t *testing.T) {
 	asks := corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1", "memory", "1Gi"), Limits: mirrortest.Amounts("cpu", "2")}
 	for name, tc := range map[string]struct {
 		reported, want corev1.ContainerStatus
 	}{
-		"as requested": {
+		"the requested resources": {
 			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
 			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
 		},
-		"less, as before a resize": {
+		"less than requested, as before a resize": {
 			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
 			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
 		},
-		"more, including unrequested resources": {
+		"more than requested, and unrequested resources": {
 			corev1.ContainerStatus{
 				AllocatedResources: mirrortest.Amounts("cpu", "1M", "memory", "1Ei", "example.com/gpu", "8"),
 				Resources:          &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1M", "memory", "1Ei"), Limits: mirrortest.Amounts("cpu", "1M", "memory", "1Ei")},
@@ -59,8 +59,8 @@ func TestVolumeMountsAreTheRoots(t *testing.T) {
 	}
 }
 
-// A Pod's status has at most 64 KiB, whatever a member reports. A status within the limit is
-// unchanged, and a longer one is always shortened to the same result (I5).
+// A Pod's status has at most 64 KiB, regardless of what a member reports. A status within the limit
+// is unchanged, and a longer one is always shortened to the same result (I5).
 func TestPodStatusIsShort(t *testing.T) {
 	statuses := func(containers, text int) (root, leaf *corev1.Pod) {
 		root, leaf = mirrortest.RootPod(corev1.PodSpec{}), &corev1.Pod{}

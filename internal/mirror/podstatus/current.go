@@ -12,7 +12,7 @@ import (
 )
 
 // ownPodStatus returns the part of a root's status that Xylem owns: the fields that the table does
-// not drop, the conditions that a kubelet sets, and the condition types in also.
+// not drop, and the conditions that a kubelet sets or whose types are in also.
 func ownPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus {
 	own := *root.Status.DeepCopy()
 	fields.Shaped(podStatusShape, &own, Table.Root)
@@ -45,8 +45,8 @@ func Current(root *corev1.Pod, want corev1.PodStatus) bool {
 
 // Apply returns the body of a server-side apply of want to the root's status subresource. It
 // contains the root's UID, so that it never changes a re-created Pod. It contains everything that
-// Xylem owns, because an apply removes fields that it no longer contains. It sets scalars of other
-// owners to "", because omitting them would keep them.
+// Xylem owns, because an apply removes fields that it no longer contains. It sets a scalar
+// that want lacks to "", because omitting it would keep the value of another owner.
 func Apply(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
 	status := fields.ToMap(&want)
 	for key, has := range map[string]string{

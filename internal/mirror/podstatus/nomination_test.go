@@ -21,13 +21,13 @@ func TestNominationLost(t *testing.T) {
 		pod  *corev1.Pod
 		want bool
 	}{
-		"the wait for its volume timed out":               {pod("", corev1.ConditionFalse, corev1.PodReasonSchedulerError, inVain), true},
-		"the wait timed out, nominated again":             {pod("node", corev1.ConditionFalse, corev1.PodReasonSchedulerError, inVain), false},
-		"no scheduler has attempted it":                   {&corev1.Pod{}, false},
-		"no node is suitable":                             {pod("", corev1.ConditionFalse, corev1.PodReasonUnschedulable, inVain), false},
-		"scheduled":                                       {pod("", corev1.ConditionTrue, corev1.PodReasonSchedulerError, inVain), false},
-		"a user changed the selected node of its claim":   {failed(`provisioning failed for PVC "data"`), false},
-		"a user removed the selected node from its claim": {failed(`selectedNode annotation value "" not set to scheduled node "node"`), false},
+		"the wait for the Pod's volume timed out":               {pod("", corev1.ConditionFalse, corev1.PodReasonSchedulerError, inVain), true},
+		"the wait timed out, nominated again":                   {pod("node", corev1.ConditionFalse, corev1.PodReasonSchedulerError, inVain), false},
+		"no scheduler has attempted to schedule the Pod":        {&corev1.Pod{}, false},
+		"no node is suitable":                                   {pod("", corev1.ConditionFalse, corev1.PodReasonUnschedulable, inVain), false},
+		"the Pod is scheduled":                                  {pod("", corev1.ConditionTrue, corev1.PodReasonSchedulerError, inVain), false},
+		"a user changed the selected node of the Pod's claim":   {failed(`provisioning failed for PVC "data"`), false},
+		"a user removed the selected node from the Pod's claim": {failed(`selectedNode annotation value "" not set to scheduled node "node"`), false},
 	} {
 		if got := NominationLost(tc.pod); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)

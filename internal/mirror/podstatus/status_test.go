@@ -43,7 +43,7 @@ func TestRootPodStatusConditions(t *testing.T) {
 		gates            []corev1.PodConditionType
 		root, leaf, want []corev1.PodCondition
 	}{
-		"a kubelet's": {
+		"a kubelet's conditions": {
 			leaf: []corev1.PodCondition{ready, cond(corev1.PodInitialized, "True", 1), cond(corev1.PodReadyToStartContainers, "True", 2)},
 			want: []corev1.PodCondition{ready, cond(corev1.PodInitialized, "True", 1), cond(corev1.PodReadyToStartContainers, "True", 2)},
 		},
@@ -187,7 +187,7 @@ func TestObservedGeneration(t *testing.T) {
 		"no kubelet has accepted the leaf":                                   {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
 		"the root's deletion is not pushed yet":                              {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
 		"the member's kubelet has not observed the leaf's latest generation": {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
-		"a change of the root is not pushed yet":                             {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
+		"a change to the root is not pushed yet":                             {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
 		"a new label does not change the spec":                               {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},
 	}
 	for name, c := range cases {

@@ -41,8 +41,8 @@ func AttributesOf(root, leaf *corev1.PersistentVolumeClaim) AttributesClass {
 }
 
 // WithAttributesClass returns a copy of a leaf claim that names a VolumeAttributesClass of its
-// member and records the host's name for it. Both names are empty for no class. It keeps an earlier
-// record while the claim's status names its class.
+// member and records the host's name for it. Both names are empty for no class. It keeps the
+// earlier records of the classes that the claim's status names.
 func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	before, notes := attributesNotes(leaf), map[string]string{}
@@ -64,7 +64,7 @@ func WithAttributesClass(leaf *corev1.PersistentVolumeClaim, member, host string
 	return leaf
 }
 
-// HostAttributesClass returns the host's name of a VolumeAttributesClass that a leaf claim, its
+// HostAttributesClass returns the host's name for a VolumeAttributesClass that a leaf claim, its
 // status or its volume names, or "" for none. A class that a user of the member set keeps its own
 // name.
 func HostAttributesClass(leaf *corev1.PersistentVolumeClaim, member string) string {

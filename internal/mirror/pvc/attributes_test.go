@@ -99,7 +99,7 @@ func TestStatusHasTheHostsNames(t *testing.T) {
 		})
 	}
 	if none.Annotations["xylem.io/attributes-classes"] != "" || none.Spec.VolumeAttributesClassName != nil {
-		t.Errorf("a claim without a class has annotations %v, spec %v", none.Annotations, none.Spec)
+		t.Errorf("annotations are %v, spec %v; want no class and no record of one", none.Annotations, none.Spec)
 	}
 	if raw := over.Annotations["xylem.io/attributes-classes"]; raw != `{"m-gold":"gold"}` {
 		t.Errorf("the records are %s, want only the current class", raw)

@@ -38,8 +38,8 @@ func WithSource(leaf *corev1.PersistentVolumeClaim, source types.UID) *corev1.Pe
 	return leaf
 }
 
-// WithVolume returns a copy of a leaf claim that names the volume to which the root is already
-// bound.
+// WithVolume returns a copy of a leaf claim that names the volume that the root is already bound
+// to.
 func WithVolume(leaf *corev1.PersistentVolumeClaim, volumeName string) *corev1.PersistentVolumeClaim {
 	leaf = leaf.DeepCopy()
 	leaf.Spec.VolumeName = volumeName

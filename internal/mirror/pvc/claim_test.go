@@ -73,9 +73,9 @@ func TestTranslateClaim(t *testing.T) {
 // Translation never removes a claim's data source.
 func TestTranslateKeepsTheDataSource(t *testing.T) {
 	for name, spec := range map[string]corev1.PersistentVolumeClaimSpec{
-		"a claim":       {DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}},
-		"a snapshot":    {DataSource: &corev1.TypedLocalObjectReference{APIGroup: mirrortest.Ptr("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"}},
-		"a populator's": {DataSourceRef: &corev1.TypedObjectReference{APIGroup: mirrortest.Ptr("example.com"), Kind: "Image", Name: "i"}},
+		"a claim":              {DataSource: &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "c"}},
+		"a snapshot":           {DataSource: &corev1.TypedLocalObjectReference{APIGroup: mirrortest.Ptr("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "s"}},
+		"a populator's source": {DataSourceRef: &corev1.TypedObjectReference{APIGroup: mirrortest.Ptr("example.com"), Kind: "Image", Name: "i"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := mirrortest.RootClaim(spec)
@@ -214,7 +214,7 @@ func TestClaimStatusCurrent(t *testing.T) {
 		"another attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) {
 			s.CurrentVolumeAttributesClassName = mirrortest.Ptr("silver")
 		}},
-		"a change of the attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{} }},
+		"a change to the attributes class": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{} }},
 		"no status to mirror":              {want: func(s *corev1.PersistentVolumeClaimStatus) { *s = corev1.PersistentVolumeClaimStatus{} }},
 	}
 	for name, c := range cases {

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table has the decision on every field of a claim's spec.
+// Table lists the decision on every field of a claim's spec.
 var Table = fields.Table{
 	Title:  "PersistentVolumeClaim spec (host to member)",
 	Root:   "spec",
@@ -31,7 +31,7 @@ var Table = fields.Table{
 
 var claimShape = Table.Compile()
 
-// StatusTable has the decision on every field of a leaf claim's status.
+// StatusTable lists the decision on every field of a leaf claim's status.
 var StatusTable = fields.Table{
 	Title:  "PersistentVolumeClaim status (member to host)",
 	Root:   "status",

@@ -1,3 +1,3 @@
-// Package refs finds the ConfigMaps and Secrets that a Pod refers to, and builds their copies,
-// to which its leaf Pod refers. It is pure.
+// Package refs finds the ConfigMaps and Secrets that a Pod refers to, and builds the copies that
+// its leaf Pod refers to. It is pure.
 package refs

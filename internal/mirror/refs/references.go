@@ -44,7 +44,7 @@ type references map[[2]string]bool
 // visitor receives a pointer to the name of each reference.
 type visitor func(kind string, name *string, optional bool)
 
-// visitReferences visits all names by which a Pod refers to ConfigMaps and Secrets. It skips
+// visitReferences visits the names in all of a Pod's references to ConfigMaps and Secrets. It skips
 // invalid names, because they do not delay the Pod: Xylem never looks them up, and the member's
 // kubelet reports them. It also skips kube-root-ca.crt.
 func visitReferences(spec *corev1.PodSpec, visit visitor) {

@@ -27,8 +27,8 @@ func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVo
 	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{})
 }
 
-// PlacedCondition is ClaimCondition for the Placed condition. It also records the condition's
-// reporter.
+// PlacedCondition is ClaimCondition for the Placed condition. It also records the member that the
+// condition refers to.
 func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	shown := ClaimCondition(root, v1alpha1.ClaimPlaced, problem, now)
 	switch {

@@ -41,8 +41,8 @@ func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Re
 // wordsLimit is the maximum length, in bytes, of a message that is quoted from a member.
 const wordsLimit = 400
 
-// eventProvisioningFailed is the reason of events in which provisioners and the PV controller
-// report that they could not create a claim's volume.
+// eventProvisioningFailed is the reason of the events that provisioners and the PV controller emit
+// if they cannot create a claim's volume.
 const eventProvisioningFailed = "ProvisioningFailed"
 
 // codeExhausted is the gRPC code that a driver without capacity returns.

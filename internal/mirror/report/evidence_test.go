@@ -40,21 +40,21 @@ func TestProvisioningProblem(t *testing.T) {
 		events []corev1.Event
 		want   *mirror.Refusal
 	}{
-		"no event":                               {},
-		"the driver's error":                     {[]corev1.Event{event(rpc("Internal"), 0)}, failed(rpc("Internal"))},
-		"the driver is unavailable":              {[]corev1.Event{event(rpc("Unavailable"), 0)}, nil},
-		"the requested size is too large":        {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
-		"an error without a code":                {[]corev1.Event{event("no connection to the driver", 0)}, nil},
-		"a missing class":                        {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
-		"out of space":                           {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: `member "cluster38" has no capacity for the volume: ` + rpc("ResourceExhausted")}},
-		"slow":                                   {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
-		"slow, and the operation is in progress": {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
-		"slow after an error":                    {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
-		"an error after slow provisioning":       {[]corev1.Event{event(rpc("Internal"), time.Minute), event(rpc("DeadlineExceeded"), 0)}, failed(rpc("Internal"))},
-		"an event on an earlier leaf":            {[]corev1.Event{event(rpc("Internal"), 0, of("earlier"))}, nil},
-		"another reason":                         {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.Reason = "ProvisioningCleanupFailed" })}, nil},
-		"another kind":                           {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.InvolvedObject.Kind = "Pod" })}, nil},
-		"control characters":                     {[]corev1.Event{event("\x1b[2Jcode = Internal", 0)}, failed("[2Jcode = Internal")},
+		"no event":                        {},
+		"the driver's error":              {[]corev1.Event{event(rpc("Internal"), 0)}, failed(rpc("Internal"))},
+		"the driver is unavailable":       {[]corev1.Event{event(rpc("Unavailable"), 0)}, nil},
+		"the requested size is too large": {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
+		"an error without a code":         {[]corev1.Event{event("no connection to the driver", 0)}, nil},
+		"a missing class":                 {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
+		"out of space":                    {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: `member "cluster38" has no capacity for the volume: ` + rpc("ResourceExhausted")}},
+		"slow provisioning":               {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
+		"slow provisioning: the operation is in progress": {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
+		"slow provisioning after an error":                {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
+		"an error after slow provisioning":                {[]corev1.Event{event(rpc("Internal"), time.Minute), event(rpc("DeadlineExceeded"), 0)}, failed(rpc("Internal"))},
+		"an event on an earlier leaf":                     {[]corev1.Event{event(rpc("Internal"), 0, of("earlier"))}, nil},
+		"an event with another reason":                    {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.Reason = "ProvisioningCleanupFailed" })}, nil},
+		"an event on another kind of object":              {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.InvolvedObject.Kind = "Pod" })}, nil},
+		"control characters":                              {[]corev1.Event{event("\x1b[2Jcode = Internal", 0)}, failed("[2Jcode = Internal")},
 		"events of the events.k8s.io API": {[]corev1.Event{
 			event(rpc("Internal"), 0),
 			event(rpc("NotFound"), 0, func(e *corev1.Event) {
@@ -97,21 +97,21 @@ func TestConsumerProblem(t *testing.T) {
 		root, leaf *corev1.Pod
 		want       string
 	}{
-		"no leaf, no condition":                     {root: &corev1.Pod{}},
+		"no leaf and no condition":                  {root: &corev1.Pod{}},
 		"no suitable node":                          {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
 		"a nominated node":                          {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
 		"bound to a node":                           {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},
 		"a scheduler error":                         {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
-		"gated":                                     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
+		"the leaf has scheduling gates":             {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
 		"scheduled":                                 {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
-		"refused":                                   {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: `PodRefusedByMember: Pod "web": member cluster38 refuses to create the Pod: quota`},
+		"the member refuses the Pod":                {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: `PodRefusedByMember: Pod "web": member cluster38 refuses to create the Pod: quota`},
 		"the namespace is not admitted":             {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNamespaceNotAdmitted, "it lacks the label team=a"}), want: `NamespaceNotAdmitted: Pod "web": it lacks the label team=a`},
 		"a foreign Pod has the name":                {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: `PodRefusedByMember: Pod "web": member cluster38 has a Pod of its own`},
-		"refused by another member":                 {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
+		"another member refuses the Pod":            {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
 		"the Pod's claim is refused":                {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
 		"an update is refused, but the leaf exists": {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
 		"every member refuses the Pod":              {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
-		"withdrawn":                                 {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
+		"the Pod was withdrawn":                     {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

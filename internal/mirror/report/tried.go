@@ -32,7 +32,7 @@ type Tried struct {
 
 // TriedMember is a member that failed to satisfy a claim.
 type TriedMember struct {
-	// Cluster is the member's cluster ID, and Name its registration's name.
+	// Cluster is the member's cluster ID, and Name is its registration's name.
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
 	// Reason and Words are the reason and message of the claim's Placed condition, truncated.
@@ -41,7 +41,7 @@ type TriedMember struct {
 }
 
 const (
-	// triedWords is the maximum length, in bytes, of a member's message, and triedMembers the
+	// triedWords is the maximum length, in bytes, of a member's message, and triedMembers is the
 	// maximum number of members. The annotations of an object may have 256 KiB in total.
 	triedWords   = 200
 	triedMembers = 100

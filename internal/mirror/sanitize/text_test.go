@@ -60,7 +60,7 @@ func FuzzPlain(f *testing.F) {
 		limit = max(limit%textLimit, len(ellipsis))
 		got := Plain(text, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\x00\r\u202e") {
-			t.Errorf("%q with limit %d became %q", text, limit, got)
+			t.Errorf("%q with limit %d became %q, which is too long or not plain", text, limit, got)
 		}
 		if Plain(got, limit) != got {
 			t.Errorf("sanitizing %q again changes it, so writes would never settle", got)

@@ -87,8 +87,8 @@ func memberPodAntiAffinity(a *corev1.PodAntiAffinity, labels map[string]string) 
 	return &member
 }
 
-// isAnswerable reports whether a member's nodes and namespaces certainly have the labels that a
-// term refers to.
+// isAnswerable reports whether a member's nodes and namespaces are guaranteed to have the labels
+// that a term refers to.
 func isAnswerable(t corev1.PodAffinityTerm) bool {
 	if t.TopologyKey != corev1.LabelHostname {
 		return false

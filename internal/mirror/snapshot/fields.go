@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Table has the decision on every field of a VolumeSnapshot's spec.
+// Table lists the decision on every field of a VolumeSnapshot's spec.
 var Table = fields.Table{
 	Title:  "VolumeSnapshot spec (host to member)",
 	Root:   "spec",
@@ -20,7 +20,7 @@ var Table = fields.Table{
 	},
 }
 
-// StatusTable has the decision on every field of a leaf content's status.
+// StatusTable lists the decision on every field of a leaf content's status.
 var StatusTable = fields.Table{
 	Title:  "VolumeSnapshotContent status (member to host)",
 	Root:   "status",

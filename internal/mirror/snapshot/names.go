@@ -108,7 +108,7 @@ func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	}
 }
 
-// Names reports whether a leaf content has the recorded handle, or no handle is recorded. A
+// Names reports whether a leaf content has the recorded handle, or whether no handle is recorded. A
 // csi-snapshotter sets the handle once. It clears the handle of a content that is being deleted
 // after it has deleted the snapshot.
 func (r Record) Names(leaf *snapshotv1.VolumeSnapshotContent) bool {

@@ -63,8 +63,8 @@ func plain(said *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError
 	return &snapshotv1.VolumeSnapshotError{Time: said.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Message, ""), errorLimit))}
 }
 
-// Failed returns the status of a host content with a problem. It keeps what is known about the
-// snapshot, and the time when the same message was first reported.
+// Failed returns the status of a host content with a problem. It sets readyToUse to false,
+// and keeps the other fields, and the time when the same message was first reported.
 func Failed(content *snapshotv1.VolumeSnapshotContent, problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
 	status := &snapshotv1.VolumeSnapshotContentStatus{}
 	if content.Status != nil {

@@ -190,7 +190,7 @@ func TestDelegated(t *testing.T) {
 	}
 	asked := (<-h.asked).ResourceAttributes
 	if asked.Verb != "create" || asked.Resource != "nodes" || asked.Subresource != "proxy" || asked.Name != "kosmos-one" {
-		t.Errorf("got unexpected reviews: %v", asked)
+		t.Errorf("the review was for %v, want create on nodes/proxy of kosmos-one", asked)
 	}
 	other, _, err := authenticates.AuthenticateRequest(second.request(t, "somebody", x509.ExtKeyUsageClientAuth))
 	if err != nil {

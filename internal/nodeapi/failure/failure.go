@@ -39,7 +39,7 @@ func BadRequest(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// Forbidden reports a missing permission of the caller, or of Xylem in a member.
+// Forbidden reports that the caller, or Xylem in a member, lacks a permission.
 func Forbidden(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusForbidden, Message: fmt.Sprintf(format, args...)}
 }

@@ -84,7 +84,7 @@ func (s *Session) establish() {
 	defer s.mu.Unlock()
 	s.active = s.clock.Now()
 	s.watchdog = s.clock.AfterFunc(s.idle, s.look)
-	if s.below != nil { // a write that blocks because the client does not read ignores the context
+	if s.below != nil { // only closing ends a write that blocks because the client does not read
 		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = s.below.Close() }))
 	}
 }
@@ -272,7 +272,7 @@ func (c *clientConn) Close() error {
 	return c.Conn.Close()
 }
 
-// tell sends the client the reason why the member did not upgrade the connection.
+// tell sends the client a failure that explains why the member did not upgrade the connection.
 func (c *clientConn) tell() {
 	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "Xylem cannot read the member's response. Try again"}
 	if response, err := http.ReadResponse(bufio.NewReader(&c.answer), nil); err == nil {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// none is the first value of a counter. metrics-server treats 0 as a missing value.
+	// none is the first value of a counter. It is not 0, because metrics-server treats 0 as a missing
+	// value.
 	none = 1e-6
 	// skew is how far a member's clock may be ahead.
 	skew = time.Minute

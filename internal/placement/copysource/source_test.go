@@ -64,22 +64,22 @@ func TestLocate(t *testing.T) {
 		"the claim is larger than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("3Gi")
 		}}},
-		"the source's capacity is larger than its request": {}, // the driver rounded it up
-		"the source does not exist":                        {change: changes{noSource}, reason: v1alpha1.ReasonSourceNotReady, says: "does not exist"},
-		"the recorded source was deleted":                  {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
-		"the recorded source was re-created":               {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
-		"the source is being deleted":                      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"the source is unbound":                            {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
-		"the source is about to be bound":                  {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
-		"the source is Lost":                               {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
-		"the source's volume does not exist":               {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},
-		"the source's volume belongs to another claim":     {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.ClaimRef.UID = "other" }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source's capacity is larger than its request":  {}, // the driver rounded it up
+		"the source does not exist":                         {change: changes{noSource}, reason: v1alpha1.ReasonSourceNotReady, says: "does not exist"},
+		"the recorded source was deleted":                   {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"the recorded source was re-created":                {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
+		"the source is being deleted":                       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"the source is unbound":                             {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
+		"the source has a volumeName, but is not bound yet": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source is Lost":                                {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
+		"the source's volume does not exist":                {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},
+		"the source's volume belongs to another claim":      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.ClaimRef.UID = "other" }}, reason: v1alpha1.ReasonSourceNotReady},
 		"the source's volume is abandoned": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Volume.Annotations[v1alpha1.AnnotationAbandon] = "true"
 		}}, reason: v1alpha1.ReasonSourceGone, says: "abandoned"},
-		"the source is bound to a promise without a disk": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = promise(s) }}, reason: v1alpha1.ReasonSourceNotReady, says: "no disk yet"},
-		"the source's volume has another driver":          {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.CSI.Driver = "host.example.com" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
-		"the source's volume was edited":                  {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Labels[v1alpha1.LabelClusterID] = "id39" }}, reason: v1alpha1.ReasonDataSourceUnsupported},
+		"the source is bound to a promise without a disk":                     {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = promise(s) }}, reason: v1alpha1.ReasonSourceNotReady, says: "no disk yet"},
+		"the source's volume has another driver":                              {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Spec.CSI.Driver = "host.example.com" }}, reason: v1alpha1.ReasonDataSourceUnsupported, says: `"host.example.com"`},
+		"the member in the volume's label differs from the one in its handle": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume.Labels[v1alpha1.LabelClusterID] = "id39" }}, reason: v1alpha1.ReasonDataSourceUnsupported},
 		"the claim is smaller than its source": {change: changes{func(c *corev1.PersistentVolumeClaim, _ *Source) {
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("1Gi")
 		}}, reason: v1alpha1.ReasonSourceMismatch, says: "with 2Gi or more"},

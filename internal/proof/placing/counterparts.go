@@ -36,8 +36,8 @@ type Counterparts struct {
 func (c Counterparts) Any() bool { return len(c.In)+len(c.Unasked) > 0 }
 
 // CounterpartsOf checks by live reads whether another member has a leaf claim for a root. It
-// returns an error only if the context ends. A member that cannot be read counts as one that could
-// not be checked.
+// returns an error only if the context ends. A member that cannot be read is listed in
+// Unasked.
 func CounterpartsOf(ctx context.Context, hostID string, root *corev1.PersistentVolumeClaim, others []Other) (Counterparts, error) {
 	asking, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

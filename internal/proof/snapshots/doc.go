@@ -4,7 +4,8 @@
 // # Proofs
 //
 //	SnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists its name
-//	ContentEnded     the host content is being deleted, announced, with policy Delete: lists it
+//	ContentEnded     the host content is not abandoned, has policy Delete, and is being deleted,
+//	                 and the deletion of its VolumeSnapshot was announced: lists its name
 //	ContentUnchanged the host content has not changed since it was observed: lists its name
 //	NotRepresented   the host has no content for a VolumeSnapshot: lists its name
 //	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists its name
@@ -14,9 +15,10 @@
 //
 // # Evidence
 //
+// Each kind of Evidence, with its proofs in order, and the writes of root_snapshot that it allows:
+//
 //	DestroyingSnapshot  ContentEnded, SnapshotEnded: SetContentDelete and DeleteContent
 //	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafContent: DeleteSnapshot
 //	KeepingSnapshot     ContentUnchanged, SnapshotEnded, LeafContent: DeleteSnapshot
-//	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent:
-//	                    DeleteSnapshot (all of snapshots: root_snapshot)
+//	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent: DeleteSnapshot
 package snapshots

@@ -56,8 +56,7 @@ func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object cl
 }
 
 // destroysContent reports whether an action may destroy a leaf content. The content must be the
-// recorded content of the recorded snapshot, and have been created with policy Delete in the
-// member.
+// recorded content of the recorded snapshot, and its original policy in the member must be Delete.
 func destroysContent(record mirrorsnapshot.Record, action proof.Action, content *snapshotv1.VolumeSnapshotContent) bool {
 	allowed := action == proof.SetContentDelete || action == proof.DeleteContent && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
 	return allowed && record.Content != "" && record.Names(content) && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete

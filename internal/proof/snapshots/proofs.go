@@ -111,7 +111,7 @@ type LeafContent struct {
 }
 
 // LeafContent proves by a live read that wanted accepts a leaf VolumeSnapshot's content. wanted
-// gets nil if the content does not exist.
+// receives nil if the content does not exist.
 func (p Prover) LeafContent(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, wanted func(*snapshotv1.VolumeSnapshotContent) bool) (LeafContent, bool, error) {
 	began, name := p.Clock.Now(), mirrorsnapshot.ContentName(leaf.UID)
 	content, err := index.LiveContent(ctx, p.Live, name)

@@ -23,7 +23,7 @@ const None = states.None
 
 // Phases.
 const (
-	Foreign       Phase = "Foreign" // not Xylem's
+	Foreign       Phase = "Foreign" // not a snapshot of this host with Xylem's driver
 	Unrepresented Phase = "Unrepresented"
 	Orphaned      Phase = "Orphaned"
 	Refused       Phase = "Refused"

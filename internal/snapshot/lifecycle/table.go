@@ -50,14 +50,14 @@ var sections = []section{
 	}},
 	{Title: "The member has no objects for it yet", When: []fact{not(placed)}, Rows: []row{
 		{Phase: Ending, When: []fact{rootEnded}, Owner: RootSnapshot, Until: "the host's snapshot-controller deletes the host content"},
-		{Phase: Refused, When: []fact{unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the reported problem in the member is solved"},
+		{Phase: Refused, When: []fact{unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the reported problem is solved"},
 		{Phase: Placing, When: []fact{earlier}, Owner: RootSnapshot, Until: "the earlier root's leaf is gone"},
 		{Phase: Refused, When: []fact{taken}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportTaken, Until: "the object that has the leaf's name is gone"},
 		{Phase: Placing, Step: Place, Owner: RootSnapshot},
 	}},
 	{Title: "The root exists", When: []fact{not(rootEnded), not(ending)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "the root is deleted"},
-		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the reported problem in the member is solved"},
+		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), unmet}, Owner: LeafSnapshot, Reasons: classes, Report: (*snapshot.Observed).ReportUnmet, Until: "the reported problem is solved"},
 		{Phase: Placing, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), earlier}, Owner: RootSnapshot, Until: "the earlier root's leaf is gone"},
 		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), taken}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportTaken, Until: "the object that has the leaf's name is gone"},
 		{Phase: Placing, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded)}, Step: CreateLeaf, Owner: RootSnapshot},

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// claims has the sections of mirror mode for claims without a volume in the member.
+// claims contains the sections for claims without a volume in the member, in mirror mode.
 var claims = []section{
 	{Title: "The leaf claim is being deleted", When: []fact{alone, claimDeleting}, Rows: []row{
 		{Phase: Withdrawing, Owner: RootPVC, Until: "the leaf claim is gone"},
@@ -70,8 +70,8 @@ const (
 	sources = "SourceNotReady, SourceMismatch"
 	// awaySources are the reasons why the data source cannot be used here.
 	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
-	// askedAgain describes what ends the wait for other members. Their events do not enqueue the
-	// claim here.
+	// askedAgain describes when the wait for other members ends. root_pvc polls them, because their
+	// events do not enqueue the claim here.
 	askedAgain = "the claim is placed, or live reads show that no other member has a leaf claim; root_pvc checks every 10 s"
 )
 

@@ -120,7 +120,7 @@ func createdFrom(c *choices, s *volume.Observed) {
 	}
 }
 
-// snapshotFor returns a source that is a snapshot. It is ready in the host.
+// snapshotFor returns a data source that is a snapshot, and that is ready in the host.
 func snapshotFor(s *volume.Observed, from *volume.From, kind string) {
 	from.Claim, from.Volume, from.At.LeafVolume, from.At.LeafUID = nil, nil, "", ""
 	from.At.LeafSnapshot, from.At.LeafContent, from.At.LeafHandle = "golden-leaf", "golden-content", "s-1"
@@ -186,8 +186,8 @@ func namespaceOf(host string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{v1alpha1.LabelHost: host}}}
 }
 
-// leafClaimOf sets the leaf claim, the volume that was provisioned for it, and the restores that
-// may explain it.
+// leafClaimOf sets the leaf claim, the volume that was provisioned for it, the last restore of the
+// host, and the leaf claims in other members.
 func leafClaimOf(c *choices, s *volume.Observed) {
 	name, there := choose(c, "", "pv-1"), choose(c, false, true, true)
 	leafDeleting, provisioned := choose(c, false, false, true), choose(c, false, false, true)
@@ -202,7 +202,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	s.Placement.Counterparts = choose(c, placing.Counterparts{}, placing.Counterparts{In: []string{"cluster39"}}, placing.Counterparts{Unasked: []string{"cluster39"}}, placing.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
 }
 
-// boundTo sets the volume to which the claim is bound or which it requests.
+// boundTo sets the volume that the claim is bound to, or that it requests.
 func boundTo(c *choices, s *volume.Observed) {
 	pods, label := choose(c, nil, []corev1.Pod{{}}), choose(c, "", member.ClusterID, "id39")
 	rivals, away := choose(c, nil, []string{"cluster39"}), choose(c, false, true)
@@ -274,7 +274,7 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 		}
 	case Unselect:
 		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
-			return "a selection is removed although it is another member's, or without a report"
+			return "a selection is removed although it names another member, or without a report"
 		}
 		if s.Pinned() {
 			return "a selection is removed although the controller source would restore it (I5)"
@@ -296,8 +296,8 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 	return silent(s, p)
 }
 
-// silent returns why a plan is wrong because no controller reports why the claim waits (I6), or "".
-// It ignores waits that end without a user's action.
+// silent returns "" if a controller reports why the claim waits. Otherwise, it returns what is not
+// reported (I6). It ignores waits that end without a user's action.
 func silent(s *volume.Observed, p Plan) string {
 	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
 		return ""

@@ -338,7 +338,7 @@ func waits(s *volume.Observed) bool {
 	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && hostpv.PointsAt(s.Leaf, s.Claim):
 		return true
 	}
-	// The member's PV controller is about to bind claim and PV.
+	// The member's PV controller is about to bind the claim and the PV.
 	return s.Claimed() && s.Leaf != nil && (s.Leaf.Spec.ClaimRef == nil || s.Held())
 }
 

@@ -27,7 +27,7 @@ var (
 	either = states.Any[volume.Observed]
 )
 
-// Facts of the host PV.
+// Facts about the host PV.
 var (
 	twin         = when("two host PVs represent it", "", func(s *volume.Observed) bool { return s.Twin != nil })
 	mirrored     = when("mirrored", "not mirrored", func(s *volume.Observed) bool { return s.Host != nil })
@@ -55,7 +55,7 @@ var (
 	unguarded = when("no finalizer, or not Retain although the member retains it", "", func(s *volume.Observed) bool { return s.Unguarded() })
 )
 
-// Facts of host PVs that admins created.
+// Facts about host PVs that admins created.
 var (
 	importable = when("an admin's host PV requests it, and may adopt it", "", func(s *volume.Observed) bool { return problem.Importable(s) })
 	imports    = when("root claim is bound to an admin's host PV that is not recorded", "", func(s *volume.Observed) bool { return s.BoundToImport() })
@@ -64,7 +64,7 @@ var (
 	takeable   = when("the member's admin consents, and no claim in the member has it", "", func(s *volume.Observed) bool { return problem.ReportUntaken(s) == nil })
 )
 
-// Facts of promises.
+// Facts about promises.
 var (
 	movable      = when("Bound, and without a disk that must outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) })
 	placeless    = when("a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) })
@@ -82,7 +82,7 @@ var (
 	consumed     = when("a Pod has used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" })
 )
 
-// Facts of the leaf PV.
+// Facts about the leaf PV.
 var (
 	ours       = when("leaf PV stamped, or named by one of Xylem's leaf claims", "", func(s *volume.Observed) bool { return s.Ours() })
 	hasLeaf    = when("leaf PV", "no leaf PV", func(s *volume.Observed) bool { return s.Leaf != nil })
@@ -104,7 +104,7 @@ var (
 	mayDelete  = when("it must be destroyed, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() })
 )
 
-// Facts of the leaf claim.
+// Facts about the leaf claim.
 var (
 	hasClaim      = when("leaf claim", "no leaf claim", func(s *volume.Observed) bool { return s.Claim != nil })
 	claimed       = when("leaf claim names it", "no leaf claim names it", func(s *volume.Observed) bool { return s.Claimed() })
@@ -133,7 +133,7 @@ var (
 	asked = when("a new claim requests its volume", "", func(s *volume.Observed) bool { return s.AskedFor() })
 )
 
-// Facts of the root claim.
+// Facts about the root claim.
 var (
 	hasRoot      = when("root claim", "no root claim", func(s *volume.Observed) bool { return s.Root != nil })
 	rootDeleting = when("root claim terminating", "root claim not terminating", func(s *volume.Observed) bool { return deleting(s.Root) })
@@ -153,7 +153,7 @@ var (
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
 
-// Facts of a claim without a volume in the member.
+// Facts about a claim without a volume in the member.
 var (
 	alone           = when("a claim without a volume in this member", "", (*volume.Observed).Alone)
 	named           = when("it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" })
@@ -161,7 +161,7 @@ var (
 	agreed          = when("the scheduler agrees, if recovery selected this member", "recovery selected this member, but the scheduler does not agree yet", (*volume.Observed).Agreed)
 	ownClass        = when("class belongs to Xylem", "class does not belong to Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) })
 	mirrors         = when("class is in mirror mode and waits for a consumer", "class is not in mirror mode, or binds immediately", (*volume.Observed).Mirrors)
-	boundAway       = when("bound to another member's volume", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
+	boundAway       = when("bound to a volume outside this member", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
 	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
 	mirrorDeleting  = when("its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })
 	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
@@ -181,7 +181,7 @@ var (
 	unadoptable = when("the claim may not adopt it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil })
 )
 
-// Facts of the data source of a claim that has no volume in the member.
+// Facts about the data source of a claim that has no volume in the member.
 var (
 	pinned        = when("a claim or a snapshot is its data source", "neither a claim nor a snapshot is its data source", (*volume.Observed).Pinned)
 	sourceAway    = when("its data source is not in this member, or not ready", "", (*volume.Observed).SourceAway)
@@ -192,7 +192,7 @@ var (
 	unrecordedYet = when("the location of its data source is not recorded", "", (*volume.Observed).SourceUnrecorded)
 )
 
-// Facts of a claim that is, or will be, bound to a promise without a disk.
+// Facts about a claim that is, or will be, bound to a promise without a disk.
 var (
 	unobserved        = when("it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved)
 	ofPromises        = when("class belongs to Xylem and is in promise mode", "class does not belong to Xylem, or is not in promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) })

@@ -55,7 +55,7 @@ const (
 	Lost           Phase = "Lost"
 )
 
-// The controllers.
+// The controllers that take steps.
 const (
 	RootPVC    Owner = "root_pvc"
 	RootPV     Owner = "root_pv"

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// promises has the sections of promise mode that apply until the promise is fulfilled.
+// promises contains the sections of promise mode that apply until the promise is fulfilled.
 var promises = []section{
 	{Title: "A claim without a PersistentVolume, as the controller promise observes it", When: []fact{unobserved}, Rows: []row{
 		{Phase: Unpromised, When: []fact{rootDeleting}, Owner: Promise, Until: "the claim is gone"},

@@ -43,13 +43,13 @@ func wrongForImport(s *volume.Observed, p Plan) string {
 	}
 	switch leaf := s.Leaf; {
 	case leaf == nil || leaf.DeletionTimestamp != nil || s.Host != nil || len(s.Imports) != 1 || s.Imports[0].DeletionTimestamp != nil:
-		return "a host PV is recorded for a volume that does not exist, or has another host PV (I3)"
+		return "a host PV is recorded for a volume that does not exist, or that has another host PV (I3)"
 	case leaf.Labels[v1alpha1.LabelHost] != member.HostID:
 		return "a volume is recorded without consent (I4)"
 	case used, leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != retains:
 		return "a volume is recorded although it is in use in the member, or being deleted (I4)"
 	case s.Stamped && s.Root != nil && s.Root.UID == s.Stamp.UID && s.Root.Spec.VolumeName != s.Imports[0].Name:
-		return "the volume of a claim is recorded for another one (I3)"
+		return "a claim's volume is recorded for another claim (I3)"
 	}
 	return ""
 }
@@ -162,9 +162,9 @@ func TestImports(t *testing.T) {
 		"the volume's UID": {leaf(nil), host(func(pv *corev1.PersistentVolume) {
 			pv.Spec.CSI.VolumeAttributes = map[string]string{v1alpha1.AttributeLeafUID: "leaf-1"}
 		}), ""},
-		"no volume":               {nil, host(nil), v1alpha1.ReasonAdoptionRefused},
-		"no consent":              {leaf(func(pv *corev1.PersistentVolume) { pv.Labels = nil }), host(nil), v1alpha1.ReasonConsentMissing},
-		"consent to another host": {leaf(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }), host(nil), v1alpha1.ReasonAdoptionRefused},
+		"no volume":                {nil, host(nil), v1alpha1.ReasonAdoptionRefused},
+		"no consent":               {leaf(func(pv *corev1.PersistentVolume) { pv.Labels = nil }), host(nil), v1alpha1.ReasonConsentMissing},
+		"consent for another host": {leaf(func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"bound in the member": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, refOf("another")
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
@@ -174,7 +174,7 @@ func TestImports(t *testing.T) {
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"Failed":        {leaf(func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"being deleted": {leaf(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted }), host(nil), v1alpha1.ReasonAdoptionRefused},
-		"an earlier record of another policy": {leaf(func(pv *corev1.PersistentVolume) {
+		"a different policy was recorded earlier": {leaf(func(pv *corev1.PersistentVolume) {
 			pv.Annotations = map[string]string{v1alpha1.AnnotationReclaimPolicy: "Delete"}
 		}), host(nil), v1alpha1.ReasonAdoptionRefused},
 		"a larger capacity": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = storage("11Gi") }), v1alpha1.ReasonAdoptionRefused},

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
-// volumes has the sections for volumes that exist, or existed, in both modes.
+// volumes contains the sections for volumes that exist, or existed, in both modes.
 var volumes = []section{
 	{Title: "Two host PVs represent it", When: []fact{twin}, Rows: []row{
 		{Phase: Holding, When: []fact{stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},

@@ -85,9 +85,9 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, er
 	return s, o.observeTenant(ctx, s)
 }
 
-// OfVolume returns the observation of the volume on which the decision about a claim depends: the
-// leaf claim's volume if its root was deleted, or else this member's volume to which the root is
-// bound. It returns nil if there is no such volume.
+// OfVolume returns the observation of the volume that the decision about a claim depends on: the
+// leaf claim's volume if its root was deleted, or otherwise this member's volume that the root is
+// bound to. It returns nil if there is no such volume.
 func (o Observer) OfVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	switch {
 	case claim != nil && (root == nil || origin.UID != root.UID):
@@ -202,7 +202,7 @@ func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 
 // relate reads the claims of both clusters that concern the volume. If no host PV represents the
 // volume, it also reads PVs that may become its mirror or that have its names. known is the
-// observed leaf claim if its root was deleted, or else nil.
+// observed leaf claim if its root was deleted, otherwise nil.
 func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
@@ -219,9 +219,9 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	return nil
 }
 
-// observeClaims reads the leaf claim of the host PV's root, and the leaf claim to which the leaf PV
-// is bound. If only the volumeName of the known leaf claim refers to the volume, that claim is
-// neither of them, and no other controller finds it.
+// observeClaims reads the leaf claim of the host PV's root, and the leaf claim that the leaf PV is
+// bound to. The known leaf claim may be neither of them: if it refers to the volume only by its
+// volumeName, no other observation finds it.
 func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if uid := s.HostRoot(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
@@ -274,9 +274,9 @@ func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.Persi
 	return claim, nil
 }
 
-// holder returns the leaf claim of this host that names the volume and to which the leaf PV is
-// bound. Otherwise, if no host PV identifies the volume's root, it returns the leaf claim of the
-// root for which the leaf PV was created.
+// holder returns the leaf claim of this host that names the volume and that the leaf PV is bound
+// to. Otherwise, if no host PV identifies the volume's root, it returns the leaf claim of the root
+// for which the leaf PV was created.
 func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	leaf := s.Leaf
 	if leaf == nil {
@@ -321,8 +321,8 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 }
 
 // observeUnmirrored reads the PVs that may represent the volume, and the PVs that have its names.
-// Each read returns the current state of the cache. So a PV that appears between two reads is
-// recognized as the volume's mirror, not as a foreign PV with its name.
+// A PV may appear in the cache between two reads. It is then recognized as the volume's mirror, not
+// as a foreign PV with its name.
 func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
 		if pv != nil && s.UID != "" && s.Represents(pv) {

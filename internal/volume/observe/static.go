@@ -28,8 +28,7 @@ func (o Observer) OfMissing(ctx context.Context, name string) (*volume.Observed,
 	return s, err
 }
 
-// ofImport observes the leaf PV that an admin's host PV requests, if a claim is bound to that host
-// PV.
+// ofImport observes the leaf PV that is requested by an admin's host PV to which a claim is bound.
 func (o Observer) ofImport(ctx context.Context, name string, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
 	if err != nil {
@@ -53,8 +52,8 @@ func (o Observer) ofImport(ctx context.Context, name string, root, claim *corev1
 	return s, o.observeImportClass(ctx, s)
 }
 
-// observeHolder finds this host's leaf claim to which the leaf PV is bound, and the root in the
-// leaf PV's stamp.
+// observeHolder finds this host's leaf claim that the leaf PV is bound to, and the root in the leaf
+// PV's stamp.
 func (o Observer) observeHolder(ctx context.Context, s *volume.Observed) error {
 	holder, origin, err := o.holder(ctx, s)
 	if err != nil {

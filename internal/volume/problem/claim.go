@@ -53,8 +53,8 @@ func ReportUnknown(s *volume.Observed) *mirror.Refusal {
 		"Check PersistentVolume %q in the host, and keep both volumes until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
 }
 
-// ReportSecond reports that the claim has a second volume in this member, in addition to the one to
-// which it is bound.
+// ReportSecond reports that the claim has a second volume in this member, in addition to the one
+// that it is bound to.
 func ReportSecond(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has a second volume %q for the claim, which is bound to volume %q elsewhere. "+
 		"Xylem keeps the data of both. If nobody needs the second volume, delete claim \"%s/%s\" in that member",
@@ -68,8 +68,7 @@ func ReportHostUnconfirmed(s *volume.Observed) *mirror.Refusal {
 		"To let Xylem use the volume, confirm the restore as ClusterRegistration %q describes. Xylem uses it only if it is older than the restore", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
-// ReportNeverPlaced reports that the member has a volume of a claim that was never placed
-// there.
+// ReportNeverPlaced reports that the member has a volume for a claim that was never placed there.
 func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: a user of that member may have created it. "+
 		"Xylem does not use it. If it belongs to the claim, an admin can allow its use: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",

@@ -67,7 +67,8 @@ func reportSnapshot(s *volume.Observed) *mirror.Refusal {
 	return otherDriver(s, from.Content.Spec.Driver)
 }
 
-// otherDriver reports that the claim's class in the member does not use the source's driver.
+// otherDriver returns a refusal if the claim's class in the member does not use the source's
+// driver.
 func otherDriver(s *volume.Observed, driver string) *mirror.Refusal {
 	from := s.From()
 	if from.Class == nil || from.Class.Provisioner == driver {

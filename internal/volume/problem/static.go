@@ -23,7 +23,7 @@ func Importable(s *volume.Observed) bool {
 	return s.Host == nil && ReportUnimportable(s) == nil && len(s.Imports) > 0
 }
 
-// ReportUnimportable reports why an admin's host PV may not adopt the leaf PV that it requests. It
+// ReportUnimportable reports why an admin's host PV cannot adopt the leaf PV that it requests. It
 // returns nil if the host PV may adopt it, or if there is no such host PV.
 func ReportUnimportable(s *volume.Observed) *mirror.Refusal {
 	asks := s.Import()
@@ -33,8 +33,8 @@ func ReportUnimportable(s *volume.Observed) *mirror.Refusal {
 	return Unimportable(s, asks)
 }
 
-// Unimportable returns why an admin's host PV may not adopt the leaf PV that it requests, or nil.
-// It never adopts a volume that a user of the member uses, or may use.
+// Unimportable returns why an admin's host PV cannot adopt the leaf PV that it requests, or nil. It
+// never adopts a volume that a user of the member uses, or may use.
 func Unimportable(s *volume.Observed, asks *corev1.PersistentVolume) *mirror.Refusal {
 	if other := otherThan(s, asks); other != "" {
 		return refuseImport(s, asks, "PersistentVolume %q in the host represents or requests the same volume. Delete whichever of the two is not bound to a claim", other)
@@ -74,8 +74,8 @@ func otherThan(s *volume.Observed, asks *corev1.PersistentVolume) string {
 	return ""
 }
 
-// unavailable returns why a host PV may not have the leaf PV because of its state in the member,
-// or nil.
+// unavailable returns why a host PV cannot represent the leaf PV because of its state in the
+// member, or nil.
 func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refusal {
 	leaf, ref := s.Leaf, ptr.Deref(s.Leaf.Spec.ClaimRef, corev1.ObjectReference{})
 	label := leaf.Labels[v1alpha1.LabelHost]
@@ -103,8 +103,8 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 	return nil
 }
 
-// unavailableOrphan returns which claim owns a stamped leaf PV. It returns nil if that claim does
-// not exist, or if the host PV is for that claim.
+// unavailableOrphan returns a refusal if a claim in the host owns the stamped leaf PV. It returns
+// nil if that claim does not exist, or if the host PV is for that claim.
 func unavailableOrphan(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refusal {
 	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
 		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Mistaken explains why the root's volume in the host does not represent this one, although it has
-// or had its name. This volume may be the root's own disk, so nobody must delete it.
+// or had its name. This volume may be the root's own disk, so it must not be deleted.
 func Mistaken(s *volume.Observed) *mirror.Refusal {
 	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, but Xylem does not use it: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {

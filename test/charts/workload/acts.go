@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -107,11 +107,10 @@ func (w *workload) lose(ctx context.Context) error {
 			return fmt.Errorf("remove the finalizers of %s: %w", obj.GetName(), err)
 		}
 		if err := harness.Await(ctx, "the deletion of "+obj.GetName(), func(ctx context.Context) error {
-			err := api.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-			if apierrors.IsNotFound(err) {
-				return nil
+			if err := api.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+				return client.IgnoreNotFound(err)
 			}
-			return fmt.Errorf("it still exists, or: %w", err)
+			return errors.New("it still exists")
 		}); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-// Command workload runs Xylem on real control planes for some minutes, while another command
+// Command workload runs Xylem on real control planes for a few minutes, while another command
 // records the dashboard. It starts a host with two managers, and two members. It continually
 // creates, expands and deletes claims of a mirroring class and of a promise class. During this
 // time, it causes the incidents that the dashboard should show:

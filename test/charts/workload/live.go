@@ -69,7 +69,7 @@ func (w *workload) make(ctx context.Context, name, class string, members ...stri
 	return w.x.Host.Create(ctx, harness.Claim(space, name, class), pod)
 }
 
-// live creates claims, each with a Pod, at a steady pace. It expands each claim after some seconds
+// live creates claims, each with a Pod, at a steady pace. It expands each claim after a few seconds
 // and takes a snapshot of it. Later, it deletes all of them.
 func (w *workload) live(ctx context.Context) error {
 	ticker := time.NewTicker(pace)

@@ -191,14 +191,14 @@ func TestSnapshotEntryNamesClaimAndObjects(t *testing.T) {
 		t.Errorf("entry of the snapshot (-want +got):\n%s", diff)
 	}
 	if taken, calls := l.Count(ledger.CreateSnapshot), l.Calls(ledger.CreateSnapshot); taken != 1 || calls != 2 {
-		t.Errorf("%d snapshots by %d calls, want 1 by 2", taken, calls)
+		t.Errorf("%d snapshots taken by %d calls, want 1 taken by 2", taken, calls)
 	}
 	if live := l.LiveIDs(); len(live) != 1 {
 		t.Errorf("live volumes = %v, want one", live)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRejectedCalls(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -291,7 +291,7 @@ func TestUploadLastsUntilTheFaultsChange(t *testing.T) {
 	}
 }
 
-func TestLostReplyStillTookTheSnapshot(t *testing.T) {
+func TestSnapshotIsTakenDespiteLostResponse(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))
@@ -349,9 +349,9 @@ func TestListSnapshots(t *testing.T) {
 	}
 }
 
-// TestRestartMakesTheLedgerAgreeOnSnapshots changes snapshots without writing a ledger entry, as
-// if the driver had crashed in between.
-func TestRestartMakesTheLedgerAgreeOnSnapshots(t *testing.T) {
+// TestRestartCompletesTheLedgerForSnapshots changes snapshots without writing a ledger entry, as if
+// the driver had crashed in between.
+func TestRestartCompletesTheLedgerForSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	d := driver(t, dir)
 	source := d.mustCreate(t, creation("a", nil))

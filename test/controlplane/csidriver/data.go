@@ -59,7 +59,7 @@ func (s *store) fill(dst, source, id string) (string, error) {
 	return readData(dst)
 }
 
-// copyTree copies the files and directories below from, except the driver's own record.
+// copyTree copies the content of directory from to dst, except the driver's own record.
 func copyTree(dst, from string) error {
 	return fs.WalkDir(os.DirFS(from), ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {

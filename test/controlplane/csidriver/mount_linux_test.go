@@ -41,7 +41,7 @@ func TestPublish(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := os.Lstat(target); !os.IsNotExist(err) {
-				t.Errorf("stat of the unpublished target: %v, want that it does not exist", err)
+				t.Errorf("stat of the unpublished target: %v, want a not-exist error", err)
 			}
 			if content, err := os.ReadFile(filepath.Join(disk, "file")); err != nil || string(content) != "data" {
 				t.Errorf("data on the disk: %q, %v, want the same as before", content, err)

@@ -75,7 +75,7 @@ func same(disk, target string) (bool, error) {
 }
 
 // unpublish removes the target only once nothing is mounted there: os.Remove fails on a directory
-// with files, so that it never removes the data on a disk.
+// with files, so it never removes the data on a disk.
 func unpublish(target string) error {
 	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 		return nil

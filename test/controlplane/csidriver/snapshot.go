@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// snapshotsDir is the subdirectory of the driver's directory that has a directory for each
+	// snapshotsDir is the subdirectory of the driver's directory that contains a directory for each
 	// snapshot.
 	snapshotsDir = "snapshots"
 	// ParamReadyAfter is a VolumeSnapshotClass parameter: the time until a new snapshot is ready to
@@ -53,7 +53,7 @@ type snapshot struct {
 	Parameters     map[string]string `json:"parameters,omitempty"`
 	VolumeSnapshot string            `json:"volumeSnapshot,omitempty"`
 	ContentName    string            `json:"contentName,omitempty"`
-	// The following are values of the source volume.
+	// The following fields are copied from the source volume.
 	VolumeName     string `json:"volumeName,omitempty"`
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
 	ClaimName      string `json:"claimName,omitempty"`
@@ -287,7 +287,8 @@ func (s *store) getSnapshot(id string) (snapshot, bool) {
 	return sn, ok
 }
 
-// listSnapshots returns the snapshots with an ID and of a volume. An empty argument matches all.
+// listSnapshots returns the snapshots with the given ID that were taken of the given volume. An
+// empty argument matches all.
 func (s *store) listSnapshots(id, volumeID string) []snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// Files of the driver's directory.
+// Names of files and directories in the driver's directory.
 const (
 	ledgerFile = "ledger.jsonl"
 	volumesDir = "volumes"
@@ -24,10 +24,10 @@ const (
 	dataFile   = "data"
 )
 
-// LedgerPath returns the path of the ledger of the driver with that directory.
+// LedgerPath returns the path of a driver's ledger. dir is the driver's directory.
 func LedgerPath(dir string) string { return filepath.Join(dir, ledgerFile) }
 
-// VolumesDir returns the directory of that driver's volumes.
+// VolumesDir returns the directory of a driver's volumes. dir is the driver's directory.
 func VolumesDir(dir string) string { return filepath.Join(dir, volumesDir) }
 
 // volume is the record of a volume in its directory.

@@ -38,9 +38,9 @@ func live(t *testing.T, dir string) map[string]int64 {
 	return sizes
 }
 
-// TestRestartMakesTheLedgerAgree changes disks without writing a ledger entry, as if the driver
-// had crashed in between.
-func TestRestartMakesTheLedgerAgree(t *testing.T) {
+// TestRestartCompletesTheLedger changes disks without writing a ledger entry, as if the driver had
+// crashed in between.
+func TestRestartCompletesTheLedger(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	for _, id := range []string{"a", "b"} {
@@ -84,7 +84,7 @@ func TestIncompleteVolumeIsRemoved(t *testing.T) {
 	}
 }
 
-func TestCreateAndRemoveRepeat(t *testing.T) {
+func TestCreateAndRemoveAreIdempotent(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, want := range []bool{false, true} {
 		if _, existed, err := s.create(volume{ID: "a", CapacityBytes: 1}, 0); err != nil || existed != want {
@@ -98,7 +98,7 @@ func TestCreateAndRemoveRepeat(t *testing.T) {
 	}
 }
 
-func TestRoomIsShared(t *testing.T) {
+func TestVolumesShareTheCapacity(t *testing.T) {
 	s := open(t, t.TempDir())
 	if _, _, err := s.create(volume{ID: "a", CapacityBytes: 6}, 10); err != nil {
 		t.Fatal(err)

@@ -92,8 +92,8 @@ var extras = []target{
 // mainVersion is the variable with the version of a CSI sidecar.
 func mainVersion(v string) []string { return []string{"main.version=" + v} }
 
-// kubernetesVars are the variables that Kubernetes' own build sets. Without them, the apiserver
-// reports v0.0.0, which misleads clients.
+// kubernetesVars are the variables that the official Kubernetes build sets. Without them, the
+// apiserver reports v0.0.0, which misleads clients.
 func kubernetesVars(version string) []string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	for len(parts) < 3 {

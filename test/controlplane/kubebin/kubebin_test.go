@@ -43,7 +43,7 @@ func dir(t *testing.T, root string) string {
 	return d
 }
 
-func TestDirFollowsTheModule(t *testing.T) {
+func TestDirDependsOnTheModule(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	root := repository(t)
 	before := dir(t, root)
@@ -70,7 +70,7 @@ func TestDirFollowsTheModule(t *testing.T) {
 	}
 }
 
-func TestCheckNamesWhatIsMissing(t *testing.T) {
+func TestCheckNamesMissingPrograms(t *testing.T) {
 	d := t.TempDir()
 	if err := kubebin.Check(d, kubebin.Core()); !errors.Is(err, kubebin.ErrMissing) {
 		t.Errorf("empty directory: %v, want ErrMissing", err)
@@ -117,7 +117,7 @@ func TestSnapshotCRDs(t *testing.T) {
 	}
 }
 
-func TestRootCanBeGiven(t *testing.T) {
+func TestRootFromEnvironment(t *testing.T) {
 	t.Setenv(kubebin.RootEnv, "somewhere")
 	if got, err := kubebin.Root(); err != nil || got != "somewhere" {
 		t.Errorf("root = %q, %v, want the directory in %s", got, err, kubebin.RootEnv)

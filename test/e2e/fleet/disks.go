@@ -26,10 +26,10 @@ import (
 // snapshots and clones. The driver also has the VolumeSnapshotClass "snapshots".
 const Disks = "disks"
 
-// DisksDriver is the name of the driver of class Disks.
+// DisksDriver is the name of the driver that class Disks uses.
 const DisksDriver = "disks.csi.e2e.xylem.io"
 
-// disksDir is the directory of the driver's disks and snapshots on the node.
+// disksDir is the directory with the driver's disks and snapshots on the node.
 const disksDir = "/var/lib/xylem-disks"
 
 //go:embed snapshot-controller.yaml

@@ -33,7 +33,7 @@ const Class = "openebs-hostpath"
 // Cluster is one cluster with its admin's credentials.
 type Cluster struct {
 	Name string
-	// Kubeconfig is a file that works on this machine.
+	// Kubeconfig is the path of a kubeconfig that works on this machine.
 	Kubeconfig string
 	Config     *rest.Config
 	// API is a client without a cache. Typed is for subresources and logs.

@@ -47,7 +47,7 @@ const (
 )
 
 const (
-	// NodeImageEnv is the environment variable with the image of the nodes.
+	// NodeImageEnv is the environment variable that sets the nodes' image.
 	NodeImageEnv = "KIND_NODE_IMAGE"
 	// KindDir is the directory of the kubeconfigs, relative to the repository's root.
 	KindDir = "dist/e2e"
@@ -59,7 +59,7 @@ const (
 // config/samples.
 var sampleImages = []string{WorkloadImage, "docker.io/library/nginx:1.28-alpine"}
 
-// KindOptions are the options of a fleet of kind clusters.
+// KindOptions are the options for a fleet of kind clusters.
 type KindOptions struct {
 	// Dir is the directory for kubeconfigs.
 	Dir string
@@ -301,7 +301,7 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 }
 
 // load loads the images onto a cluster's nodes. The host's nodes also get the manager's image, and
-// the members' nodes the mover's.
+// the members' nodes also get the mover's image.
 func (k *Kind) load(name string, images map[string]v1.Image) error {
 	return k.eachNode(name, func(n nodes.Node) error {
 		all := maps.Clone(images)

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// each calls do for every listable kind of a cluster, with the kind's objects.
+// each calls do for every listable kind in a cluster, with that kind's objects.
 func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error) error {
 	config := rest.CopyConfig(c.Config)
 	config.WarningHandler = rest.NoWarnings{} // Hide warnings about deprecated kinds.

@@ -5,7 +5,7 @@
 //	POST /  append a line, log it, and respond when it is on the disk
 //	POST /end  exit with code 7
 //
-// With arguments, it is what kubectl exec and debug run:
+// With arguments, it runs one of these commands, for kubectl exec and debug:
 //
 //	say WORD...      print the words, and exit with code 7
 //	copy             copy the input to the output
@@ -13,7 +13,7 @@
 //	show             print the content of the file
 //	replace WORD...  replace the content of the file with one line
 //
-// With the name tar, it is the program that kubectl cp runs.
+// If its file name is tar, it acts as the tar command that kubectl cp runs.
 package main
 
 import (
@@ -69,7 +69,7 @@ func main() {
 	log.Fatal(server.ListenAndServe())
 }
 
-// execute runs a command of kubectl exec, and returns the exit code.
+// execute runs a command that kubectl exec requests, and returns its exit code.
 func execute(args []string) int {
 	switch args[0] {
 	case "say":

@@ -189,8 +189,8 @@ func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 	return all, nil
 }
 
-// publishedCA is a ConfigMap that Kubernetes creates in every namespace. Ignore it, because Xylem
-// deletes a member's namespace only some time after a run's end.
+// publishedCA is a ConfigMap that Kubernetes creates in every namespace. state ignores it, because
+// it still exists at the end of a run: Xylem deletes a member's namespace only later.
 const publishedCA = "kube-root-ca.crt"
 
 // state returns the normalized end state: the namespace's objects in all clusters, and the new

@@ -34,8 +34,8 @@ type Options struct {
 	// Patience is how long a run may take to settle; 0 means 150 s. For a run that is known to
 	// fail, it can be shorter.
 	Patience time.Duration
-	// References are another manager's results, for comparison. For scenarios without a reference,
-	// the engine makes a reference run with this manager.
+	// References are results of another manager to compare with. For a scenario without one, the
+	// engine executes a reference run with this manager.
 	References map[string]*Reference
 	// Progress receives progress messages. It may be nil.
 	Progress func(format string, args ...any)
@@ -116,7 +116,7 @@ func (e *Engine) remember(r Result) {
 	defer e.mu.Unlock()
 	e.referred[r.Spec.Scenario.Name] = true
 	if r.Err != nil || len(r.Violations) > 0 {
-		return // a failed run is no reference
+		return // a failed run cannot serve as a reference
 	}
 	if e.options.References[r.Spec.Scenario.Name] != nil {
 		return
@@ -138,7 +138,7 @@ func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Resu
 		workers.Go(func() {
 			err := e.work(ctx, queue, results)
 			if err != nil {
-				cancel() // if a rig cannot start now, it will not start later
+				cancel() // if a rig cannot start now, later attempts would fail, too
 			}
 			failed <- err
 		})
@@ -216,7 +216,7 @@ func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Res
 	defer func() { err = errors.Join(err, stop()) }()
 	for spec := range queue {
 		var result Result
-		for range 2 { // if a run could not run, try it once more on a new rig
+		for range 2 { // if the rig prevents a run, retry the run once on a new rig
 			if b == nil {
 				if b, err = e.bench(ctx); err != nil {
 					return fmt.Errorf("start a rig: %w", err)
@@ -262,8 +262,8 @@ func (e *Engine) name(s Spec) string {
 	return fmt.Sprintf("%s-%s-%d", s.Scenario.Name, strconv.FormatUint(e.options.Seed, 36), e.number.Add(1))
 }
 
-// Run makes a reference run of a scenario, and then a run with the faults, if any. It returns the
-// result of the last run. After a reference run with violations, it makes no other run.
+// Run executes a scenario's reference run and then, if there are faults, a run with these faults.
+// It returns the result of the last run. If the reference run has violations, Run stops there.
 func Run(ctx context.Context, o Options, name string, faults ...Fault) (Result, error) {
 	sc, ok := scenario.Find(name)
 	if !ok {

@@ -57,7 +57,7 @@ var (
 	}
 )
 
-// OfSnapshots are the additional errors of scenarios with snapshots.
+// OfSnapshots lists the additional errors for scenarios with snapshots.
 var OfSnapshots = []Kind{StaleContents, LagSnapshots, LagContents, StaleSnapshots}
 
 // Restores are the faults that restore a cluster.
@@ -82,9 +82,9 @@ var inProxy = map[Kind]proxy.Fault{
 	RestoreHost: "", RestoreMember: "", KillRestoreHost: proxy.KillAfter, KillRestoreMember: proxy.KillAfter,
 }
 
-// Point identifies a write of a run: the Nth write with the key. Because writes to host and members
-// are concurrent, their order in the whole run varies. The order for one key is the same in every
-// run.
+// Point identifies a write of a run: the Nth write with the key. Writes to the host and the members
+// are concurrent, so their overall order varies, but the order of writes with the same key does
+// not.
 type Point struct {
 	Key string
 	N   int
@@ -106,7 +106,7 @@ func ParseFault(s string) (Fault, error) {
 	key, number, found := strings.Cut(rest, "#")
 	n, err := strconv.Atoi(number)
 	if _, known := inProxy[Kind(kind)]; !ok || !found || err != nil || n < 1 || !known {
-		return Fault{}, fmt.Errorf("fault %q: want kind@cluster/verb/resource/name#n, as `points` or a failure prints it", s)
+		return Fault{}, fmt.Errorf("fault %q: want kind@cluster/verb/resource/name#n, as printed by `points` or in a failure", s)
 	}
 	return Fault{Kind: Kind(kind), Point: Point{Key: key, N: n}}, nil
 }
@@ -136,8 +136,8 @@ func Describe(faults []Fault) string {
 	return strings.Join(parts, " ")
 }
 
-// copies is the separator, in the name of a ConfigMap's or Secret's copy in a member, between the
-// original's name and a digest.
+// copies separates the original's name from a digest in the name of a ConfigMap's or Secret's copy
+// in a member.
 const copies = ".xylem-"
 
 // keyOf returns a write's key, which is the same in every run. It returns false for writes that do

@@ -168,7 +168,7 @@ func TestInPairs(t *testing.T) {
 	}
 }
 
-func TestSliceIsOfCoreScenarios(t *testing.T) {
+func TestSliceHasOnlyCoreScenarios(t *testing.T) {
 	e, scenarios := engineWith()
 	if diff := cmp.Diff([]string{"one: kill-after@a#1", "one: conflict@b#1"}, described(e.Slice(scenarios))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -185,7 +185,7 @@ func TestKindsAreComplete(t *testing.T) {
 		for _, prefix := range []string{"lag-", "stale-"} {
 			of, found := strings.CutPrefix(string(kind), prefix)
 			if whole := of == "lists" || of == "host"; found && !whole && !strings.HasSuffix(lagging[kind], of) {
-				t.Errorf("%s makes the cache of %q lag", kind, lagging[kind])
+				t.Errorf("%s makes the cache of %q lag, want the resource in its name", kind, lagging[kind])
 			}
 		}
 	}
@@ -206,7 +206,7 @@ func TestRestoredBy(t *testing.T) {
 	}
 }
 
-func TestPairsComeFromTheSeed(t *testing.T) {
+func TestPairsDependOnTheSeed(t *testing.T) {
 	e, scenarios := engineWith()
 	some := func(seed uint64) []string {
 		var specs []Spec

@@ -32,7 +32,7 @@ type injector struct {
 	hit    map[Fault]bool
 	until  time.Time // when the last fault ends
 	ended  bool
-	// closed means that no restore may begin.
+	// closed prevents further restores from beginning.
 	closed bool
 	// restore is the planned or completed restore, or nil.
 	restore *restore

@@ -99,7 +99,8 @@ func restores(sc scenario.Scenario, points []Point) []Spec {
 	return specs
 }
 
-// inPairs returns runs that combine a fault of the first half with one of the second half.
+// inPairs returns runs that combine a fault from the first half of the list with one from the
+// second.
 func inPairs(sc scenario.Scenario, faults []Fault) []Spec {
 	var specs []Spec
 	half := (len(faults) + 1) / 2
@@ -150,8 +151,8 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 }
 
 // Pairs returns an endless sequence of runs with two faults each, at random writes of the
-// scenarios. In one of three runs, the second fault moves to the next write with its key. Often
-// only the first fault causes that write.
+// scenarios. In a third of the runs, the second fault is moved to the next write with its key,
+// which often occurs only because of the first fault.
 func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec] {
 	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be replayed, not to be secret
 	return func(yield func(Spec) bool) {
@@ -172,7 +173,7 @@ func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec
 	}
 }
 
-// someFault returns a random fault. Three of four are kills.
+// someFault returns a random fault. Three in four are kills.
 func someFault(random *rand.Rand, points []Point) Fault {
 	kinds := errorsOf(points)
 	if random.IntN(4) > 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Tally contains the counts of runs, by result.
+// Tally counts runs by result.
 type Tally struct {
 	Runs, Faults, Missed, Violations, Errors int
 	Took                                     time.Duration

@@ -37,8 +37,8 @@ type restore struct {
 }
 
 // prepareRestore takes a snapshot of the cluster to restore, or returns nil if no fault is a
-// restore. It then restarts the manager, so that the next epoch is later than the snapshot's. Only
-// the epochs prove a restore with certainty.
+// restore. It then restarts the manager, so that the next epoch is later than the snapshot's,
+// because only the epochs prove a restore with certainty.
 func prepareRestore(ctx context.Context, r *rig.Rig, faults []Fault) (*restore, error) {
 	i := slices.IndexFunc(faults, func(f Fault) bool { return slices.Contains(Restores, f.Kind) })
 	if i < 0 {

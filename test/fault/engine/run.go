@@ -26,9 +26,9 @@ const (
 	// graceRestored is the grace for a run with a restored cluster. After the confirmation, progress
 	// depends on that cluster's controllers, which have just started.
 	graceRestored = time.Minute
-	// rest is how long no write may occur after the end; minute is the same for the long check.
-	// lull is how long the long check waits for such a minute, because Xylem still removes empty
-	// leaf namespaces after half a minute.
+	// rest is how long there must be no writes after the end; minute is the same for the long check.
+	// lull is how long the long check waits for such a minute, because half a minute after the end,
+	// Xylem still removes empty leaf namespaces.
 	rest   = 1500 * time.Millisecond
 	minute = time.Minute
 	lull   = 3 * time.Minute
@@ -139,7 +139,7 @@ func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scen
 
 // outcome describes the end of a run.
 type outcome struct {
-	// quiet contains the writes of the last interval. unsettled describes what was missing when the
+	// quiet contains the writes of the last interval. unsettled describes what was missing when
 	// patience ran out, or is empty.
 	quiet     map[string]controlplane.Requests
 	unsettled string
@@ -177,7 +177,7 @@ func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *inje
 }
 
 // judged runs the scenario, waits for the end, and collects the evidence until the oracles find no
-// violation or the grace is over.
+// violation or the grace period is over.
 func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *start, in *injector, reference *Reference) (oracle.Evidence, error) {
 	defer in.end()
 	end, err := b.come(ctx, w, spec, in)
@@ -212,9 +212,9 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 	}
 }
 
-// still waits until a condition is met and no write has occurred for the time of rest. If patience
-// runs out first, it returns what was missing or, if the condition was met, the writes of the last
-// interval.
+// still waits until a condition is met and no write has occurred for the duration of rest. If
+// patience runs out first, it returns what was missing or, if the condition was met, the writes of
+// the last interval.
 func (b *bench) still(
 	ctx context.Context, so func(context.Context) error, namespace string,
 ) (writes map[string]controlplane.Requests, lacking string, err error) {
@@ -241,7 +241,7 @@ func (b *bench) still(
 	}
 }
 
-// watched waits for an interval, and returns the writes in it.
+// watched waits for the given duration, and returns the writes during it.
 func (b *bench) watched(ctx context.Context, while time.Duration) (map[string]controlplane.Requests, error) {
 	marks, err := b.marks(ctx)
 	if err != nil {

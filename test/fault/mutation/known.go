@@ -129,7 +129,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 func others() []Mutation {
 	return []Mutation{
 		{
-			Name: "bound-at-once", Class: "the host claim is Bound while the remote disk has failed",
+			Name: "bound-at-once", Class: "the host claim is Bound although the member could not create the disk",
 			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.reports.SetPlaced(ctx, o.Root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.Root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
 			Scenario: "create", Caught: []string{"I1", "I3", "I6"},
 		},

@@ -34,7 +34,7 @@ func ofClones() []Mutation {
 			Caught: []string{"data that is not its source's"},
 		},
 		{
-			Name: "copies-successor-late", Class: "after its leaf claim was created, a claim is created from another object that now has the source's name", Check: "TestClones",
+			Name: "copies-successor-late", Class: "a claim is created from another object that took the source's name after the leaf claim was created", Check: "TestClones",
 			Edits: []Edit{
 				{volumeSource, "	return was != \"\" && (!found", "	return was == \"never\" && (!found"},
 				{volumeSource, "|| s.Namesake && (", "|| s.Namesake && s.Root == nil && ("},
@@ -97,7 +97,7 @@ func modelled() []Mutation {
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
-			Name: "withdraws-what-is-mirrored", Class: "N1: a member that is restored to an unbound leaf claim with its PV loses a mirrored volume",
+			Name: "withdraws-what-is-mirrored", Class: "N1: a mirrored volume is lost when its member is restored to a state in which the leaf claim and its PV were not bound yet",
 			Edits: []Edit{
 				{proofMirrored, "	restored := p.MayBeRestored(claim)\n", "	restored := false\n"},
 				{proofMirrored, "		if leaf == nil || hostpv.PointsAt(leaf, claim) {\n", "		if leaf == nil {\n"},
@@ -108,8 +108,8 @@ func modelled() []Mutation {
 	}
 }
 
-// ofOtherChecks returns the defects that the model's other checks find: those with more names and
-// restores, and those of wake-ups and confluence.
+// ofOtherChecks returns the defects that the model's other checks find: the checks with more names
+// and restores, and the checks of wake-ups and confluence.
 func ofOtherChecks() []Mutation {
 	return []Mutation{
 		{
@@ -132,7 +132,7 @@ func ofOtherChecks() []Mutation {
 			Check: "TestMembers", Caught: []string{"I3"},
 		},
 		{
-			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still has it, and the claim of another name to which it was assigned was deleted",
+			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still holds it, and the claim with another name to which it was assigned was deleted",
 			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, Step: SetRetain", "either(retained, freed)}, Step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},

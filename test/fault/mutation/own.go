@@ -40,7 +40,7 @@ func own() []Mutation {
 			Caught: []string{"I3", "I6"},
 		},
 		{
-			Name: "steals", Class: "I3: another member takes a claim before a proof that the first member has none of the claim's objects",
+			Name: "steals", Class: "I3: another member takes a claim before it is proven that the first member has none of the claim's objects",
 			Edits: []Edit{
 				{claimTable, "{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC", "{Phase: Unplaced, When: []fact{placedAway}, Step: Place, Owner: RootPVC"},
 			},

@@ -54,7 +54,7 @@ const (
 func ofSnapshots() []Mutation {
 	return []Mutation{
 		{
-			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain: an action only in the member destroys a snapshot",
+			Name: "snapshot-unsecured", Class: "I2: leaf contents do not get policy Retain, so an action in the member alone destroys a snapshot",
 			Edits: []Edit{
 				{mirrorContent, "known && Retained(leaf) {", "known {"},
 				{mirrorContent, "	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain\n	return after\n}\n\n// Retained", "	return after\n}\n\n// Retained"},

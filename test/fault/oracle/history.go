@@ -15,7 +15,7 @@ import (
 // ledger is ordered only to this precision.
 const lag = 500 * time.Millisecond
 
-// at is the state of an object at a time.
+// at is an observed state of an object, with the time of the observation.
 type at[T any] struct {
 	time time.Time
 	gone bool
@@ -45,7 +45,7 @@ type place struct{ cluster, name string }
 // history contains the observed states of each object.
 type history struct {
 	host string
-	// claims have their UIDs as keys, and the members' volumes their names.
+	// claims are keyed by UID, and the members' volumes by name.
 	claims  map[types.UID][]claimAt
 	volumes map[place][]volumeAt
 	// mirrors are the host PVs. The key is the leaf PV that they represent: <cluster ID>/<name>.
@@ -134,7 +134,7 @@ func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {
 	h.leaves[root][pod.UID] = append(h.leaves[root][pod.UID], state)
 }
 
-// goneBy reports whether the deletion of a claim was observed before a time.
+// goneBy reports whether the deletion of a claim was observed before the given time.
 func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	for _, c := range h.claims[uid] {
 		if c.gone && !c.time.After(when.Add(lag)) {
@@ -144,7 +144,7 @@ func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	return false
 }
 
-// before returns the last state that was observed by a time, and whether one was observed.
+// before returns the last state that was observed by the given time, and whether one was observed.
 func before[T any](states []at[T], when time.Time) (at[T], bool) {
 	var last at[T]
 	found := false
@@ -157,8 +157,8 @@ func before[T any](states []at[T], when time.Time) (at[T], bool) {
 	return last, found
 }
 
-// around returns the states that may have been current at a time, given the precision of times
-// from two clusters.
+// around returns the states that may have been current at the given time, because times from two
+// clusters can be compared only with limited precision.
 func around[T any](states []at[T], when time.Time) []at[T] {
 	var held []at[T]
 	for i, s := range states {

@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// rootPod returns a root Pod in a phase. If pushed is set, its status shows that a leaf runs for
-// it.
+// rootPod returns a root Pod in the given phase. If pushed is set, its status shows that a leaf
+// runs for it.
 func rootPod(phase corev1.PodPhase, runs bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "app", UID: rootUID}, Status: corev1.PodStatus{Phase: phase}}
 	if runs {
@@ -21,7 +21,8 @@ func rootPod(phase corev1.PodPhase, runs bool) *corev1.Pod {
 	return pod
 }
 
-// leafPod returns the root's leaf Pod in a phase. If Pending, its container has not started.
+// leafPod returns the root's leaf Pod in the given phase. In phase Pending, its container has not
+// started.
 func leafPod(uid types.UID, phase corev1.PodPhase) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: run, Name: "app", UID: uid,

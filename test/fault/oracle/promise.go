@@ -16,8 +16,8 @@ func whenUnused(pv *corev1.PersistentVolume) bool {
 		pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
 }
 
-// used checks the proof that no Pod used the disk of an existing claim at a time (I2, case c). It
-// returns the part that was missing, or "".
+// used checks the proof that no Pod used the disk of an existing claim at the given time (I2, case
+// c). It returns the part that was missing, or "".
 func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when time.Time) string {
 	since, err := time.Parse(time.RFC3339, promise.Annotations[v1alpha1.AnnotationUnusedSince])
 	grace, graceErr := time.ParseDuration(promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterReleaseGrace])
@@ -38,8 +38,8 @@ func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when t
 }
 
 // user describes the Pod, if any, that was bound in the promise's member before the promise was
-// marked as releasing, and that still used it at a time. A Pod that is bound after the mark does
-// not get the disk.
+// marked as releasing, and that still used it at the given time. A Pod that is bound after the mark
+// does not get the disk.
 func (h *history) user(promise *corev1.PersistentVolume, when time.Time) string {
 	marked := when
 	for _, s := range h.mirrors[standsFor(promise)] {

@@ -95,7 +95,7 @@ func snapshotsNotLost(e Evidence, h *history) []Violation {
 }
 
 // contentsPutToDelete checks I2 before a snapshot is destroyed: changing a leaf content's policy
-// from Retain to Delete needs the same proof.
+// from Retain to Delete needs the same proof as destroying the snapshot.
 func contentsPutToDelete(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.leafContents {
@@ -131,9 +131,9 @@ func putToDelete(states []contentAt) []contentAt {
 	return all
 }
 
-// snapshotLost checks the proof that a snapshot could be destroyed at a time: its host content was
-// being deleted with policy Delete, its VolumeSnapshot was deleted or being deleted, and the
-// member's policy was Delete. It returns the part that was missing, or "".
+// snapshotLost checks the proof that a snapshot could be destroyed at the given time: its host
+// content was being deleted with policy Delete, its VolumeSnapshot was deleted or being deleted,
+// and the member's policy was Delete. It returns the part that was missing, or "".
 func (h *history) snapshotLost(e Evidence, member string, taken ledger.Entry, when time.Time) string {
 	leaf := h.leafContents[place{member, taken.ContentName}]
 	if len(leaf) > 0 && leaf[0].obj.Labels[v1alpha1.LabelHost] == "" && leaf[0].obj.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentRetain {
@@ -176,8 +176,8 @@ func (h *history) contentsOf(id string, taken ledger.Entry, leaf []contentAt, wh
 	return [][]contentAt{last}
 }
 
-// contentWanted checks the proof that a host content was no longer wanted at a time. It returns the
-// part that was missing, or "".
+// contentWanted checks the proof that a host content was no longer wanted at the given time. It
+// returns the part that was missing, or "".
 func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	state, known := before(states, when.Add(lag))
 	if !known {
@@ -196,7 +196,8 @@ func (h *history) contentWanted(states []contentAt, when time.Time) string {
 	return ""
 }
 
-// snapshotEnded reports whether a VolumeSnapshot in the host was gone or being deleted by a time.
+// snapshotEnded reports whether a VolumeSnapshot in the host was gone or being deleted by the given
+// time.
 func (h *history) snapshotEnded(uid types.UID, when time.Time) bool {
 	return slices.ContainsFunc(h.snapshots[uid], func(s snapshotAt) bool {
 		return (s.gone || s.obj.DeletionTimestamp != nil) && !s.time.After(when.Add(lag))

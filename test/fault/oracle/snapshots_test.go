@@ -118,7 +118,7 @@ func TestSnapshots(t *testing.T) {
 		"I1: the host's content is placed elsewhere": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(placedAt("other")))}, Ledgers: live,
 		}, []string{"I1 snapshots"}},
-		"I1: the host's content is another driver's": {Evidence{
+		"I1: the host's content has another driver": {Evidence{
 			History: taken(), Live: []Sighting{seen(host, 9, hostContent(mine, func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.Driver = "other" }))}, Ledgers: live,
 		}, []string{"I1 snapshots"}},
 		"the restored member has no record of the snapshot": {Evidence{

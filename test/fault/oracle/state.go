@@ -17,8 +17,8 @@ type Object struct {
 	unstructured.Unstructured
 }
 
-// dropped are the paths, without list indices, of fields that differ from run to run without
-// meaning.
+// dropped lists the paths, without list indices, of fields whose differences between runs do not
+// matter.
 var dropped = []string{
 	"resourceVersion", "metadata.creationTimestamp", "metadata.generation", "metadata.managedFields", "metadata.uid",
 	// The first is the ID of the provisioner's process. The host's PV controller adds the second

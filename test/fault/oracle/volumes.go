@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
-// accounted checks I1: each existing disk has an owner who may still want it, or is reported as
+// accounted checks I1: each existing disk has an owner that may still need it, or is reported as
 // orphaned.
 func accounted(e Evidence, _ *history) []Violation {
 	live := liveOf(e)
@@ -101,7 +101,7 @@ func notLost(e Evidence, h *history) []Violation {
 	return found
 }
 
-// lost returns why a leaf volume should not have been destroyed at a time, or "".
+// lost returns why a leaf volume should not have been destroyed at the given time, or "".
 func (h *history) lost(e Evidence, member, volume string, when time.Time) string {
 	states := h.volumes[place{member, volume}]
 	mirror, mirrored := before(h.mirrors[e.IDs[member]+"/"+volume], when.Add(lag))
@@ -112,9 +112,9 @@ func (h *history) lost(e Evidence, member, volume string, when time.Time) string
 	return h.unproven(states, mirror, mirrored, root, when)
 }
 
-// withdrawn returns why a volume that was never mirrored should not have been destroyed at a time,
-// or "". Once its leaf claim is withdrawn, the member decides what happens to the volume. A bound
-// leaf claim must not be withdrawn while its root exists.
+// withdrawn returns why a volume that was never mirrored should not have been destroyed at the
+// given time, or "". Once its leaf claim is withdrawn, the member decides what happens to the
+// volume. A bound leaf claim must not be withdrawn while its root exists.
 func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	if !h.goneBy(uid, when) {
 		return fmt.Sprintf("the volume was never mirrored, and its leaf claim %s existed", uid)
@@ -127,8 +127,8 @@ func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	return ""
 }
 
-// unproven checks the proof that a mirrored volume could be destroyed at a time. It returns the part
-// that was missing, or "".
+// unproven checks the proof that a mirrored volume could be destroyed at the given time. It returns
+// the part that was missing, or "".
 func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
 	if root == "" {
 		root = mirror.obj.Spec.ClaimRef.UID
@@ -150,7 +150,7 @@ func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, ro
 }
 
 // flips checks I2 before a disk is destroyed: changing a leaf PV's policy from Retain to Delete
-// needs the same proof.
+// needs the same proof as destroying the disk.
 func flips(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.volumes {

@@ -69,8 +69,8 @@ func refusal(r Request) *apierrors.StatusError {
 	}
 }
 
-// answer writes an error response such as an API server's. Clients that prefer another encoding
-// accept JSON because of the content type.
+// answer writes an error response, as an API server would. It is always JSON. The content type
+// makes clients accept it even if they prefer another encoding.
 func answer(w http.ResponseWriter, refused *apierrors.StatusError) {
 	status := refused.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}

@@ -107,7 +107,8 @@ func (p *Proxy) FreshLists() {
 	p.past.revision, p.past.of, p.past.lagging, p.past.fresh = "", nil, "", nil
 }
 
-// keptBack returns the channel on which a watch of a resource waits before it delivers, or nil.
+// keptBack returns the channel on which a watch of a resource waits before it delivers new events,
+// or nil.
 func (p *Proxy) keptBack(resource string) <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,9 +144,9 @@ func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource strin
 }
 
 // pastWatch decides what happens to a watch while lists are stale. It returns the channel on which
-// the watch waits before it delivers, or the error with which the watch is rejected. It rejects a
-// watch that requests initial events, as an API server without that feature would. client-go's
-// reflector then lists instead (k8s.io/client-go/tools/cache, watchList).
+// the watch waits before it delivers events, or the error with which the watch is rejected. It
+// rejects a watch that requests initial events, as an API server without that feature would.
+// client-go's reflector then lists instead (k8s.io/client-go/tools/cache, watchList).
 func (p *Proxy) pastWatch(r *http.Request, resource string) (hold <-chan struct{}, refused *apierrors.StatusError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -254,8 +254,8 @@ var _ = Describe("watches", func() {
 	})
 })
 
-var _ = Describe("lists", func() {
-	It("show an earlier state to lists that accept any version", func(ctx SpecContext) {
+var _ = Describe("clients", func() {
+	It("receive an earlier state from lists that accept any version", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, protobufType)
 		_, err := p.Mark(ctx)

@@ -38,7 +38,7 @@ func drop(r *http.Request) {
 }
 
 // fail ends a request to which the server did not respond. It resets the connection, unless the
-// client canceled the request: then, other requests on the connection continue.
+// client canceled the request. In that case, other requests on the connection continue.
 func fail(r *http.Request) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler)
@@ -83,8 +83,8 @@ func (p *Proxy) serveWrite(w http.ResponseWriter, r *http.Request, q Request) {
 	reply.send(w)
 }
 
-// pass is the gate. It returns the recorded write, and a function that records the response. If the
-// fault is a kill, pass kills the client and does not return.
+// pass passes a write through the gate. It returns the recorded write, and a function that records
+// the response. If the fault is a kill, pass kills the client and does not return.
 func (p *Proxy) pass(r *http.Request, body []byte, q Request) (Request, func(int)) {
 	p.log.gate.Lock()
 	defer p.log.gate.Unlock()

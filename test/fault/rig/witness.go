@@ -51,8 +51,8 @@ func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error
 }
 
 // follow watches from a resource version. When a watch ends, follow lists all objects and records
-// missing ones as gone, because in a restored cluster the last version may not exist, or represent
-// another state.
+// missing ones as gone, because in a restored cluster the last version may not exist, or may
+// represent another state.
 func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.ObjectList, from string) {
 	known := map[client.ObjectKey]client.Object{}
 	for ctx.Err() == nil {

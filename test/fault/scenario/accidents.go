@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// accidents returns the scenarios about mistakes of admins.
+// accidents returns the scenarios about admins' mistakes.
 func accidents() []Scenario {
 	return []Scenario{
 		{
@@ -70,7 +70,7 @@ func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
 	return patch(ctx, w.Host, pv, `{"metadata":{"finalizers":null}}`)
 }
 
-// takeName creates the member's own claim, which is not Xylem's, in the first member.
+// takeName creates a foreign claim with the root claim's name in the first member.
 func (w *World) takeName(ctx context.Context) error {
 	member, none := w.Member(rig.One), ""
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Labels: map[string]string{v1alpha1.LabelHost: w.IDs[rig.Host]}}}
@@ -96,7 +96,7 @@ func (w *World) refused(ctx context.Context) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("claim %s reports %v, want that it is not placed", data, claim.Status.Conditions)
+	return fmt.Errorf("claim %s reports %v, want a report that it is not placed", data, claim.Status.Conditions)
 }
 
 // untouched returns nil once the host has no volume for the pair, and the member's own claim is

@@ -66,7 +66,7 @@ func (w *World) attachment() *storagev1.VolumeAttachment {
 	return a
 }
 
-// attach sets the status of the VolumeAttachment of the claim's volume. It creates the
+// attach sets the status of the VolumeAttachment for the claim's volume. It creates the
 // VolumeAttachment if necessary.
 func (w *World) attach(ctx context.Context, status storagev1.VolumeAttachmentStatus) error {
 	api, a := w.Member(rig.One).API, w.attachment()
@@ -86,7 +86,8 @@ func (w *World) attach(ctx context.Context, status storagev1.VolumeAttachmentSta
 	return nil
 }
 
-// attaches returns the spec of the VolumeAttachment of the claim's volume to its Pod's node.
+// attaches returns the spec of a VolumeAttachment that attaches the claim's volume to its Pod's
+// node.
 func (w *World) attaches(ctx context.Context) (spec storagev1.VolumeAttachmentSpec, err error) {
 	member := w.Member(rig.One)
 	pod, err := get[corev1.Pod](ctx, w, member, app)

@@ -44,7 +44,7 @@ func conflicts() []Scenario {
 			},
 		},
 		{
-			Name: "side-by-side", About: "one claim's disk is not created: another claim is still provisioned",
+			Name: "side-by-side", About: "one claim's disk is delayed: another claim is provisioned in the meantime",
 			Act:     do((*World).sideBySide),
 			Settled: func(ctx context.Context, w *World) error { return errors.Join(w.upAndBound(ctx), w.running(ctx, slow)) },
 			Restore: do((*World).provision),

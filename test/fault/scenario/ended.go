@@ -20,7 +20,7 @@ const settings = "settings"
 func ended() []Scenario {
 	return []Scenario{
 		{
-			Name: "pod-ends", About: "a Pod with restartPolicy Never runs and ends in its member",
+			Name: "pod-ends", About: "a Pod with restartPolicy Never runs to completion in its member",
 			Setup: do((*World).upOnce),
 			Act: func(ctx context.Context, w *World) error {
 				leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app}}
@@ -49,7 +49,7 @@ func (w *World) upOnce(ctx context.Context) error {
 	return harness.Await(ctx, "claim and Pod", w.upAndBound)
 }
 
-// phase returns nil once the Pod has a phase in a cluster.
+// phase returns nil once the Pod has the given phase in a cluster.
 func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodPhase) error {
 	pod, err := get[corev1.Pod](ctx, w, c, app)
 	if err == nil && pod.Status.Phase != phase {
@@ -92,7 +92,7 @@ func (w *World) runOnce(ctx context.Context) error {
 	if err := w.Host.API.Create(ctx, config); err != nil {
 		return fmt.Errorf("create ConfigMap %s: %w", settings, err)
 	}
-	if err := harness.Await(ctx, "the Pod to end", func(ctx context.Context) error { return w.phase(ctx, w.Host, corev1.PodSucceeded) }); err != nil {
+	if err := harness.Await(ctx, "the Pod to complete", func(ctx context.Context) error { return w.phase(ctx, w.Host, corev1.PodSucceeded) }); err != nil {
 		return err
 	}
 	return w.deleteApp(ctx)

@@ -72,8 +72,8 @@ func (w *World) modify(ctx context.Context, class string) error {
 	return patch(ctx, w.Host, w.claim(), fmt.Sprintf(`{"spec":{"volumeAttributesClassName":%q}}`, class))
 }
 
-// hasAttributes returns nil once claim and volume have the VolumeAttributesClass in host and
-// member, with the name that it has there, and no change is in progress.
+// hasAttributes returns nil once claim and volume have the VolumeAttributesClass, under its name in
+// each cluster, and no change is in progress.
 func (w *World) hasAttributes(ctx context.Context, class string) error {
 	for c, want := range map[*harness.Cluster]string{w.Host: class, w.Member(rig.One): rig.MemberAttributes(class)} {
 		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, data)

@@ -37,8 +37,8 @@ func recovery() []Scenario {
 	}
 }
 
-// failing makes the first member's driver fail the claims, each with another code. Each code is
-// final: it means that no volume is being created.
+// failing makes the first member's driver fail to provision the claims, each with a different error
+// code. All of these codes are final: they mean that no volume is being created.
 func (w *World) failing(claims ...string) error {
 	var faults []csidriver.Fault
 	for i, claim := range claims {
@@ -85,7 +85,7 @@ func (w *World) recovered(ctx context.Context, claims ...string) error {
 	return w.nothing(ctx, append([]string{app}, claims...), w.Member(rig.One))
 }
 
-// atRest returns nil once a claim no longer reports members that failed it.
+// atRest returns nil once a claim no longer reports members that failed to provision it.
 func (w *World) atRest(ctx context.Context, name string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
 	if err != nil {

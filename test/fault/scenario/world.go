@@ -108,7 +108,7 @@ func gone[T any, P interface {
 	return fmt.Errorf("%T %s is still in %s", obj, name, c.Name())
 }
 
-// The following create and change objects.
+// The following functions create and change objects.
 
 type claimOption = func(*corev1.PersistentVolumeClaim)
 
@@ -174,7 +174,7 @@ func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body stri
 	return nil
 }
 
-// The following check the state of objects.
+// The following functions check the state of objects.
 
 // running returns nil once the host shows the Pods as Running and Ready.
 func (w *World) running(ctx context.Context, names ...string) error {
@@ -222,7 +222,7 @@ func (w *World) volumeOf(ctx context.Context, name string) (string, error) {
 	return claim.Spec.VolumeName, nil
 }
 
-// volumePhase returns nil once a PV has a phase in the clusters.
+// volumePhase returns nil once a PV has the given phase in the given clusters.
 func (w *World) volumePhase(ctx context.Context, name string, phase corev1.PersistentVolumePhase, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		pv, err := get[corev1.PersistentVolume](ctx, w, c, name)
@@ -264,7 +264,7 @@ func (w *World) copied(member, source, claim string) error {
 	return nil
 }
 
-// nothing returns nil once no Pods or claims with these names are left in the clusters.
+// nothing returns nil once no Pods or claims with these names are left in the given clusters.
 func (w *World) nothing(ctx context.Context, names []string, clusters ...*harness.Cluster) error {
 	for _, c := range clusters {
 		for _, name := range names {

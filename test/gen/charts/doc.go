@@ -1,4 +1,4 @@
-// Command charts generates the parts of the Helm charts that have another source. It generates
+// Command charts generates the parts of the Helm charts that come from other files. It generates
 // CRDs, RBAC, admission policies and the CSIDriver from kustomize's output for config/. It
 // generates the descriptions in values.schema.json and the table of values in README.md from the
 // comments in values.yaml.

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// chart defines how a chart is generated: from which kustomization, and which template contains
-// which objects.
+// chart defines how a chart is generated: its kustomization, and the objects that each template
+// contains.
 type chart struct {
 	name, kustomization string
 	// account is the ServiceAccount in the kustomization. accountValue is its name in the chart's

@@ -23,7 +23,7 @@ func (n *narrowed) leaveOut(text, indent string) (string, error) {
 	return strings.Replace(text, rule, "{{- if not "+n.namespaces+" }}\n"+rule+"{{- end }}\n", 1), nil
 }
 
-// roles returns the template of a Role and a RoleBinding in each of the namespaces.
+// roles returns the template for a Role and a RoleBinding in each of the namespaces.
 func (n *narrowed) roles(account string) string {
 	return strings.NewReplacer("NAMESPACES", n.namespaces, "ROLE", n.role, "ACCOUNT", strings.Replace(account, "{{ .", "{{ $.", 1), "RULE\n", n.rule).Replace(`{{- range $namespace := NAMESPACES }}
 ---

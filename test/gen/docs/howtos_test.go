@@ -45,7 +45,7 @@ func TestWithReasons(t *testing.T) {
 var reported = regexp.MustCompile(`(?m)\| ([A-Z][\w, ]*) \|$`)
 
 // TestHowTosHaveEveryReason checks that the how-tos for snapshots, restores and clones list every
-// reason with which Xylem reports a problem with them.
+// reason that Xylem reports for problems with them.
 func TestHowTosHaveEveryReason(t *testing.T) {
 	t.Chdir("../../..")
 	page, err := os.ReadFile(howTos)

@@ -13,7 +13,7 @@ import (
 	"unicode"
 )
 
-// toDo separates the description from what to do, in a reason's comment.
+// toDo separates a reason's description from what the user can do, in the reason's comment.
 const toDo = "To do:"
 
 // constant matches the name of a reason in comments.

@@ -64,8 +64,8 @@ func cell(text string) string {
 }
 
 // strays returns an error if the code uses reasons that are not constants in api/v1alpha1. It finds
-// literals that are used as the reason of an event or a condition, and constants elsewhere whose
-// names are like those of reasons.
+// literals that are used as the reason of an event or a condition, and constants in other packages
+// that are named like reasons.
 func strays(root string) error {
 	fset, files, err := sources(root)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// onClusters are the directories with the tests that run on real API servers.
+// onClusters lists the directories whose tests run on real API servers.
 var onClusters = []string{"test/integration", "test/e2e"}
 
 // unstaged lists the reasons that no test on real clusters names, and why no test can cause them.
@@ -46,22 +46,22 @@ func TestReasonsInStories(t *testing.T) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("no test in %v names these reasons. Write a story that causes the state: %v", onClusters, missing)
+		t.Errorf("no test in %v names these reasons. Write a story that causes each of them: %v", onClusters, missing)
 	}
 	for reason := range unstaged {
 		stale = append(stale, reason)
 	}
 	if len(stale) > 0 {
-		t.Errorf("remove these reasons from unstaged, or describe the cause: a story names them, they do not exist, or their cause is too short: %v", stale)
+		t.Errorf("correct these entries of unstaged: a story names the reason, the reason does not exist, or the explanation is too short: %v", stale)
 	}
 }
 
-// mentioned contains what may be reasons in code: names that are selected from package v1alpha1,
-// and texts, which are whole string literals.
+// mentioned contains everything in the code that can be a reason: names contains the identifiers
+// from package v1alpha1, and texts contains the values of string literals.
 type mentioned struct{ names, texts map[string]bool }
 
-// mentions returns the possible reasons in the Go files below the directories. Comments and parts
-// of literals do not count.
+// mentions returns the possible reasons in the Go files below the directories. It ignores comments
+// and parts of literals.
 func mentions(roots ...string) (mentioned, error) {
 	all := mentioned{map[string]bool{}, map[string]bool{}}
 	for _, root := range roots {

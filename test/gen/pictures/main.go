@@ -14,7 +14,7 @@ import (
 const (
 	// directory contains the pictures and their sources.
 	directory = ".github/images"
-	// recording is the file with the part of the demo's output that is drawn.
+	// recording is the file that contains the drawn part of the demo's output.
 	recording = "demo.txt"
 	// suffix is the suffix of the templates' file names.
 	suffix = ".svg.tmpl"

@@ -30,10 +30,10 @@ const (
 	verdict     = "checks passed"
 )
 
-// sgr matches one change of style (SGR).
+// sgr matches an SGR sequence, which changes the style of the text after it.
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// plain removes the changes of style from a text.
+// plain removes the SGR sequences from a text.
 func plain(text string) string { return sgr.ReplaceAllString(text, "") }
 
 // excerpt extracts the recording from the demo's output: the sections and the verdict.
@@ -87,7 +87,7 @@ func spans(line string, p palette) []span {
 	return all
 }
 
-// restyle applies one change of style.
+// restyle applies an SGR sequence's parameters to a style.
 func restyle(parameters string, bold bool, color string, p palette) (bool, string) {
 	colors := map[string]string{"2": p.Dim, "31": p.Red, "32": p.Green, "33": p.Yellow}
 	for parameter := range strings.SplitSeq(parameters, ";") {

@@ -75,8 +75,8 @@ func linked(w http.ResponseWriter, r *http.Request, otherwise http.HandlerFunc) 
 	}
 }
 
-// forced sets the annotation with which a registration is deleted although its member does not
-// respond.
+// forced sets the annotation that allows the deletion of a registration even though its member
+// does not respond.
 func forced(ctx SpecContext, name string) {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	Expect(patched(ctx, x.Host.API, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)).To(Succeed())
@@ -89,7 +89,7 @@ var _ = Describe("A compromised API server of a member tries to make the manager
 		registered(ctx, name, kubeconfigOf(server.URL, certified(server), "token: t"))
 		DeferCleanup(forced, name, NodeTimeout(settle))
 		says(ctx, name, v1alpha1.ReasonAnswersRefused, "--member-answer-limit")
-		By("checking that the other members continue, within the manager's default memory limit")
+		By("checking that Xylem still serves the other members, within the manager's default memory limit")
 		barrier(ctx)
 		AddReportEntry("the manager's peak memory", fmt.Sprintf("%d MiB", peak()>>10))
 		Expect(peak()).To(BeNumerically("<", shippedLimit))

@@ -59,7 +59,7 @@ func remove(ctx SpecContext, c client.Client, obj client.Object) {
 }
 
 var _ = Describe("A tenant of a member tries", func() {
-	It("to impersonate a leaf of the victim, or to hide Pods from Xylem's count of foreign Pods: forged stamps", func(ctx SpecContext) {
+	It("to impersonate one of the victim's leaves, or to hide Pods from Xylem's count of foreign Pods: forged stamps", func(ctx SpecContext) {
 		m := newTenant(ctx, x.Member(one), "resident")
 		for _, obj := range []client.Object{
 			m.claim("data"), m.pod("app", "", nil),
@@ -74,7 +74,7 @@ var _ = Describe("A tenant of a member tries", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("to get objects that the victim will push: a namespace of that name, which the attacker creates first and hands over", func(ctx SpecContext) {
+	It("to get objects that Xylem will push for the victim: a namespace of the same name, which the attacker creates first and hands over", func(ctx SpecContext) {
 		user := somebody(x.Member(one), "namespace-maker")
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "namespace-maker"},
@@ -88,7 +88,7 @@ var _ = Describe("A tenant of a member tries", func() {
 			Expect(x.Member(one).API.Create(ctx, o)).To(Succeed())
 			removed(x.Member(one).API, o)
 		}
-		a := attacker(ctx) // the target of the attack
+		a := attacker(ctx) // the tenant whom the attack targets
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace, Labels: map[string]string{v1alpha1.LabelHost: hostID(ctx)}}}
 		Eventually(ctx, func(ctx context.Context) error { return user.Create(ctx, ns.DeepCopy()) }).
 			Should(MatchError(ContainSubstring("stamps.xylem.io")))

@@ -179,7 +179,7 @@ func (p *person) fills(claim, data string) {
 	Expect(csidriver.WriteData(x.Fleet.Member(one).DriverDir(), disks[0], data)).To(Succeed())
 }
 
-var _ = Describe("A member's admin tries to get through snapshots", func() {
+var _ = Describe("A member's admin uses snapshots in an attack that aims for", func() {
 	It("another tenant's data, or its destruction: a leaf content with the handle of the victim's snapshot", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
@@ -308,7 +308,7 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 		content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: *ready.Status.BoundVolumeSnapshotContentName}}
 		removed(m.API, content)
 
-		By("keeping the data, which is counted as orphaned")
+		By("checking that the data is kept and counted as orphaned")
 		Eventually(ctx, func(ctx context.Context) ([]v1alpha1.OrphanedSnapshot, error) {
 			cr, err := get[v1alpha1.ClusterRegistration](ctx, x.Host, "", two)
 			return cr.Status.OrphanedSnapshots, err
@@ -322,7 +322,7 @@ var _ = Describe("A member's admin tries to get through snapshots", func() {
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A tenant of the host tries to get through snapshots", func() {
+var _ = Describe("A tenant of the host uses snapshots in an attack that aims for", func() {
 	It("the identity of the victim's snapshot, or another placement: annotations and labels of a VolumeSnapshot", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
@@ -362,7 +362,7 @@ var _ = Describe("A tenant of the host tries to get through snapshots", func() {
 		crossing.Spec.DataSourceRef = &corev1.TypedObjectReference{
 			APIGroup: ptr.To(snapshotv1.GroupName), Kind: "VolumeSnapshot", Namespace: &victim.namespace, Name: victim.taken.root.Name,
 		}
-		// A host without the feature drops such a reference, so the claim gets an empty volume.
+		// A host without the feature gate drops this reference, so the claim gets an empty volume.
 		a.wants(ctx, crossing)
 		a.wants(ctx, a.restore("like", victim.taken.root.Name))
 		a.told(ctx, a.claim("like"), v1alpha1.ReasonSourceNotReady, "does not exist in this namespace")
@@ -382,7 +382,7 @@ var _ = Describe("A tenant of the host tries to get through snapshots", func() {
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("The operator of the host's backups tries to get", func() {
+var _ = Describe("The operator of the host's backups makes an attack that aims for", func() {
 	It("another tenant's data: records, handles and statuses of contents", func(ctx SpecContext) {
 		user, a := operator(ctx), attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
@@ -415,7 +415,7 @@ var _ = Describe("The operator of the host's backups tries to get", func() {
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A stolen token of a member", func() {
+var _ = Describe("A token stolen from a member", func() {
 	It("cannot destroy or read foreign snapshots, or forge a driver's response", func(ctx SpecContext) {
 		api, m := thief(ctx), x.Member(one)
 		theirs := &snapshotv1.VolumeSnapshotContent{

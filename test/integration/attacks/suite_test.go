@@ -34,7 +34,7 @@ const (
 	secretCanary = "canary-of-the-victim-7f3a9c"
 )
 
-// x is shared by all attacks.
+// x contains the host, its members and the manager, which all attacks share.
 var x *harness.Xylem
 
 func TestAttacks(t *testing.T) {

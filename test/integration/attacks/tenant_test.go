@@ -133,8 +133,8 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		Expect(a.api.Create(ctx, a.pod("like", nodeOne, []string{"like"}))).To(Succeed())
 		a.told(ctx, a.claim("like"), "SourceNotReady", `claim "data"`)
 		hasNoLeaf(ctx, a, "like")
-		// Clusters without the feature drop such a reference, which leaves a claim without a
-		// source. In any case, the volume has no data of the victim.
+		// Clusters without the feature gate drop the reference to another namespace, so the claim
+		// has no source. In either case, the volume must not contain the victim's data.
 		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
 		barrier(ctx)
 		leaf, err := get[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "data")
@@ -146,7 +146,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 
 	It("a member's class to which no admin has mapped a class: annotations, labels, and class names", func(ctx SpecContext) {
 		a := attacker(ctx)
-		const dear = controlplane.ClassFast // a class of the members to which no class of the host maps
+		const dear = controlplane.ClassFast // a member class to which no host class maps
 		annotations := map[string]string{
 			"volume.kubernetes.io/storage-class": dear, "storageclass.kubernetes.io/name": dear, "member-class": dear,
 		}
@@ -242,7 +242,7 @@ var _ = Describe("A tenant of the host tries to get", func() {
 				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s in %s", name, m.Name())
 			}
 		}
-		By("adding the victim's namespace to the Secret's name, which has no effect and blocks nothing")
+		By("adding the victim's namespace to the Secret's name: it has no effect, and blocks nothing")
 		for i, name := range []string{victim.namespace + "/password", "../../" + victim.namespace + "/secrets/password"} {
 			crossing := a.pod(fmt.Sprintf("crossing-%d", i), nodeOne, nil, func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}

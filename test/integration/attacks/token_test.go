@@ -45,7 +45,7 @@ func escaping(p *corev1.Pod) {
 	p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "node", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 }
 
-var _ = Describe("A stolen token of a member", func() {
+var _ = Describe("A token stolen from a member", func() {
 	It("cannot create a component's namespace or a privileged one", func(ctx SpecContext) {
 		api := thief(ctx)
 		for name, level := range map[string]string{"istio-system": "baseline", "cert-manager": "baseline", "stolen": "privileged", "stolen-too": ""} {

@@ -30,7 +30,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// shop is the namespace of a user.
+// shop is a user's namespace.
 const shop = "shop"
 
 // lastApplied is the annotation in which kubectl apply stores the whole object.
@@ -106,7 +106,7 @@ func workload(ctx context.Context, s secrets) {
 	})
 }
 
-// manages creates a manager Pod with a log on a node of the host.
+// manages creates a manager Pod on a host node, with a log.
 func manages(ctx context.Context, s secrets) {
 	GinkgoHelper()
 	at := time.Now().UTC().Format(time.RFC3339Nano)

@@ -1,3 +1,3 @@
 // Package doctor tests `kubectl xylem doctor` and `kubectl xylem support-bundle` on real control
-// planes: on a correct installation, and on broken ones.
+// planes, with a correct installation and with broken ones.
 package doctor

@@ -308,7 +308,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		finds(ctx, here, asAdminOf(one), []string{"Warning Leftovers", "Warning Leftovers"}, `Secret "gone-kubeconfig"`, `Lease "kosmos-gone"`)
 	}, SpecTimeout(storyTime))
 
-	It("finds a clock that is wrong", func(ctx SpecContext) {
+	It("finds that this machine's clock is wrong", func(ctx SpecContext) {
 		wrong := ahead{here, -2 * time.Hour}
 		finds(ctx, wrong, asAdminOf(one), []string{"Warning Clock"}, "behind the host's")
 	}, SpecTimeout(storyTime))
@@ -374,7 +374,7 @@ func withoutRight(ctx context.Context, in *harness.Cluster, role, resource strin
 	Expect(in.API.Update(ctx, r)).To(Succeed())
 }
 
-// withToken returns a kubeconfig with another token.
+// withToken returns a copy of a kubeconfig in which it replaces the token.
 func withToken(kubeconfig []byte, token string) []byte {
 	GinkgoHelper()
 	changed, err := access.WithToken(kubeconfig, strings.TrimSpace(token))

@@ -27,7 +27,7 @@ const (
 	two          = "cluster39"
 )
 
-// x is shared by all stories.
+// x contains the host, its members and the manager, which all stories share.
 var x *harness.Xylem
 
 func TestDoctor(t *testing.T) {

@@ -93,7 +93,7 @@ func (h hooked) Patch(ctx context.Context, obj client.Object, patch client.Patch
 
 var errCut = errors.New("the connection was cut")
 
-// cut fails all writes from the nth on before they arrive. If replies is set, the nth write
+// cut fails the nth write and all later ones before they arrive. If replies is set, the nth write
 // succeeds, but its response is lost.
 func cut(nth int, replies bool) interceptor.Funcs {
 	n := 0
@@ -131,8 +131,8 @@ func losing(lose *bool) interceptor.Funcs {
 	}}
 }
 
-// restoredUnder restores the member to a state from before the last renewal of a manager's fence,
-// and returns that fence.
+// restoredUnder restores the member to its state before the last renewal of a manager's fence, and
+// returns that fence.
 func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	GinkgoHelper()
 	a := w.manager("a")
@@ -259,7 +259,7 @@ var _ = Describe("the fence", func() {
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "the Lease has not expired by this process's clock")
 		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("another manager takes over the fence when it was not renewed for its duration")
+		By("another manager takes over the fence once its duration has passed without a renewal")
 		w.clock.Step(time.Second)
 		Expect(b.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Held()).To(Succeed())
@@ -303,7 +303,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("does not mistake an edit of the lease for a renewal", func(ctx SpecContext) {
+	It("does not mistake an edit to the Lease for a renewal", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)
@@ -327,7 +327,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is released although the response to the last renewal was lost", func(ctx SpecContext) {
+	It("is released even if the response to the last renewal was lost", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -338,7 +338,7 @@ var _ = Describe("the fence", func() {
 		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "another manager need not wait until the Lease expires")
 	}, NodeTimeout(timeout))
 
-	It("is held by only one of two registrations of one cluster in one process (I3)", func(ctx SpecContext) {
+	It("is held by only one of two registrations for the same cluster in one process (I3)", func(ctx SpecContext) {
 		first, second := w.manager("a/first"), w.manager("a/second")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
 		Expect(second.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
@@ -603,8 +603,8 @@ var _ = Describe("the fence", func() {
 			return api.Patch(ctx, obj, patch, opts...)
 		}})
 		Expect(a.Acquire(ctx, "")).To(Succeed())
-		fails[patches+2] = true // the write that records that the member has the next epoch
-		fails[patches+3] = true // the write that records it again, with the intent of another epoch
+		fails[patches+2] = true // the record in the host that the member has the next epoch
+		fails[patches+3] = true // the same record, which the next advance writes together with its own intent
 		Expect(a.Advance(ctx)).To(MatchError(errCut))
 		Expect(a.Advance(ctx)).To(MatchError(errCut))
 		Expect(a.Advance(ctx)).To(Succeed())
@@ -728,7 +728,7 @@ var _ = Describe("the fence", func() {
 		}, NodeTimeout(timeout))
 	})
 
-	It("remembers when the member was restored (I2)", func(ctx SpecContext) {
+	It("records when the member was restored (I2)", func(ctx SpecContext) {
 		restored(ctx, func(lease, _ *coordinationv1.Lease) { restore(ctx, w.hostID, lease) })
 		w.clock.Step(time.Hour)
 		a := w.manager("after")
@@ -743,7 +743,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Restores().Member).To(Equal(at), "the time must be that of the detection, not of the confirmation")
 		Expect(a.Release(ctx)).To(Succeed())
 
-		By("restoring the host, which removes the host's record but not the member's")
+		By("restoring the host, so that the host's record is lost but not the member's")
 		restore(ctx, "fence-"+w.clusterID, nil)
 		b := w.manager("next")
 		Expect(b.Acquire(ctx, "")).To(Succeed())

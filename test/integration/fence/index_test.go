@@ -107,7 +107,7 @@ var _ = Describe("the indexes", func() {
 
 		c := start(ctx, index.SetupHost)
 		key := types.NamespacedName{Namespace: shop, Name: "data"}
-		// Informers start on the first read, so each lookup waits until its informer is filled.
+		// Informers start on the first read, so each lookup waits until its informer has synced.
 		Expect(names(index.PodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
 		Expect(names(index.PodsOfClaim(ctx, c, types.NamespacedName{Namespace: shop, Name: "ephemeral-v"}))).To(Equal([]string{shop + "/ephemeral"}))
 		Expect(names(index.PodsOfReference(ctx, c, refs.KindConfigMap, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(Equal([]string{shop + "/uses"}))

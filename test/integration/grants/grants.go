@@ -170,8 +170,8 @@ func Refused(requests controlplane.Requests) []string {
 	return slices.Compact(refused)
 }
 
-// Broad returns the grants that no account of Xylem may have: wildcards, and permissions with which
-// an account can grant itself more.
+// Broad returns the grants that none of Xylem's accounts may have: wildcards, and permissions that
+// an account could use to grant itself more permissions.
 func Broad(grants []Grant) []string {
 	var broad []string
 	for _, g := range grants {

@@ -17,7 +17,7 @@ type Budget map[string]int
 
 // Exceeded returns the requests that exceed their budget for a number of objects. The tolerance is
 // half a request for each object, because a lagging cache causes additional requests. For reads, it
-// is one request, because Xylem reads evidence again after a lagging cache.
+// is one request, because Xylem reads evidence again if a cache lags.
 func (b Budget) Exceeded(spent map[string]int, objects int) []string {
 	var found []string
 	for what, n := range spent {
@@ -91,7 +91,7 @@ func (x *Xylem) Spent(ctx context.Context, a Account, namespace string, member *
 	return counts, nil
 }
 
-// Served returns the response of a manager's own endpoint, such as its metrics.
+// Served returns the response from one of the manager's own endpoints, such as its metrics.
 func Served(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

@@ -35,9 +35,9 @@ const (
 	memberAccount  = "xylem"
 	deployment     = "xylem-controller-manager"
 
-	// ShippedFence is the manager's default of --fence-duration, for tests of the defaults.
+	// ShippedFence is the manager's default for --fence-duration, for tests of the defaults.
 	ShippedFence = 30 * time.Second
-	// ShippedProbe is the default of --probe-interval.
+	// ShippedProbe is the manager's default for --probe-interval.
 	ShippedProbe = 10 * time.Second
 
 	// fenceDuration and probeInterval are the manager's settings unless Options override them. They

@@ -56,8 +56,8 @@ func BuildManager(ctx context.Context, root, path string, flags ...string) error
 	return nil
 }
 
-// AnotherManager returns a second manager with the same program, for the host or for a clone of
-// the host. It does not start the manager. The caller must stop it.
+// AnotherManager returns a second manager that runs the same program, for the host or for a clone
+// of the host. It does not start the manager. The caller must stop it.
 func (x *Xylem) AnotherManager(ctx context.Context, name string, host *controlplane.Cluster, args ...string) (*Manager, error) {
 	o := x.options
 	o.ManagerArgs = append(slices.Clone(o.ManagerArgs), args...)
@@ -113,7 +113,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	}
 	return Await(ctx, "the manager", func(ctx context.Context) error {
 		if !m.Running() {
-			return fmt.Errorf("the process ended: %w\n%s", m.err, m.Log())
+			return fmt.Errorf("the process ended: %w\n%s", m.Err(), m.Log())
 		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.health+"/readyz", nil)
 		if err != nil {
@@ -203,7 +203,7 @@ func (m *Manager) PID() int {
 	return m.cmd.Process.Pid
 }
 
-// Kill ends the manager with SIGKILL, so that it releases no fence.
+// Kill ends the manager with SIGKILL, so that it does not release its fences.
 func (m *Manager) Kill() error { return m.end(syscall.SIGKILL) }
 
 // Stop stops the manager gracefully.
@@ -251,7 +251,7 @@ func (m *Manager) end(s syscall.Signal) error {
 	return fmt.Errorf("the manager did not exit within %s after %s", stopGrace, s)
 }
 
-// LogPath returns the path of the file with the output of all processes of the manager.
+// LogPath returns the path of the file to which all of the manager's processes write their output.
 func (m *Manager) LogPath() string { return m.log }
 
 // MetricsURL returns the URL of the manager's metrics, which it serves without TLS.

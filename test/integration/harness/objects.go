@@ -25,8 +25,8 @@ func Claim(namespace, name, class string) *corev1.PersistentVolumeClaim {
 	}
 }
 
-// Pod returns a Pod that uses claims and may run on virtual nodes. Each volume has the name of its
-// claim.
+// Pod returns a Pod that uses claims and may run on virtual nodes. Each volume is named after
+// its claim.
 func Pod(namespace, name string, claims ...string) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -56,8 +56,9 @@ func OnNodes(pod *corev1.Pod, nodes ...string) {
 	}}
 }
 
-// HostClass returns a class of Xylem that waits for a consumer, allows expansion and has policy
-// Delete. It maps to the members' ClassHostpath unless the parameters specify another class.
+// HostClass returns a class with Xylem's provisioner. It waits for a consumer, allows expansion and
+// has policy Delete. It maps to the members' ClassHostpath unless the parameters specify another
+// class.
 func HostClass(name string, parameters map[string]string) *storagev1.StorageClass {
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	class.Provisioner = v1alpha1.ProvisionerName

@@ -18,7 +18,7 @@ import (
 func SecretName(registration string) string { return registration + "-kubeconfig" }
 
 // Register registers a member under a name, and waits until the registration is Ready. The
-// kubeconfig contains a token of the member's ServiceAccount and uses the member's proxy.
+// kubeconfig contains a token for the member's ServiceAccount and uses the member's proxy.
 func (x *Xylem) Register(ctx context.Context, name, member string, change ...func(*v1alpha1.ClusterRegistration)) error {
 	kubeconfig, err := x.MemberKubeconfig(ctx, member)
 	if err != nil {
@@ -74,7 +74,7 @@ func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err erro
 	return sum, nil
 }
 
-// MemberKubeconfig returns a kubeconfig with a new token of Xylem's ServiceAccount in the member.
+// MemberKubeconfig returns a kubeconfig with a new token for Xylem's ServiceAccount in the member.
 // It uses the member's proxy, unless Options.Front redirects it.
 func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, error) {
 	c := x.Fleet.Member(member)
@@ -85,7 +85,7 @@ func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, er
 	return x.front(c, kubeconfig)
 }
 
-// SetKubeconfig writes a registration's Secret.
+// SetKubeconfig stores a kubeconfig in a registration's Secret.
 func (x *Xylem) SetKubeconfig(ctx context.Context, registration string, kubeconfig []byte) error {
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: SecretName(registration)},

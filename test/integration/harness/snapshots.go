@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// SnapshotClass returns a VolumeSnapshotClass of Xylem. Without parameters, it maps to the members'
-// class of the same name, such as ClassSnapshots or ClassRetainedSnapshots.
+// SnapshotClass returns a VolumeSnapshotClass with Xylem's driver. Without parameters, it maps to
+// the members' class with the same name, such as ClassSnapshots or ClassRetainedSnapshots.
 func SnapshotClass(name string, policy snapshotv1.DeletionPolicy, parameters map[string]string) *snapshotv1.VolumeSnapshotClass {
 	class := controlplane.SnapshotClass(name, policy)
 	class.Driver = v1alpha1.ProvisionerName
@@ -35,7 +35,7 @@ func VolumeSnapshot(namespace, name, claim, class string) *snapshotv1.VolumeSnap
 	}
 }
 
-// FromSnapshot sets a VolumeSnapshot in the same namespace as a claim's source.
+// FromSnapshot sets a claim's source to a VolumeSnapshot in the same namespace.
 func FromSnapshot(claim *corev1.PersistentVolumeClaim, snapshot string) *corev1.PersistentVolumeClaim {
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{
 		APIGroup: ptr.To(snapshotv1.GroupName), Kind: "VolumeSnapshot", Name: snapshot,
@@ -43,7 +43,7 @@ func FromSnapshot(claim *corev1.PersistentVolumeClaim, snapshot string) *corev1.
 	return claim
 }
 
-// FromClaim sets another claim in the same namespace as a claim's source.
+// FromClaim sets a claim's source to another claim in the same namespace.
 func FromClaim(claim *corev1.PersistentVolumeClaim, source string) *corev1.PersistentVolumeClaim {
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: source}
 	return claim

@@ -24,7 +24,7 @@ var _ = Describe("config/default", func() {
 		Expect(out).To(ContainSubstring("serverside-applied"))
 	}, SpecTimeout(settle))
 
-	It("registers the CSIDriver, for which no driver runs", func(ctx SpecContext) {
+	It("registers the CSIDriver, although no driver with this name runs", func(ctx SpecContext) {
 		var driver storagev1.CSIDriver
 		Expect(admin.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionerName}, &driver)).To(Succeed())
 		Expect(*driver.Spec.AttachRequired).To(BeFalse())

@@ -14,7 +14,7 @@ import (
 
 const offeredBy = v1alpha1.LabelOfferedByPrefix + "cluster38"
 
-// reflected returns a class as the manager reflects it.
+// reflected returns a reflected class as the manager creates it.
 func reflected(change ...func(client.Object)) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{
 		ObjectMeta: metav1.ObjectMeta{Name: unique("class"), Labels: map[string]string{

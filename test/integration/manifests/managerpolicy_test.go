@@ -358,7 +358,7 @@ func copying(o client.Object) {
 	o.(*corev1.PersistentVolumeClaim).Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 }
 
-// toSource writes the annotations that the controller source writes.
+// toSource writes the same annotations as the source controller.
 func toSource(selected, steered string) func(client.Object) {
 	return func(o client.Object) {
 		annotate(v1alpha1.AnnotationSource, "member/uid")(o)

@@ -56,7 +56,8 @@ func stamped(o client.Object) {
 
 func unstamped(client.Object) {}
 
-// nobody is an owner that does not exist, so the garbage collector would delete the object.
+// nobody refers to an owner that does not exist, so the garbage collector would delete an object
+// with these references.
 var nobody = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
 
 // leafPod returns a Pod as root_pod creates it.
@@ -75,7 +76,8 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		memberAdmin, account, other client.Client
 		// ours and theirs are accounts for one host each: someHost, and another host.
 		ours, theirs client.Client
-		// made has the account's stamp, handed has only the label, and foreign has neither.
+		// made, handed and foreign are namespaces: made has the account's stamp, handed has only
+		// the label, and foreign has neither.
 		made, handed, foreign string
 	)
 
@@ -266,17 +268,17 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("the node's network", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostNetwork = true }, false),
 		Entry("the node's processes", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostPID = true }, false),
 		Entry("the node's IPC", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostIPC = true }, false),
-		Entry("a path of the node", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a hostPath volume", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
 		}, false),
-		Entry("privileges", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) { c.Privileged = new(true) }), false),
-		Entry("privileges of an init container", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a privileged container", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) { c.Privileged = new(true) }), false),
+		Entry("a privileged init container", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "example/init", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}
 		}, false),
-		Entry("a capability", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
+		Entry("an additional capability", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
 			c.Capabilities = &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}
 		}), false),
-		Entry("a port of the node", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("a host port", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
 		}, false),
 		Entry("a probe to another network host", SpecTimeout(settle), func(p *corev1.Pod) {
@@ -294,7 +296,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a disabled seccomp profile", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}
 		}, false),
-		Entry("a sysctl", SpecTimeout(settle), func(p *corev1.Pod) {
+		Entry("an unsafe sysctl", SpecTimeout(settle), func(p *corev1.Pod) {
 			p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
 		}, false),
 		Entry("an unmasked /proc", SpecTimeout(settle), func(p *corev1.Pod) {
@@ -359,7 +361,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			annotate(v1alpha1.AnnotationRoot, "victim/claim")(o)
 		}),
-		Entry("a claim with another host's stamp than its namespace", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
+		Entry("a claim with a stamp for a different host than its namespace's", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
 			stamped(o)
 			label(v1alpha1.LabelHost, "another")(o)
 		}),
@@ -397,7 +399,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				Type:       corev1.SecretTypeServiceAccountToken,
 			}
 		}, stamped),
-		Entry("a Secret with a name that others may use", SpecTimeout(settle), func() client.Object {
+		Entry("a Secret without the name suffix of Xylem's copies", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret"}}
 		}, stamped),
 		Entry("a volume", SpecTimeout(settle), func() client.Object { return volume("new") }, stamped),
@@ -415,7 +417,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			label("pod-security.kubernetes.io/enforce-version", "v1.0")(o)
 		}),
-		Entry("a namespace with labels of other controllers", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+		Entry("a namespace with another controller's label", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
 			stamped(o)
 			label("istio-injection", "enabled")(o)
 		}),
@@ -511,7 +513,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			}
 			next := pv.DeepCopy()
 			change(next)
-			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "the account of another host must not change the volume")
+			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "another host's account must not change the volume")
 			err := account.Patch(ctx, next, client.MergeFrom(pv), client.DryRunAll)
 			if allowed {
 				Expect(err).NotTo(HaveOccurred())
@@ -550,8 +552,8 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			p.Spec.ClaimRef.UID = "newer"
 			annotate(v1alpha1.AnnotationRootUID, "newer")(p)
 		}, true),
-		Entry("set the claimRef to another claim that is in the stamp", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
-		Entry("set the claimRef to a claim that is not in the stamp", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("set the claimRef to another claim, which the stamp names", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
+		Entry("set the claimRef to a claim that the stamp does not name", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/other")(p)
 		}, false),
@@ -618,7 +620,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			become(phase)
 			next := pv.DeepCopy()
 			change(next)
-			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "the account of another host must not change the volume")
+			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "another host's account must not change the volume")
 			err := ours.Patch(ctx, next, client.MergeFrom(pv), client.DryRunAll)
 			if allowed {
 				Expect(err).NotTo(HaveOccurred())
@@ -677,7 +679,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				Expect(memberAdmin.Create(ctx, forged, client.DryRunAll)).To(Succeed(), "%T", o)
 			}
 		}
-		By("using the names of Xylem's copies in namespaces with leaves")
+		By("using the names of Xylem's copies in namespaces that contain leaves")
 		for namespace, taken := range map[string]bool{made: true, handed: true, foreign: false} {
 			planted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "secret.xylem-0123abcd"}}
 			err := other.Create(ctx, planted, client.DryRunAll)

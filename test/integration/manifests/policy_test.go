@@ -232,7 +232,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
-	It("reserves conditions, the annotation of promises, and finalizers (which an admin can remove) for the manager", func(ctx SpecContext) {
+	It("reserves Xylem's conditions, the promise annotation and Xylem's finalizers for the manager, but lets an admin remove the finalizers", func(ctx SpecContext) {
 		held := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.Prefix+"another")) }
 		bare := func(o client.Object) {
 			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerLeafVolume }))
@@ -303,7 +303,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 })
 
 var _ = Describe("The policy on PersistentVolumes that admins create", func() {
-	DescribeTable("requires the volumeHandle and the nodeAffinity to contain the same member",
+	DescribeTable("requires the volumeHandle and the nodeAffinity to name the same member",
 		func(ctx SpecContext, change func(*corev1.PersistentVolume), complaint string) {
 			pv := volume(unique("static"))
 			change(pv)

@@ -1,3 +1,3 @@
-// Package move tests `kubectl xylem move` with real files: exec sessions run programs of this
-// machine on the disks of the members' CSI driver.
+// Package move tests `kubectl xylem move` with real files: exec sessions run this machine's
+// programs on the disks that the members' CSI driver creates.
 package move

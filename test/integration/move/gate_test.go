@@ -23,8 +23,7 @@ import (
 )
 
 // gate is a proxy between the plugin and the host's API server. It ends the plugin at one of the
-// plugin's writes, as a kill would: the server either has processed the write or has not received
-// it.
+// plugin's writes, as a kill would: the server has either processed the write or never received it.
 type gate struct {
 	kubeconfig string
 
@@ -45,8 +44,8 @@ func at(n int, lost bool) func(string) (bool, bool) {
 	}
 }
 
-// atNewWrite ends a run at the first write at which fewer than two earlier runs have ended. The
-// first time, the write is lost; the second time, its response.
+// atNewWrite ends a run at the first write that has ended at most one earlier run. The first run
+// that ends there loses the write, and the second one loses the response.
 func atNewWrite(seen map[string]int) func(string) (bool, bool) {
 	return func(write string) (bool, bool) {
 		seen[write]++

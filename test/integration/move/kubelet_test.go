@@ -76,7 +76,7 @@ func newKubelet(member func() *harness.Cluster) *kubelet {
 
 func (k *kubelet) address() string { return k.server.Listener.Addr().(*net.TCPAddr).String() }
 
-// on sets the hook before, and removes it at the end of the spec.
+// on sets the hook that runs before each command, and removes it at the end of the spec.
 func (k *kubelet) on(before func(act) error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

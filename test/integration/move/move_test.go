@@ -82,7 +82,7 @@ func (s *story) moved(ctx context.Context, files string) {
 	s.running(ctx, "after")
 }
 
-// only checks that the namespace has no other claim, and no Pod of a move.
+// only checks that the namespace has no other claim, and no Pod that a move created.
 func (s *story) only(ctx context.Context) {
 	GinkgoHelper()
 	var claims corev1.PersistentVolumeClaimList
@@ -185,7 +185,7 @@ var _ = Describe("A move that is killed", func() {
 		s.moved(ctx, files)
 	}, SpecTimeout(4*storyTime))
 
-	It("can be undone after every write", func(ctx SpecContext) {
+	It("can be undone after any of its writes", func(ctx SpecContext) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))

@@ -68,7 +68,7 @@ var _ = Describe("A move", func() {
 		refused(s.move(ctx, "--delete-source"), "left a disk")
 		refused(s.move(ctx, "--undo", "--delete-source"), "cannot be used together")
 
-		By("creating a Pod that uses the claim, although the Pod has no node")
+		By("creating a Pod that uses the claim but is not bound to a node")
 		pod := harness.Pod(s.namespace, "user", "data")
 		pod.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		Expect(x.Host.Create(ctx, pod)).To(Succeed())

@@ -52,7 +52,7 @@ func metric(ctx context.Context, name string) (float64, error) {
 
 func sessions(ctx context.Context) (float64, error) { return metric(ctx, "xylem_node_api_sessions") }
 
-// credentials returns TLS settings with the certificate of a user, if any, and the user's token.
+// credentials returns TLS settings with a user's certificate, if any, and the user's token.
 func credentials(user func() ([]byte, error)) (config *tls.Config, token string) {
 	GinkgoHelper()
 	from := &rest.Config{}
@@ -83,7 +83,7 @@ func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.RoundTripper.RoundTrip(r)
 }
 
-// caller returns a client of the endpoint with the certificate, or token, of a user.
+// caller returns a client for the endpoint with a user's certificate or token.
 func caller(user func() ([]byte, error)) *http.Client {
 	GinkgoHelper()
 	config, token := credentials(user)
@@ -112,28 +112,28 @@ var _ = Describe("the endpoint", func() {
 	}
 
 	It("serves only clients that a kubelet would also serve", func(ctx SpecContext) {
-		By("no certificate and no token")
+		By("sending neither a certificate nor a token")
 		code, _ := ask(ctx, caller(nil), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("the certificate of another cluster's CA, with the name of an admin")
+		By("using a certificate from another cluster's CA, with the name of an admin")
 		code, _ = ask(ctx, caller(func() ([]byte, error) {
 			return x.Fleet.Member(one).UserKubeconfig(controlplane.Direct, "admin", "system:masters")
 		}), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("a user without permission")
+		By("acting as a user without permission")
 		nobody := caller(host("nobody"))
 		code, content := ask(ctx, nobody, logPath)
 		Expect(code).To(Equal(http.StatusForbidden))
-		By("a user without permission, for a missing Pod")
+		By("requesting a missing Pod as the same user: the response must be the same")
 		code, none := ask(ctx, nobody, "/containerLogs/shop/none/app")
 		Expect(code).To(Equal(http.StatusForbidden))
 		Expect(none).To(Equal(content))
-		By("a member's token")
+		By("using a token from a member")
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())
 		code, _ = ask(ctx, caller(func() ([]byte, error) { return kubeconfig, nil }), logPath)
 		Expect(code).To(Equal(http.StatusUnauthorized))
-		By("a user who has permission only for the other node")
+		By("acting as a user who has permission only for the other node")
 		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-node"}, Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{""}, Resources: []string{"nodes/proxy"}, ResourceNames: []string{nodeTwo}, Verbs: []string{"get"}},
 		}}
@@ -154,13 +154,13 @@ var _ = Describe("the endpoint", func() {
 		}).WithContext(ctx).Should(Equal(http.StatusOK))
 		code, _ = ask(ctx, operator, logPath)
 		Expect(code).To(Equal(http.StatusForbidden))
-		By("a user without the permission to exec")
+		By("acting as a user without the permission to exec")
 		conn, reader := open(ctx, host("operator"), "POST", "/exec/shop/other/app?command=true&output=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n")
 		defer func() { _ = conn.Close() }()
 		response, err := http.ReadResponse(reader, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(response.StatusCode).To(Equal(http.StatusForbidden))
-		By("an admin")
+		By("acting as an admin")
 		code, content = ask(ctx, caller(host("admin", "system:masters")), logPath)
 		Expect(code).To(Equal(http.StatusOK))
 		Expect(content).To(Equal("first line\nsecond line\nthird line\n"))

@@ -62,7 +62,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(is.Spec.EphemeralContainers[0].TargetContainerName).To(Equal("app"))
 		Expect(is.Spec.EphemeralContainers[0].Env).To(Equal([]corev1.EnvVar{{Name: "A", Value: "b"}}))
 
-		By("adding a container in the member, which remains there and is not shown in the host")
+		By("adding a container in the member: it remains, and the host does not show it")
 		own := is.DeepCopy()
 		own.Spec.EphemeralContainers = append(own.Spec.EphemeralContainers, corev1.EphemeralContainer{
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "own", Image: "busybox:1"},
@@ -134,7 +134,7 @@ var _ = Describe("kubectl debug", func() {
 		Expect(notRun(ctx, "ungranted")).To(HaveLen(1))
 	}, SpecTimeout(2*settle))
 
-	It("reports why a policy of the member rejects the container", func(ctx SpecContext) {
+	It("reports why a policy in the member rejects the container", func(ctx SpecContext) {
 		run(ctx, "privileged", nodeOne)
 		debug(ctx, "privileged", "root", "--profile=sysadmin")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(HaveExactElements(
@@ -143,7 +143,7 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "privileged", "default", "--profile=general")
 		Eventually(ctx, func() []string { return notRun(ctx, "privileged") }).WithContext(ctx).Should(ConsistOf(
 			ContainSubstring(`"root"`), And(ContainSubstring(`"default"`), ContainSubstring("SYS_PTRACE"))))
-		By("adding an allowed container, which the rejected ones do not block")
+		By("adding an allowed container: the rejected ones do not block it")
 		debug(ctx, "privileged", "allowed")
 		Eventually(ctx, leafDebuggers(ctx, one, "privileged")).WithContext(ctx).Should(Equal([]string{"allowed"}))
 	}, SpecTimeout(2*settle))

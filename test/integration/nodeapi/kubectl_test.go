@@ -188,7 +188,7 @@ var _ = Describe("failures", func() {
 
 	It("reports that the leaf was replaced (I8)", func(ctx SpecContext) {
 		swapped := run(ctx, "swapped", nodeOne)
-		By("recording another UID as the manager, because Xylem removes a replaced leaf immediately")
+		By("changing the recorded UID as the manager would, because Xylem removes a replaced leaf immediately")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
 		Expect(asManager().Status().Patch(ctx, swapped, patch)).To(Succeed())
 		refused(ctx, "was replaced", nil, "logs", "swapped", "-c", "app")

@@ -62,7 +62,7 @@ func hostWalks() {
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 
-		By("7. re-creating the missing Pods, whose earlier leaves were removed after the confirmation")
+		By("7. re-creating the missing Pods: their earlier leaves were removed after the confirmation")
 		// KWOK deletes a Pod by name, and may repeat the request, which could then delete the next
 		// Pod.
 		for member, name := range claims {
@@ -162,7 +162,7 @@ func hostWalks() {
 		s := begin(ctx)
 		earlier := ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "")
 		Expect(x.Manager.Stop()).To(Succeed())
-		By("running a manager with an endless epoch, which probes once a minute")
+		By("running a manager that probes once a minute, and whose epoch does not end")
 		manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) {
@@ -199,7 +199,7 @@ func hostWalks() {
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("confirming the restore, which completes the deletion")
+		By("confirming the restore: the deletion is then completed")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
@@ -223,7 +223,7 @@ func hostWalks() {
 		for _, member := range []string{one, two} {
 			registrationIn(ctx, clone, member, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
 		}
-		By("deleting the clone's objects, which have the same names and UIDs, as a user")
+		By("deleting objects in the clone as a user: they have the same names and UIDs as those in the original")
 		s.removeFrom(ctx, clone, "data")
 		s.goesOn(ctx, nodeOne)
 		registrationIn(ctx, clone, one, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
@@ -233,7 +233,7 @@ func hostWalks() {
 		s.running(ctx, "data")
 		Expect(lease(ctx, one).Spec.HolderIdentity).To(Equal(holder))
 
-		By("2. stopping the clone's manager, which has not affected the original host")
+		By("2. stopping the clone's manager: it has not affected the original host")
 		Expect(second.Stop()).To(Succeed())
 		for _, member := range []string{one, two} {
 			well(ctx, member)

@@ -20,7 +20,7 @@ import (
 )
 
 func memberWalks() {
-	It("restores a member from a backup that lacks its newest volumes, and in which a Pod that has ended still runs (I2, I6, I7)", func(ctx SpecContext) {
+	It("restores a member from a backup that lacks its newest volumes, and in which a Pod still runs that has ended since (I2, I6, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "old", nodeOne)
 		s.use(ctx, "job", nodeOne, never)
@@ -50,7 +50,7 @@ func memberWalks() {
 		s.goesOn(ctx, nodeOne)
 		runs(ctx)
 
-		By("3. rescuing the disk, which still exists, by its handle as a volume of the member")
+		By("3. rescuing the disk, which still exists: creating a volume in the member with the disk's handle")
 		driver, handle := host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver], host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle]
 		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
 		s.rescue(ctx, x.Member(one), driver, handle)
@@ -170,7 +170,7 @@ func memberWalks() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "abandoned")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volumes["abandoned"])
 
-		By("2. deleting the member's registration, which waits")
+		By("2. deleting the member's registration: the deletion waits, because the member is unreachable")
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: lost}}
 		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
 		registration(ctx, lost, HaveField("Status.Conditions", ContainElement(And(
@@ -213,7 +213,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.SetKubeconfig(ctx, wiped, kubeconfig)).To(Succeed())
 
-		By("1. reading that it is another cluster, to which Xylem writes nothing, while the host keeps all objects")
+		By("1. reading that it is another cluster: Xylem writes nothing to it, and the host keeps all objects")
 		registration(ctx, wiped, connected(metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged))
 		told(ctx, "ClusterRegistration", wiped, v1alpha1.ReasonIdentityChanged)
 		s.goesOn(ctx, nodeOne)
@@ -279,7 +279,7 @@ func memberWalks() {
 		Expect(s.disks(two, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("registers a member twice, and the registration that recorded it first serves it, until it is deleted (I3)", func(ctx SpecContext) {
+	It("registers a member twice, and the registration that recorded the member first serves it until that registration is deleted (I3)", func(ctx SpecContext) {
 		const early, nodeEarly = "early", "kosmos-early"
 		s := begin(ctx)
 		s.use(ctx, "data", nodeOne)
@@ -295,7 +295,7 @@ func memberWalks() {
 		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
 		Expect(x.Register(ctx, one, one)).To(Succeed())
 
-		By("repairing the older registration, which is rejected even while the younger one is not connected")
+		By("repairing the older registration: it is rejected even while the younger one is not connected")
 		Expect(x.SetKubeconfig(ctx, early, kubeconfig)).To(Succeed())
 		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
 		Expect(x.SetKubeconfig(ctx, one, []byte("none"))).To(Succeed())
@@ -319,7 +319,7 @@ func memberWalks() {
 		Expect(s.disks(one, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("deregisters a member whose Node was deleted, which still requires a confirmation (I2)", func(ctx SpecContext) {
+	It("deregisters a member whose Node was deleted, and must still confirm this (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "data", nodeOne)
 		cr := registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
@@ -334,7 +334,7 @@ func memberWalks() {
 		registration(ctx, one, needed)
 		until[corev1.Pod](ctx, s, x.Member(one), "data", HaveField("DeletionTimestamp", BeNil()))
 
-		By("confirming the deregistration, which first deletes the Pods in the host and in the member")
+		By("confirming the deregistration: the Pods in the host and in the member are deleted first")
 		annotate(ctx, cr, v1alpha1.AnnotationConfirmDeregister, one)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
 		_, err := read[corev1.Pod](ctx, s, x.Member(one), "data")
@@ -398,7 +398,7 @@ func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Cont
 			touched++
 			claim, err := read[corev1.PersistentVolumeClaim](ctx, s, member, unbound)
 			if apierrors.IsNotFound(err) {
-				return corev1.ClaimBound, nil // it was bound and has been deleted since
+				return corev1.ClaimBound, nil // the claim was bound and has been deleted since
 			}
 			if err != nil || claim.Status.Phase == corev1.ClaimBound {
 				return claim.Status.Phase, err

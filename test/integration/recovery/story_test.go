@@ -105,8 +105,8 @@ func (s *story) use(ctx context.Context, name, node string, options ...podOption
 	return s.bound(ctx, name).Spec.VolumeName
 }
 
-// goesOn proves that Xylem serves a member, and is a barrier: when a new claim is bound there,
-// Xylem has handled all earlier events.
+// goesOn proves that Xylem serves a member, and is a barrier: when a new claim is bound in the
+// member, Xylem has handled all earlier events.
 func (s *story) goesOn(ctx context.Context, node string) {
 	GinkgoHelper()
 	s.later++
@@ -235,12 +235,12 @@ func book(member string) *ledger.Ledger {
 	return l
 }
 
-// disks returns the disks of a claim of the story that exist in a member.
+// disks returns the existing disks in a member that belong to one of the story's claims.
 func (s *story) disks(member, claim string) []string {
 	return book(member).ForClaim(s.namespace, claim).LiveIDs()
 }
 
-// lease returns the Lease of the fence in a member.
+// lease returns the Lease of a member's fence.
 func lease(ctx context.Context, member string) *coordinationv1.Lease {
 	GinkgoHelper()
 	id, err := x.Host.ID(ctx)
@@ -269,8 +269,8 @@ func aged(ctx context.Context) func() {
 	}
 }
 
-// busy writes to the host, so that its revision is far beyond that of a backup. After the restore,
-// the writes of the host's own controllers then do not reach the earlier revision.
+// busy writes to the host until its revision is far beyond a backup's revision, so that after the
+// restore, the writes of the host's own controllers do not reach the current revision again.
 func busy(ctx context.Context) {
 	GinkgoHelper()
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "busy-"}}

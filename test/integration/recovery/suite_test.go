@@ -24,7 +24,7 @@ const (
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
 )
 
-// x is shared by all stories.
+// x contains the host, its members and the manager, which all stories share.
 var x *harness.Xylem
 
 func TestRecovery(t *testing.T) {

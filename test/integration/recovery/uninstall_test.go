@@ -58,7 +58,7 @@ func uninstallWalk() {
 		Expect(s.disks(two, "kept")).To(HaveLen(1))
 		Expect(book(two).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("checking that no finalizer of Xylem blocks the deletion of the remaining objects in the host")
+		By("checking that none of Xylem's finalizers blocks the deletion of the remaining objects in the host")
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		Expect(x.Host.API.Delete(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}})).To(Succeed())

@@ -35,14 +35,14 @@ import (
 
 const (
 	namespace = v1alpha1.DefaultNamespace
-	// users is a namespace of users in the host.
+	// users is a namespace in the host in which users create objects.
 	users = "shop"
 )
 
-// admin returns the path of the kubeconfig of a member's admin.
+// admin returns the path of a member admin's kubeconfig.
 func admin(name string) string { return x.Fleet.Member(name).KubeconfigPath() }
 
-// changed returns the path of a changed copy of that kubeconfig.
+// changed returns the path of a modified copy of a member admin's kubeconfig.
 func changed(name string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) string {
 	GinkgoHelper()
 	config, err := clientcmd.LoadFromFile(admin(name))
@@ -381,7 +381,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).To(MatchError(ContainSubstring("--member-kubeconfig points to cluster")))
 		Expect(registration(ctx, one).DeletionTimestamp).To(BeNil())
 
-		By("deregistering the member, which keeps the data and deletes the account")
+		By("deregistering the member: the data is kept, and the account is deleted")
 		out, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(And(ContainSubstring(`"cluster38" is no longer a member`), ContainSubstring("2 volumes"), ContainSubstring(`policy "xylem-stamps"`)))
@@ -389,7 +389,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
-		By("registering the member again with another name, which adopts the claim's volume")
+		By("registering the member again with another name: Xylem adopts the claim's volume")
 		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics")
 		Expect(err).NotTo(HaveOccurred())
 		for _, part := range []string{"-logs", "-exec", "-debug", "-metrics"} {
@@ -401,7 +401,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			g.Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, "again"))
 		}).WithContext(ctx).Should(Succeed())
 
-		By("draining the member, which leaves no object of Xylem in any cluster")
+		By("draining the member: none of Xylem's objects are left in any cluster")
 		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
 		_, told, err := plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
@@ -437,7 +437,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 	})
 
-	It("limits a member to namespaces with labels, keeps this rule when registering again, and removes it on request", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("limits a member to namespaces with the given labels, keeps this rule when registering again, and removes it on request", SpecTimeout(storyTime), func(ctx SpecContext) {
 		const team, command = "example.com/team", "kubectl label namespace NAMESPACE example.com/team=payments"
 		args := []string{"register", two, "--member-kubeconfig", admin(two)}
 		rule := append(slices.Clone(args), "--namespaces", team+"=payments")

@@ -24,7 +24,7 @@ const (
 // Names of the members. The first one has storage, and the second one has none.
 const one, two = "cluster38", "cluster39"
 
-// x is shared by all stories.
+// x contains the host, its members and the manager, which all stories share.
 var x *harness.Xylem
 
 func TestRegister(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// renewAfter makes the manager renew tokens with the shortest lifetime that an API server grants,
-// ten minutes, after a few seconds.
+// renewAfter makes the manager renew tokens after a few seconds if they have the shortest lifetime
+// that an API server grants, which is ten minutes.
 const renewAfter = "--renew-tokens-after=0.005"
 
 // seen contains all tokens that token has returned.
@@ -80,8 +80,8 @@ func log() string {
 	return string(content)
 }
 
-// refusal returns a policy, and its binding, that makes the host reject the manager's updates of
-// Secrets.
+// refusal returns a policy that makes the host reject the manager's updates to Secrets, and the
+// policy's binding.
 func refusal() []client.Object {
 	return suite.Denying("no-secrets", corev1.SchemeGroupVersion.WithResource("secrets"),
 		admissionv1.Validation{Expression: "request.userInfo.username != '" + harness.HostUser + "'", Message: "not now"}, admissionv1.Update)

@@ -63,8 +63,8 @@ var _ = Describe("The cost", Serial, func() {
 		s.spend(ctx, "a snapshot, from creation to ready", one, harness.Budget{
 			"host patch volumesnapshotcontents": 3, "host patch volumesnapshotcontents/status": 1,
 			"member create volumesnapshots": 1, "member patch volumesnapshotcontents": 1,
-			// The snapshot-controllers and the sidecar write to the contents at the same time. The proof
-			// before the leaf's creation also reads the content again after such a write.
+			// The snapshot-controllers and the sidecar write to the contents at the same time.
+			// After such a write, the proof for the leaf's creation reads the content again.
 			"host conflict volumesnapshotcontents": 2, "member conflict volumesnapshotcontents": 4, "host list volumesnapshotcontents": 2,
 		}, func(i int) { s.take(ctx, name(i), "data", deletes) }, func(i int) {
 			contents[i] = contentName(until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i), isReady(true)))

@@ -199,7 +199,7 @@ var _ = Describe("A snapshot after a failure", func() {
 			HaveField("Status.OrphanedSnapshots", ContainElement(HaveField("Content", newer.Name)))))
 		s.problem(ctx, deleted, v1alpha1.ReasonSnapshotLost)
 
-		By("confirming")
+		By("confirming the restore for both members")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 		s.goesOn(ctx, "later", "data")
@@ -234,7 +234,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		}
 		Expect(s.taken(one, "data")).To(ConsistOf(taken))
 
-		By("confirming")
+		By("confirming the restore of the member")
 		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
 		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))

@@ -96,7 +96,7 @@ var _ = Describe("A snapshot", func() {
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		Eventually(func() []string { return s.taken(one, "data") }).Should(ConsistOf(*content.Status.SnapshotHandle))
 
-		By("deleting the retained content as an admin, which makes the snapshot an orphan that Xylem never destroys")
+		By("deleting the retained content as an admin, so that the snapshot is an orphan, which Xylem never destroys")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), isReady(true))
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, contentName(vs))
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// oneFailed reports whether a story failed, because the suite then does not use every permission.
+// oneFailed reports whether any story failed. In that case, the suite may not use every permission.
 var oneFailed bool
 
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })

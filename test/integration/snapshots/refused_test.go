@@ -204,7 +204,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
-		By("deleting the content, which the snapshot-controller never bound, as an admin")
+		By("deleting the content as an admin, because the snapshot-controller never bound it")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, content)
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
 	}, SpecTimeout(storyTime))

@@ -106,7 +106,7 @@ func (s *story) neverMade(ctx context.Context, claim string) {
 	}
 }
 
-// waits matches a claim or Pod with a condition of Xylem that reports why the object waits.
+// waits matches a claim or Pod with a Xylem condition that reports why the object waits.
 func waits(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason),
@@ -124,7 +124,7 @@ func steered(node string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A restore from a snapshot", func() {
-	It("is created in the member that has the snapshot, regardless of the scheduler's preference, and whether the Pod is created before, with or after the claim", func(ctx SpecContext) {
+	It("is created in the member that has the snapshot, regardless of the scheduler's preference and of whether the Pod is created before, with or after the claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		vs := s.golden(ctx, deletes)
 		s.uses(ctx, "before", nodeOne, "first")
@@ -149,7 +149,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		Expect(leaf.Spec.DataSource).To(Equal(root.Spec.DataSource))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(vs.UID)))
 
-		By("deleting the snapshot, which keeps the restored disk")
+		By("deleting the snapshot: the restored disk is kept")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
@@ -207,7 +207,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "copy", HaveField("Spec.DataSource.Name", "golden"))
 		Expect(x.Manager.Kill()).To(Succeed())
 
-		By("deleting the snapshot during the restore, for which the deletion waits, as in a single cluster")
+		By("deleting the snapshot during the restore: as in a single cluster, the deletion waits for the restore")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -256,7 +256,7 @@ var _ = Describe("A restore from a snapshot", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is rejected with a reason, and gets no empty disk",
+	DescribeTable("is rejected with a reason, and no empty disk is provisioned",
 		func(ctx SpecContext, reason string, parts []string, claim change, only string) {
 			s := begin(ctx)
 			s.golden(ctx, deletes)

@@ -72,7 +72,7 @@ var _ = Describe("A restore whose snapshot has changed", func() {
 		s.remove(ctx, x.Host, &corev1.PersistentVolumeClaim{}, "copy")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy")
 
-		By("deleting the snapshot, which also destroys the replacement with the same name")
+		By("deleting the snapshot: the replacement with the same name is destroyed as well")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())

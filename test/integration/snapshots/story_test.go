@@ -184,7 +184,7 @@ func isReady(yes bool) gomegatypes.GomegaMatcher {
 	return HaveField("Status", And(Not(BeNil()), HaveField("ReadyToUse", HaveValue(Equal(yes)))))
 }
 
-// noted waits for an event on an object of the story.
+// noted waits for an event on one of the story's objects.
 func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason)}

@@ -33,7 +33,7 @@ const (
 	unmapped = "nobody-maps-it"
 )
 
-// x is shared by all stories.
+// x contains the host, its members and the manager, which all stories share.
 var x *harness.Xylem
 
 func TestSnapshots(t *testing.T) {

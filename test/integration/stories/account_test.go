@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// account counts Xylem's requests to each cluster since the account was opened.
+// account counts Xylem's requests to each cluster since opened() returned it.
 type account struct{ harness.Account }
 
 func opened(ctx context.Context) account {
@@ -32,8 +32,7 @@ func opened(ctx context.Context) account {
 	return account{a}
 }
 
-// requests returns Xylem's requests to a cluster since the account was opened, except those for
-// Leases.
+// requests returns the requests to a cluster that the account has counted, except those for Leases.
 func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.Requests {
 	GinkgoHelper()
 	requests, err := x.Requests(ctx, a.Account, c)
@@ -88,7 +87,8 @@ var _ = Describe("Xylem", Serial, func() {
 					return r.Namespace != barrier.namespace && !otherNamespace(s, r)
 				})
 				Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
-				// Each watch must last minutes. Otherwise, Xylem would list a large fleet repeatedly.
+				// Each watch must last for minutes. Otherwise, Xylem would repeatedly list all
+				// objects in a large fleet.
 				watches := map[string]int{}
 				for _, r := range requests {
 					if r.Verb == "watch" {
@@ -264,7 +264,7 @@ func otherNamespace(s *story, r controlplane.Request) bool {
 	return r.Resource == "namespaces" && r.Name != s.namespace
 }
 
-// writers lists the fields that a controller may own, by side and kind. A field is a path of
+// writers lists the fields that a controller may own, by side and kind. A field is a path in
 // managedFields without the prefixes f: and k:.
 var writers = map[string]map[string]string{
 	"root PersistentVolumeClaim": {
@@ -314,8 +314,8 @@ var writers = map[string]map[string]string{
 	"leaf ConfigMap": {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
 }
 
-// strangers returns the fields that a controller of Xylem owns but should not, and the fields that
-// two controllers of Xylem own.
+// strangers returns the fields that one of Xylem's controllers owns but should not own, and the
+// fields that two of its controllers own.
 func strangers(kind string, obj client.Object) []string {
 	GinkgoHelper()
 	Expect(writers).To(HaveKey(kind))
@@ -344,7 +344,7 @@ func strangers(kind string, obj client.Object) []string {
 
 // writes returns the fields that Xylem has written to an object. Comparing resource versions would
 // not show Xylem's writes, because Kubernetes may write to the object at any time. For example,
-// since 1.37, the controller that protects claims records on a Bound claim that no Pod uses it.
+// since 1.37, the PVC protection controller records on a Bound claim that no Pod uses it.
 func writes(obj client.Object) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(slices.Clone(obj.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
 		return !strings.HasPrefix(entry.Manager, "xylem")

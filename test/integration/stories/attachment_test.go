@@ -137,7 +137,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("reports that attaching, and then detaching, takes long, even if the driver reports no error", func(ctx SpecContext) {
+	It("reports that attaching, and then detaching, takes too long, even if the driver reports no error", func(ctx SpecContext) {
 		s := begin(ctx)
 		attacher := member.Process(controlplane.Attacher)
 		Expect(attacher.Freeze()).To(Succeed())
@@ -174,7 +174,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, leafNode))
 	}, SpecTimeout(storyTime))
 
-	It("shows the member's text only in limited length, and only if it is about this volume's driver (I7, I8)", func(ctx SpecContext) {
+	It("shows text from the member only up to a maximum length, and only if it is about this volume's driver (I7, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))

@@ -101,7 +101,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
 	}, SpecTimeout(storyTime))
 
-	It("is reported if the driver does not support the change, which can be canceled", Serial, func(ctx SpecContext) {
+	It("is reported if the driver does not support the change, and the user can cancel the change", Serial, func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, lead := s.namespace+"-gold", s.namespace+"-lead"
 		for _, name := range []string{gold, lead} {
@@ -165,7 +165,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells(v1alpha1.ReasonModifyUnsupported))))
 	}, SpecTimeout(storyTime))
 
-	It("counts against a quota under its name in the host", func(ctx SpecContext) {
+	It("counts against a quota for its name in the host", func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, silver := s.namespace+"-gold", s.namespace+"-silver"
 		for _, name := range []string{gold, silver} {
@@ -193,7 +193,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 // noSuchAttributes is the driver's error for unsupported attributes.
 const noSuchAttributes = "no such attributes"
 
-// infeasible makes member one's driver permanently reject all changes of attributes.
+// infeasible makes member one's driver permanently reject all changes to attributes.
 func infeasible() {
 	GinkgoHelper()
 	Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.ModifyVolume, Code: codes.InvalidArgument, Message: noSuchAttributes})).To(Succeed())

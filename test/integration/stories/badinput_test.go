@@ -126,7 +126,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(writes(after)).To(BeEmpty())
 
-		By("deleting the foreign claim, after which the claim continues")
+		By("deleting the foreign claim, after which only the foreign Pod is in conflict")
 		Expect(member.API.Delete(ctx, theirs)).To(Succeed())
 		until[corev1.Pod](ctx, s, x.Host, "app", tells("NameTaken", one, s.namespace+"/app"))
 		s.noted(ctx, "Pod", "app", "NameTaken")
@@ -134,7 +134,7 @@ var _ = Describe("A conflicting foreign object", func() {
 		Expect(podAfter.UID).To(Equal(podBefore.UID))
 		Expect(writes(podAfter)).To(BeEmpty())
 
-		By("deleting the foreign Pod, after which the Pod continues")
+		By("deleting the foreign Pod, after which the user's Pod runs")
 		Expect(member.API.Delete(ctx, theirPod)).To(Succeed())
 		s.running(ctx, "app", nodeOne)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())

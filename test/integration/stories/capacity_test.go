@@ -78,8 +78,8 @@ func guessed(ctx context.Context, m *harness.Cluster, class string, free int64) 
 	)))
 }
 
-// leaning makes a Pod prefer one node to another, with less than half of the weight that capacity
-// can have.
+// leaning makes a Pod prefer one node to another, but with less than half of the weight that
+// capacity can have.
 func leaning(to, from string) podOption {
 	return func(p *corev1.Pod) {
 		prefers := func(node string, weight int32) corev1.PreferredSchedulingTerm {
@@ -201,7 +201,7 @@ var _ = Describe("Capacity in members", func() {
 		room(ctx, x.Member(one), "racks", math.MaxInt64)
 	}, SpecTimeout(storyTime))
 
-	It("is written when it changes, but rarely during many changes", func(ctx SpecContext) {
+	It("is written when it changes, but only rarely if it changes many times", func(ctx SpecContext) {
 		begin(ctx)
 		roomy(ctx, "stormy")
 		published := segment(ctx, x.Member(one), "stormy", "rack-1", "1Gi")
@@ -214,7 +214,7 @@ var _ = Describe("Capacity in members", func() {
 		for i := range storm {
 			frees(ctx, x.Member(one), published, fmt.Sprintf("%dMi", 2048+i))
 		}
-		By("changing a smaller segment, for which Xylem writes nothing")
+		By("changing a smaller segment, which does not cause a write")
 		second := segment(ctx, x.Member(one), "stormy", "rack-2", "1Mi")
 		for i := range storm {
 			frees(ctx, x.Member(one), second, fmt.Sprintf("%dMi", 2+i))

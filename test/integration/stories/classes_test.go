@@ -37,13 +37,13 @@ var _ = Describe("A StorageClass in the host", func() {
 		Expect(s.leafClass(ctx, two, "history")).To(Equal(controlplane.ClassRetained))
 	}, SpecTimeout(storyTime))
 
-	It("maps to the member's class that remains without the registration's prefix", func(ctx SpecContext) {
+	It("maps to the member's class with the same name, but without the registration's prefix", func(ctx SpecContext) {
 		s := sample(ctx, "prefix.yaml", two)
 		s.running(ctx, "app", nodeTwo)
 		Expect(s.leafClass(ctx, two, "data")).To(Equal(controlplane.ClassHostpath))
 	}, SpecTimeout(storyTime))
 
-	It("maps by default to the member's class without the prefix virtual-disk- (seed 000), and waits until that class exists", func(ctx SpecContext) {
+	It("maps by default to the member's class with the same name, but without the prefix virtual-disk- (seed 000), and waits until that class exists", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("virtual-disk-late", ""))
 		s.claim(ctx, "data", ofClass("virtual-disk-late"))

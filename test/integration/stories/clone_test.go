@@ -91,7 +91,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.copied(ctx, "copy", two)
 
-		By("checking that only the record of its source is left")
+		By("checking that only the source annotation is left on the claim")
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationSteeredTo))))
 		Expect(claim.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, idOf(ctx, x.Member(two))+"/"+string(source.UID)))
 		Expect(claim).To(suite.Unreported())
@@ -100,7 +100,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(leaf.Spec.DataSource).To(Equal(claim.Spec.DataSource))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationSource, string(source.UID)))
 
-		By("cloning the clone, and deleting the first source, on which neither clone depends")
+		By("cloning the clone, and deleting the first source: neither clone depends on it")
 		s.claim(ctx, "again", from("copy"))
 		s.pod(ctx, "again", using("again"))
 		s.running(ctx, "again", nodeTwo)
@@ -123,7 +123,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "other", two)
 	}, SpecTimeout(storyTime))
 
-	It("determines the member of its Pod's other claims", func(ctx SpecContext) {
+	It("determines the member in which its Pod's other claims are provisioned", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "scratch")
@@ -138,7 +138,7 @@ var _ = Describe("A clone of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("waits for its source, which the claim and the Pod report", func(ctx SpecContext) {
+	It("waits for its source, as the claim and the Pod report", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "copy", from("golden"))
 		s.pod(ctx, "app", using("copy"), preferring(nodeOne))
@@ -195,7 +195,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.running(ctx, "app", nodeTwo)
 		s.copied(ctx, "copy", two)
 
-		By("cloning a promise, for whose disk the clone waits")
+		By("cloning a promise: the clone waits for the promise's disk")
 		s.claim(ctx, "empty", ofClass(classPromise))
 		s.bound(ctx, "empty")
 		s.claim(ctx, "second", from("empty"))
@@ -283,14 +283,14 @@ var _ = Describe("A clone of a claim", func() {
 		s.claim(ctx, "copy", ofClass(class), from("golden"))
 		s.pod(ctx, "app", using("copy"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("ProvisioningFailed", "the array is on fire", `only this one has claim "golden"`))
-		By("failing another claim, which is reassigned")
+		By("making another claim fail: Xylem reassigns it")
 		s.faulty(one, codes.Internal, "the array is on fire", "copy", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
 		s.running(ctx, "later", nodeTwo)
 		Expect(s.book(two, "copy").Calls(ledger.CreateVolume)).To(BeZero())
 
-		By("deleting the source, which waits for the deletion of the clone")
+		By("deleting the source: the deletion waits until the clone is deleted")
 		s.deleteClaim(ctx, "golden")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden", HaveField("DeletionTimestamp", Not(BeNil())))
 		s.barrier(ctx, nodeOne)
@@ -300,7 +300,7 @@ var _ = Describe("A clone of a claim", func() {
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is rejected with a reason, and gets no empty disk",
+	DescribeTable("is rejected with a reason, and no empty disk is provisioned",
 		func(ctx SpecContext, reason string, says []string, claim claimOption, pod podOption) {
 			s := begin(ctx)
 			s.golden(ctx, nodeTwo, ofSize("2Gi"))
@@ -318,7 +318,7 @@ var _ = Describe("A clone of a claim", func() {
 		Entry("a kind that no registration lists", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"Image.example.com", "spec.storage.dataSources"}, ofImage, anyPod),
 		Entry("a class that binds immediately", SpecTimeout(storyTime), "ImmediateUnsupported", []string{classImmediate}, ofClass(classImmediate), anyPod),
 		Entry("a Pod whose node affinity excludes the member", SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
-		Entry("a class of promises that are released with their last Pod", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
+		Entry("a promise class with release WhenUnused", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
 	)
 
 	It("is rejected if another claim of its Pod is in another member", func(ctx SpecContext) {

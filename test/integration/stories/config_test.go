@@ -69,7 +69,7 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
 		gone[corev1.Secret](ctx, s, member, copied.Name("unrelated"))
 
-		By("changing the objects before the next Pod, which gets the change immediately")
+		By("changing the objects and then creating another Pod, which gets the change immediately")
 		patch(ctx, x.Host, settings, `{"data":{"mode":"second"}}`)
 		patch(ctx, x.Host, password, `{"stringData":{"password":"two"}}`)
 		s.pod(ctx, "second", using("data"), referring)
@@ -77,13 +77,13 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", map[string]string{"mode": "second"}))
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", map[string][]byte{"password": []byte("two")}))
 
-		By("deleting one Pod, which keeps the copies for the other")
+		By("deleting one Pod: the copies are kept for the other")
 		s.deletePod(ctx, "first")
 		gone[corev1.Pod](ctx, s, member, "first")
 		s.barrier(ctx, nodeOne)
 		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("DeletionTimestamp", BeNil()))
 
-		By("deleting the last Pod, which deletes only the copies")
+		By("deleting the last Pod: only the copies are deleted")
 		s.deletePod(ctx, "second")
 		gone[corev1.ConfigMap](ctx, s, member, copied.Name("settings"))
 		gone[corev1.Secret](ctx, s, member, copied.Name("password"))

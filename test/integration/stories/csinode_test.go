@@ -26,7 +26,7 @@ func namesDrivers(drivers ...string) gomegatypes.GomegaMatcher {
 	}, ConsistOf(drivers)))
 }
 
-// nodeReports matches a virtual node that reports a problem of its CSINode.
+// nodeReports matches a virtual node that reports a problem with its CSINode.
 func nodeReports(reason string) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(
 		HaveField("Type", v1alpha1.NodeCSINode), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason))))
@@ -60,7 +60,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		until[corev1.Pod](ctx, s, x.Host, "plain", HaveField("Spec.NodeName", plainNode))
 	}, SpecTimeout(storyTime))
 
-	It("is required by the scheduler, which otherwise places the Pod on no node", func(ctx SpecContext) {
+	It("is required by the scheduler: without it, the Pod is placed on no node", func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))

@@ -23,7 +23,7 @@ var _ = Describe("The main flow", func() {
 	It("runs seed 001's example unchanged, and shows the same volume in the host and in the member", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
 		gone[corev1.Namespace](ctx, s, x.Host, s.namespace)           // the namespace of the sample
-		before := s.book(one, "nginx-pvc").Count(ledger.CreateVolume) // disks of other stories that apply samples
+		before := s.book(one, "nginx-pvc").Count(ledger.CreateVolume) // other stories that apply samples also create disks
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("test", "integration", "stories", "testdata", "seed001.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(s.end, NodeTimeout(storyTime))
@@ -90,7 +90,7 @@ var _ = Describe("The main flow", func() {
 		Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
 		Expect(pod.Status.ContainerStatuses[0].ContainerID).To(Equal(leafPod.Status.ContainerStatuses[0].ContainerID))
 
-		By("checking that the user's own objects have no finalizer of Xylem")
+		By("checking that the user's own objects have none of Xylem's finalizers")
 		Expect(claim.Finalizers).To(ConsistOf("kubernetes.io/pvc-protection"))
 		Expect(pod.Finalizers).To(BeEmpty())
 		Expect(ours(claim.Annotations)).To(Equal(map[string]string{v1alpha1.AnnotationPlacedIn: id}))
@@ -129,7 +129,7 @@ var _ = Describe("The main flow", func() {
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ExpansionPushed", "2Gi")
 	}, SpecTimeout(storyTime))
 
-	It("leaves the condition Unused of claims to each cluster's Kubernetes", func(ctx SpecContext) {
+	It("leaves the claims' Unused condition to each cluster's own Kubernetes", func(ctx SpecContext) {
 		suite.From(x.Host, "1.37", "it does not set the condition")
 		suite.From(x.Member(one), "1.37", "it does not set the condition")
 		s := begin(ctx)
@@ -223,16 +223,16 @@ var _ = Describe("The main flow", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A burst", func() {
+var _ = Describe("A burst of claims", func() {
 	It("is placed as fast as the host binds volumes, and delayed claims report why", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne)
-		By("stopping the host's PV controller, and provisioning as many volumes as may wait for it")
+		By("stopping the host's PV controller, and provisioning as many volumes as Xylem lets wait for it")
 		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
 		Expect(binder.Stop(ctx)).To(Succeed())
 		DeferCleanup(binder.Start, NodeTimeout(storyTime))
 		const crowds, each, more = 3, 100, 80
-		const rarely = time.Second // the manager reads large objects
+		const rarely = time.Second // because the objects that the manager reads are large
 		claims := func(name string, n int) (options []podOption) {
 			for i := range n {
 				s.claim(ctx, fmt.Sprintf("%s-%d", name, i))
@@ -261,7 +261,7 @@ var _ = Describe("A burst", func() {
 			return told.Items, err
 		}).WithPolling(rarely).Should(ContainElement(And(
 			HaveField("InvolvedObject.Kind", "PersistentVolumeClaim"), HaveField("Reason", v1alpha1.ReasonHeldBack),
-			HaveField("Message", And(ContainSubstring(one), MatchRegexp("It has 3[0-9][0-9] volumes to bind"))),
+			HaveField("Message", And(ContainSubstring(one), MatchRegexp("still has 3[0-9][0-9] volumes to bind"))),
 		)))
 
 		By("starting the PV controller, after which all Pods run")

@@ -34,13 +34,13 @@ var (
 		"watch configmaps extension-apiserver-authentication in kube-system": "the node API watches the CA of client certificates; test/integration/nodeapi uses it",
 		"update clusterregistrations/finalizers.cluster.xylem.io":            "required for owner references if the admission plugin OwnerReferencesPermissionEnforcement is enabled",
 		"create csidrivers.storage.k8s.io":                                   "Xylem re-creates a CSIDriver that somebody deleted",
-		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "Xylem re-creates the CSIDriver of promises if an admin has changed its immutable fields",
-		"patch events":                                  "Xylem updates the count of a member's Warning event that occurs again, after at least 10 s",
-		"patch secrets in xylem-system":                 "Xylem renews tokens if kubectl xylem register requested it; test/integration/register does",
+		"delete csidrivers.storage.k8s.io mock.csi.virtual-kubelet.io":       "Xylem re-creates the CSIDriver for promises if an admin has changed its immutable fields",
+		"patch events":                                  "if a member's Warning event recurs after 10 s or more, Xylem updates the count of its copy",
+		"patch secrets in xylem-system":                 "Xylem renews tokens if kubectl xylem register requested it; test/integration/register covers this",
 		"delete csidrivers.storage.k8s.io csi.xylem.io": "Xylem re-creates its CSIDriver if an admin has changed its immutable fields",
 	}
 	reviewedMember = map[string]string{
-		"create serviceaccounts/token xylem in xylem-system": "Xylem renews tokens if kubectl xylem register requested it; test/integration/register does",
+		"create serviceaccounts/token xylem in xylem-system": "Xylem renews tokens if kubectl xylem register requested it; test/integration/register covers this",
 		"list secrets":   "Xylem lists only Secrets with its label, which RBAC cannot express",
 		"watch secrets":  "Xylem watches only Secrets with its label, which RBAC cannot express",
 		"create secrets": "Xylem copies Secrets that Pods refer to; the policy xylem-account limits it to such copies",

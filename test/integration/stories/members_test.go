@@ -86,8 +86,8 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		}, NodeTimeout(settle))
 	}, NodeTimeout(storyTime))
 
-	// web creates a Deployment with a claim in the member, whatever its registration's name is, and
-	// returns the name of the claim's volume.
+	// web creates a Deployment with a claim in the member, regardless of the registration's name,
+	// and returns the name of the claim's volume.
 	web := func(ctx context.Context, s *story) string {
 		GinkgoHelper()
 		s.claim(ctx, "data")
@@ -171,7 +171,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		fresh, ok := access.ParseToken(access.TokenOf(kubeconfig))
 		Expect(ok).To(BeTrue(), "the token must have an expiry time")
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
-		// The link and its caches continue, so only the expiry time shows the change.
+		// The link and its caches are kept, so only the expiry time shows the change.
 		registration(ctx, third, HaveField("Status.TokenExpires.Time", BeTemporally("==", fresh.Expires)))
 		Expect(x.AwaitReady(ctx, third)).To(Succeed())
 		s.running(ctx, s.pushed(ctx, "kosmos-"+third))
@@ -213,13 +213,13 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		volume := web(ctx, s)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
 
-		By("deleting the registration, which waits for a confirmation while Pods run in the member")
+		By("deleting the registration: the deletion waits for a confirmation while Pods run in the member")
 		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third))
 		s.noted(ctx, "ClusterRegistration", third, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third)
 		s.onlyRunning(ctx)
 
-		By("confirming the deregistration, which then waits for a PodDisruptionBudget")
+		By("confirming the deregistration: it then waits for a PodDisruptionBudget")
 		pod := s.onlyRunning(ctx)
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
@@ -246,7 +246,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(member.API.List(ctx, &leaves, client.InNamespace(s.namespace))).To(Succeed())
 		Expect(leaves.Items).To(BeEmpty())
 
-		By("registering the member under another name, which adopts the existing objects")
+		By("registering the member under another name: Xylem adopts the existing objects")
 		Expect(x.Register(ctx, renamed, third)).To(Succeed())
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(
 			HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)),
@@ -369,7 +369,7 @@ var _ = Describe("A rejected registration", func() {
 		register(ctx, "again", kubeconfig)
 		registration(ctx, "again", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
 
-		By("deregistering it, which keeps all objects")
+		By("deregistering it: all objects are kept")
 		Expect(x.Deregister(ctx, "again")).To(Succeed())
 		s.barrier(ctx, nodeOne)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound),
@@ -439,10 +439,10 @@ var _ = Describe("A rejected registration", func() {
 		registration(ctx, "invalid", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid, part))
 		Expect(x.Manager.PID()).To(Equal(pid))
 	},
-		Entry("bytes", SpecTimeout(storyTime), "does not parse", "\x00\xff\xfe"),
-		Entry("another document", SpecTimeout(storyTime), "does not parse", "apiVersion: v1\nkind: ConfigMap\n"),
+		Entry("binary data", SpecTimeout(storyTime), "does not parse", "\x00\xff\xfe"),
+		Entry("a manifest of another kind", SpecTimeout(storyTime), "does not parse", "apiVersion: v1\nkind: ConfigMap\n"),
 		Entry("no context", SpecTimeout(storyTime), "current-context", "apiVersion: v1\nkind: Config\n"),
-		Entry("no such context", SpecTimeout(storyTime), "no context", "apiVersion: v1\nkind: Config\ncurrent-context: a\n"),
+		Entry("a current context that does not exist", SpecTimeout(storyTime), "no context", "apiVersion: v1\nkind: Config\ncurrent-context: a\n"),
 		Entry("no credentials", SpecTimeout(storyTime), "no credentials", aKubeconfig("https://127.0.0.1:1", "{}")),
 		Entry("plain http", SpecTimeout(storyTime), "https", aKubeconfig("http://127.0.0.1:1", "{token: abc}")),
 	)

@@ -50,7 +50,7 @@ var _ = Describe("Metrics", func() {
 	const leafBound, hostBound = "xylem_claim_leaf_bound_seconds_count", "xylem_claim_host_bound_seconds_count"
 
 	It("measure the provisioning latency of each claim only once, even after a restart", func(ctx SpecContext) {
-		Expect(x.Manager.Restart(ctx)).To(Succeed()) // counters begin with the process
+		Expect(x.Manager.Restart(ctx)).To(Succeed()) // counters start at zero in each process
 		measured(ctx, "xylem_member_connected", two, Equal("1"))
 		measured(ctx, leafBound, two, Equal("0"))
 

@@ -36,7 +36,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
 		return leaf, mirror, func() {
 			GinkgoHelper()
-			By("letting the PV controller continue, which binds the claim to the first volume")
+			By("letting the PV controller continue: it binds the claim to the first volume")
 			Expect(binder.Thaw()).To(Succeed())
 			Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(mirror.Name))
 		}
@@ -47,7 +47,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		member := x.Member(one)
 		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // the leaf claim needs no leaf Pod, because its class is Immediate
 
-		By("deleting the leaf claim as the member's admin, which keeps its volume")
+		By("deleting the leaf claim as the member's admin: its volume is kept")
 		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
 		until[corev1.PersistentVolume](ctx, s, member, mirror.Name, phase(corev1.VolumeReleased))

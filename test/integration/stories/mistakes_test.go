@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
-// mistakes labels the stories about mistakes of newcomers. The report of each story contains what
+// mistakes labels the stories about newcomers' mistakes. The report of each story contains what
 // the user sees. With `-ginkgo.label-filter=mistakes -ginkgo.json-report=FILE`, FILE contains the
 // times of the mistake and of Xylem's report.
 const mistakes = "mistakes"
@@ -30,7 +30,7 @@ func (s *story) mistake(title string) {
 	By("making the mistake: " + title)
 }
 
-// shown expects a condition of Xylem on an object, with the cause and the remedy, and an event with
+// shown expects a Xylem condition on an object, with the cause and the remedy, and an event with
 // the same reason. `kubectl xylem why` must name the same cause first. shown writes the message to
 // the report.
 func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...string) {

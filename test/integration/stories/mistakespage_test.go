@@ -21,10 +21,10 @@ import (
 // mistakesPage is the path to which the suite writes internal/MISTAKES.md.
 var mistakesPage = flag.String("mistakes-page", "", "Path to write internal/MISTAKES.md to. Requires that all stories about mistakes run.")
 
-// namespaceShown replaces the generated name of a story's namespace in the page.
+// namespaceShown replaces the generated name of a story's namespace on the page.
 const namespaceShown = "shop"
 
-// ofOneRun lists patterns of values that differ between runs, with their replacements in the page.
+// ofOneRun maps patterns for values that differ between runs to their placeholders on the page.
 var ofOneRun = []struct {
 	value *regexp.Regexp
 	shown string
@@ -34,7 +34,7 @@ var ofOneRun = []struct {
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "CLUSTER-ID"},
 }
 
-// shownAs replaces all values in a text that differ between runs.
+// shownAs replaces each value in a text that differs between runs with its placeholder.
 func (s *story) shownAs(text string) string {
 	if s.namespace != "" {
 		text = strings.ReplaceAll(text, s.namespace, namespaceShown)
@@ -45,7 +45,7 @@ func (s *story) shownAs(text string) string {
 	return text
 }
 
-// answer is what a user sees after a mistake. It is an entry of the story's report.
+// answer is what a user sees after a mistake. It is an entry in the story's report.
 type answer struct {
 	// Mistake is what the user did. On is the kind of the object that shows it, and By the command
 	// that prints it.
@@ -136,7 +136,7 @@ func mistakesOf(page []byte) []string {
 }
 
 var _ = ReportAfterSuite("the page of mistakes", func(report Report) {
-	if x == nil { // the clusters did not start, which has failed already
+	if x == nil { // the clusters did not start, and the suite has already failed
 		return
 	}
 	const writeAgain = "write internal/MISTAKES.md again with -args -mistakes-page=PATH"

@@ -155,7 +155,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("keeps its Pod waiting if no member admits it, as the claim, the Pod and `why` report, until it is labelled", func(ctx SpecContext) {
+	It("keeps its Pod waiting until a member admits it, and the claim, the Pod and `why` report the reason", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one, two)
 		s.claim(ctx, "data")
@@ -202,7 +202,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		Expect(until[corev1.Pod](ctx, s, x.Member(one), "app", phase(corev1.PodRunning)).UID).To(Equal(leaf.UID))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("deleting its objects in the member, which still works")
+		By("deleting its objects in the member, which is still possible")
 		s.deletePod(ctx, "late")
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
@@ -243,7 +243,7 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 		registration(ctx, two, says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionTrue, v1alpha1.ReasonNamespacesAdmitted, "admits 1 of the host's"))
 	}, SpecTimeout(storyTime))
 
-	It("are all quoted by the Pod and by `why` if each member excludes the namespace for another reason", func(ctx SpecContext) {
+	It("are all quoted by the Pod and by `why` if each member excludes the namespace for a different reason", func(ctx SpecContext) {
 		s := begin(ctx)
 		rules(ctx, two, `{"allow":["other-*"]}`)
 		DeferCleanup(admitsAll, two, NodeTimeout(settle))

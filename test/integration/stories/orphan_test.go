@@ -143,13 +143,13 @@ var _ = Describe("A leaf volume without a root", func() {
 			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
 		}).Should(Equal("1"))
 
-		By("creating a claim with the same name, which gets its own disk")
+		By("creating a claim with the same name: it gets its own disk")
 		s.data(ctx)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).NotTo(Equal(volume))
 		registration(ctx, one, orphaned(volume, v1alpha1.ReasonRootReplaced))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
 
-		By("destroying the orphan as the member's admin, which is allowed")
+		By("destroying the orphan as the member's admin, who is allowed to do so")
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, x.Member(one), pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
@@ -188,7 +188,7 @@ var _ = Describe("A leaf volume without a root", func() {
 	DescribeTable("is reported if a provisioner finishes it late for a withdrawn claim, even in a foreign namespace (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
-		By("creating a volume of a foreign claim in the same namespace, which is not an orphan")
+		By("creating a foreign claim's volume in the same namespace: it is not an orphan")
 		Expect(member.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(member.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
@@ -269,7 +269,7 @@ func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	registration(ctx, one, notOrphaned(volume))
 }
 
-// allow allows claims to adopt a volume, as an admin.
+// allow allows claims to adopt a volume, as an admin of the host does.
 func allow(ctx context.Context, volume string) {
 	GinkgoHelper()
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
@@ -284,7 +284,7 @@ func disallow(ctx SpecContext) {
 }
 
 var _ = Describe("A claim that is re-created with the name of its earlier volume", func() {
-	It("gets the volume, whose leaf claim stays bound, if the host has lost both, and no other claim can request it (I2, I3, I8)", func(ctx SpecContext) {
+	It("gets the volume if the host has lost both, while the leaf claim stays bound and no other claim can request the volume (I2, I3, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -399,7 +399,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 })
 
 var _ = Describe("An object that was deleted by accident", func() {
-	It("is re-created: a host PV, whose claim is Bound again, and a leaf claim for its existing volume (I2, I3)", func(ctx SpecContext) {
+	It("is re-created: a host PV, so that its claim is Bound again, and a leaf claim for its existing volume (I2, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")

@@ -138,7 +138,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 })
 
 var _ = Describe("A volume of an unreachable member", func() {
-	It("can be abandoned by an admin, which keeps its data (I1, I2)", func(ctx SpecContext) {
+	It("can be abandoned by an admin, and its data is kept (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
@@ -157,7 +157,7 @@ var _ = Describe("A volume of an unreachable member", func() {
 		s.noted(ctx, "PersistentVolume", volume, "Abandoned", v1alpha1.AnnotationAbandon)
 		s.recorded(ctx, idOf(ctx, x.Member(two)), v1alpha1.AnnotationAbandon, volume)
 
-		By("reconnecting the member, which keeps the volume for its admin")
+		By("reconnecting the member: its volume is kept for the member's admin")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))

@@ -62,7 +62,7 @@ var _ = Describe("Two members", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("lose the namespace that Xylem created when it has been empty for some time", func(ctx SpecContext) {
+	It("lose the namespace that Xylem created after it has been empty for some time", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", boundTo(nodeOne))
 		s.pod(ctx, "also", boundTo(nodeTwo))

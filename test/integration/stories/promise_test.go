@@ -121,7 +121,7 @@ var _ = Describe("A promise", func() {
 		s.barrier(ctx, nodeOne)
 		s.nowhere(ctx, "data")
 
-		By("deleting the claim, which deletes the promise without a write to any member")
+		By("deleting the claim: the promise is deleted without a write to any member")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, pv.Name)
@@ -129,9 +129,9 @@ var _ = Describe("A promise", func() {
 		Expect(writesAbout(ctx, books, "data")).To(BeEmpty())
 		s.nowhere(ctx, "data")
 	},
-		Entry("of a class that waits for a consumer", SpecTimeout(storyTime), classPromise, corev1.PersistentVolumeReclaimDelete),
-		Entry("of a class that binds immediately", SpecTimeout(storyTime), classPromiseImmediate, corev1.PersistentVolumeReclaimDelete),
-		Entry("of a class that retains", SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
+		Entry("if its class waits for a consumer", SpecTimeout(storyTime), classPromise, corev1.PersistentVolumeReclaimDelete),
+		Entry("if its class binds immediately", SpecTimeout(storyTime), classPromiseImmediate, corev1.PersistentVolumeReclaimDelete),
+		Entry("if its class has policy Retain", SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
 	)
 
 	DescribeTable("is fulfilled in the member of its first Pod, and is deleted with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
@@ -199,7 +199,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 		Expect(s.book(one, "again").Calls(ledger.CreateVolume)).To(BeZero())
 
-		By("losing the promise in the host, which Xylem re-creates with the same name")
+		By("losing the host's promise: Xylem re-creates it with the same name")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
@@ -264,7 +264,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, HaveField("Spec.Capacity", has("3Gi")))
 	}, SpecTimeout(storyTime))
 
-	It("quotes on its claim why the member does not create the disk", func(ctx SpecContext) {
+	It("reports on its claim why the member does not create the disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "big", ofClass(classPromiseLimited), ofSize("2Gi"))
 		s.promised(ctx, "big")
@@ -272,7 +272,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed", one, "OutOfRange")))
 		s.noted(ctx, "PersistentVolumeClaim", "big", "PromiseBroken")
 
-		By("deleting the Pod, which removes the claim from the member")
+		By("deleting the Pod, so that the claim is removed from the member")
 		s.deletePod(ctx, "app")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "big")
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(promise(corev1.ConditionFalse, v1alpha1.ReasonPromised),
@@ -311,7 +311,7 @@ var _ = Describe("A promise", func() {
 		Entry("a volume name", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
 	)
 
-	It("makes a Pod on a node of the host report that its disk cannot be used there", func(ctx SpecContext) {
+	It("makes a Pod on one of the host's own nodes report that its disk cannot be used on that node", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
@@ -319,7 +319,7 @@ var _ = Describe("A promise", func() {
 		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
-		By("checking that the scheduler does not select a node of the host for a promise that is released when unused")
+		By("checking that the scheduler does not select one of the host's own nodes for a promise that is released when unused")
 		s.claim(ctx, "held", ofClass(classPromiseUnused))
 		s.promised(ctx, "held")
 		s.pod(ctx, "held", using("held"), on(plainNode))
@@ -372,7 +372,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		Expect(host.Spec.NodeAffinity).To(Equal(promised.Spec.NodeAffinity))
 
-		By("creating a Pod on another member's node, which waits while a Pod uses the disk")
+		By("creating a Pod on another member's node: it waits while the first Pod uses the disk")
 		s.pod(ctx, "second", using("scratch"), on(nodeTwo))
 		until[corev1.Pod](ctx, s, x.Host, "second", tells("PlacedElsewhere", "scratch"))
 		Expect(s.book(one, "scratch").LiveIDs()).To(HaveLen(1))
@@ -448,7 +448,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "second", nodeOne)
 		s.fulfilled(ctx, "scratch", one)
 
-		By("reconnecting the member, which keeps its disk and reports the disk")
+		By("reconnecting the member: its disk is kept, and Xylem reports it")
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))

@@ -87,7 +87,7 @@ var _ = Describe("The deletion of a claim", func() {
 		Entry("policy Retain in the member, and a claim with the same name", SpecTimeout(storyTime), classRetained, "data"),
 	)
 
-	It("destroys no data if the policy is Recycle, which is reported until an admin sets another policy (I2)", func(ctx SpecContext) {
+	It("destroys no data if the policy is Recycle, and the policy is reported until an admin sets another one (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
@@ -116,7 +116,7 @@ var _ = Describe("The deletion of a claim", func() {
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeReleased))
 
-		By("deleting the retained host PV, which does not request destruction")
+		By("deleting the retained host PV: this does not request the destruction of the leaf volume")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		s.barrier(ctx, nodeOne)
@@ -124,7 +124,7 @@ var _ = Describe("The deletion of a claim", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 		registration(ctx, one, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
 
-		By("destroying the leaf volume as the member's admin, which is allowed")
+		By("destroying the leaf volume as the member's admin, who is allowed to do so")
 		member := x.Member(one)
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
 		patch(ctx, member, leaf, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)

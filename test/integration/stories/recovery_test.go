@@ -57,7 +57,7 @@ func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
 	return 0, nil
 }
 
-// faulty makes a member's driver fail for claims of the story until the story ends.
+// faulty makes a member's driver fail for the story's claims until the story ends.
 func (s *story) faulty(member string, code codes.Code, message string, claims ...string) {
 	GinkgoHelper()
 	var faults []csidriver.Fault
@@ -188,7 +188,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), using("logs"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", `Pod "app" also uses claim "logs"`))
-		By("failing another claim, which is reassigned")
+		By("making another claim fail: Xylem reassigns it")
 		s.faulty(one, codes.Internal, "the array is on fire", "data", "later")
 		s.claim(ctx, "later", ofClass(class))
 		s.pod(ctx, "later", using("later"), preferring(nodeOne))
@@ -276,7 +276,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
 		// The provisioner aborts the call after ten seconds, and reports the timeout.
 		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
-		By("failing another claim, which is reassigned")
+		By("making another claim fail: Xylem reassigns it")
 		Expect(x.Fleet.Member(one).SetFaults(
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true},
 			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/later", Code: codes.Internal},
@@ -293,7 +293,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
+var _ = Describe("A promise that its Pod's member cannot fulfill", func() {
 	cordon := func(ctx context.Context, node string, is bool) {
 		GinkgoHelper()
 		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
@@ -386,7 +386,7 @@ var _ = Describe("A member that becomes unreachable before it has provisioned a 
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
 		lose(ctx, one)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("MemberAway", one, "delete the claim", v1alpha1.AnnotationForceDeregister))
-		By("creating another claim, which is placed in the other member")
+		By("creating another claim: it is placed in the other member")
 		s.claim(ctx, "other", ofClass(class))
 		s.pod(ctx, "other", using("other"))
 		s.running(ctx, "other", nodeTwo)

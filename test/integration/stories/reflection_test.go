@@ -122,7 +122,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", two+" do;", `member "`+one+`" is excluded`))
 
-		By("replacing the member's class with an equal one, changing its expansion, and then its reclaim policy, which re-creates the host's class")
+		By("replacing the member's class with an equal one, changing whether it allows expansion, and then its reclaim policy, so that Xylem re-creates the host's class")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
 		Expect(x.Member(two).API.Delete(ctx, class)).To(Succeed())
 		class = offered(ctx, x.Member(two), "bronze")

@@ -19,7 +19,7 @@ import (
 
 const sampleOwner = client.FieldOwner("sample")
 
-// sample begins a story in the namespace of a file of config/samples, and applies the file. It
+// sample begins a story in the namespace of a file in config/samples, and applies the file. It
 // changes the name of the sample's registration to an existing one, and reverts the changes to this
 // registration when the story ends.
 func sample(ctx context.Context, file, registration string) *story {

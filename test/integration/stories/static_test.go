@@ -118,7 +118,7 @@ func (s *story) uses(ctx context.Context, d *disk, claim, pod, volume string) {
 	until[corev1.PersistentVolumeClaim](ctx, s, d.member, claim, And(phase(corev1.ClaimBound), HaveField("Spec.VolumeName", d.name)))
 	var events corev1.EventList
 	Expect(x.Host.API.List(ctx, &events, client.InNamespace(s.namespace))).To(Succeed())
-	Expect(events.Items).NotTo(ContainElement(And(HaveField("Reason", "FailedBinding"), HaveField("Message", HavePrefix("member ")))), "Xylem must not mirror the events from before it set the volume's claimRef")
+	Expect(events.Items).NotTo(ContainElement(And(HaveField("Reason", "FailedBinding"), HaveField("Message", HavePrefix("member ")))), "Xylem must not mirror events that occurred before it set the volume's claimRef")
 	pv := d.now(ctx)
 	Expect(pv.UID).To(Equal(d.uid))
 	Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
@@ -179,7 +179,7 @@ var _ = Describe("An existing volume of a member", func() {
 				c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"disk": name}}
 			}}
 		}, func(_ *story, pv *corev1.PersistentVolume) { pv.Labels = map[string]string{"disk": pv.Name} }),
-		Entry("by its class, which has no StorageClass anywhere", SpecTimeout(2*storyTime), "static-only", func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
+		Entry("by its class, for which no StorageClass exists", SpecTimeout(2*storyTime), "static-only", func(string) []claimOption { return nil }, func(*story, *corev1.PersistentVolume) {}),
 	)
 
 	It("is not adopted without the consent of the member's admin, and the claim reports how to get it (I4, I8)", func(ctx SpecContext) {
@@ -271,7 +271,7 @@ var _ = Describe("An existing volume of a member", func() {
 		Entry("a handle of a volume that does not exist", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle += "-not-there" }, "-not-there", "no such volume"),
 	)
 
-	It("is reported, also on the waiting Pod, if its cluster is not registered", func(ctx SpecContext) {
+	It("is reported if its cluster is not registered, on the waiting Pod as well", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -389,7 +389,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is adopted by one command with both kubeconfigs, which can show the changes first", func(ctx SpecContext) {
+	It("can be adopted with one command, which uses both kubeconfigs and can show the changes first", func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -427,7 +427,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)
 
-		By("running the command again, which has no effect, and with another name, which is rejected")
+		By("running the command again without effect, and with another name, which Xylem rejects")
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig)
 		Expect(code).To(BeZero(), complaints)
 		_, complaints, code = adopt("--member-kubeconfig", kubeconfig, "--name", name+"-2")

@@ -29,7 +29,7 @@ type story struct {
 	namespace string
 	// lost is a member that was wiped, so its disks cannot be accounted for.
 	lost string
-	// made is the mistake that the story makes: its title in internal/MISTAKES.md.
+	// made is the title, in internal/MISTAKES.md, of the mistake that the story makes.
 	made string
 }
 
@@ -266,12 +266,12 @@ func (s *story) bound(ctx context.Context, name string) *corev1.PersistentVolume
 	return until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, phase(corev1.ClaimBound))
 }
 
-// isTrue matches a Pod with the given condition, if it is True.
+// isTrue matches a Pod whose condition of the given type is True.
 func isTrue(condition corev1.PodConditionType) gomegatypes.GomegaMatcher {
 	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue))))
 }
 
-// tells matches a Pod or claim with a condition of Xylem that is False, with the given reason and
+// tells matches a Pod or claim with a Xylem condition that is False and has the given reason and
 // message.
 func tells(reason string, parts ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
@@ -323,7 +323,7 @@ func (s *story) recorded(ctx context.Context, clusterID string, parts ...string)
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// book returns the part of a member's ledger about a claim of the story.
+// book returns the entries for one of the story's claims in a member's ledger.
 func (s *story) book(member, claim string) *ledger.Ledger {
 	GinkgoHelper()
 	book, err := x.Fleet.Member(member).Ledger()

@@ -45,9 +45,9 @@ const (
 	// classRetained has policy Delete in the host. The members' class with the same name has policy
 	// Retain.
 	classRetained = controlplane.ClassRetained
-	// classParameter maps to the members' Immediate class by its parameter.
+	// classParameter maps to the members' Immediate class through its parameter.
 	classParameter = "by-parameter"
-	// classMapped maps to the same class by the registrations' mapping.
+	// classMapped maps to the same class through the registrations' mapping.
 	classMapped = "by-mapping"
 	// classLimited allows volumes of at most limitedBytes.
 	classLimited = "limited"
@@ -58,7 +58,7 @@ const (
 	classMissing = "missing"
 )
 
-// x is shared by all stories.
+// x contains the host, its members and the manager, which all stories share.
 var x *harness.Xylem
 
 func TestStories(t *testing.T) {

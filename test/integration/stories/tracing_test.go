@@ -59,7 +59,7 @@ func attributeOf(span *tracev1.Span, key string) string {
 }
 
 var _ = Describe("Tracing", Serial, func() {
-	It("exports the steps of a claim and its Pod once, but not those of a claim that was bound before", func(ctx SpecContext) {
+	It("exports the steps of a claim and its Pod once, but not those of a claim that was bound before tracing was enabled", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "before") // this claim is bound while a manager without tracing runs
 		s.pod(ctx, "before", using("before"), on(nodeOne))

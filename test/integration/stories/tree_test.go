@@ -67,7 +67,7 @@ func told(n model.Node) []string {
 }
 
 var _ = Describe("kubectl xylem tree", func() {
-	It("shows where a volume really is, for a claim and for a Pod, from the host's records and live", func(ctx SpecContext) {
+	It("shows where the volume of a claim or a Pod really is, from the host's records and from live reads", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -77,7 +77,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		for _, subject := range [][]string{{"pvc", "data"}, {"pod", "app"}} {
-			By("of " + subject[0])
+			By("printing the tree of the " + subject[0])
 			recorded := s.tree(ctx, subject...)
 			Expect(recorded.Missing).To(BeEmpty())
 			Expect(recorded.Recorded).To(ConsistOf(one))

@@ -137,7 +137,7 @@ func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (ba
 // evictedAfter is how long the stories' Pods tolerate a Node that is not Ready, in seconds.
 const evictedAfter = 2
 
-// impatient makes a Pod tolerate a Node that is not Ready for a short time only.
+// impatient makes a Pod tolerate a Node that is not Ready, but only for a short time.
 func impatient(p *corev1.Pod) {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
 		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
@@ -253,7 +253,7 @@ var _ = Describe("The Pods of an away member", func() {
 })
 
 var _ = Describe("A Pod that is pushed", func() {
-	It("reports once which fields its leaf lacks", func(ctx SpecContext) {
+	It("reports once which of its fields are missing from its leaf", func(ctx SpecContext) {
 		s := begin(ctx)
 		Expect(x.Host.API.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "builder"}})).To(Succeed())
 		s.claim(ctx, "data")

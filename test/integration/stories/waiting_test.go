@@ -113,7 +113,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "kubectl label namespace "+s.namespace)
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
 
-		By("binding a Pod to the member's node before its claim exists, and creating the claim, after which the Pod reports the namespace")
+		By("binding a Pod to the member's node before its claim exists, and then creating the claim: the Pod reports the namespace")
 		s.pod(ctx, "early", using("promised"), boundTo(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonClaimNotBound, `no claim "promised"`))
 		s.claim(ctx, "promised", ofClass(classPromise))
@@ -357,7 +357,7 @@ var _ = Describe("The nodes of a member", func() {
 })
 
 const (
-	// slow is a latency with which the connection succeeds, but reading all objects takes time.
+	// slow is a latency at which connecting succeeds, but reading all objects is slow.
 	slow = 200 * time.Millisecond
 	// probedNamespace is the namespace that Xylem uses to check the member's policies.
 	probedNamespace = member.PolicyProbe
@@ -420,7 +420,7 @@ var _ = Describe("A member's connection", func() {
 		reconnected(ctx, two)
 		registration(ctx, two, says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no namespaces today"))
 
-		By("removing the test's own policy, after which nothing rejects the probe")
+		By("removing the test's own policy, so that nothing rejects the probe")
 		allow(ctx)
 		registration(ctx, two, And(
 			says(v1alpha1.ConditionPolicyEnforced, metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce, "kubectl xylem register"),

@@ -106,7 +106,7 @@ var _ = Describe("The end of a Pod", func() {
 		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodEvicted"))),
 	)
 
-	DescribeTable("has the leaf's result, which Jobs count", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
+	DescribeTable("has the same result as the leaf's, so that Jobs count it correctly", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		pod := s.newPod("any", using("data"), on(nodeOne), annotated(annotation, "true"))
@@ -211,7 +211,7 @@ func (s *story) onlyRunning(ctx context.Context) string {
 	return name
 }
 
-var _ = Describe("A change of a running Pod or of its namespace", func() {
+var _ = Describe("A change to a running Pod or to its namespace", func() {
 	It("is mirrored: the image, and the Pod Security labels", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", on(nodeOne))

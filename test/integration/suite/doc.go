@@ -1,2 +1,2 @@
-// Package suite contains the common part of all integration test suites that run on a harness.
+// Package suite contains the code that all integration test suites on a harness share.
 package suite

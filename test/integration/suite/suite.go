@@ -73,7 +73,8 @@ const (
 	memberVersionsEnv = "XYLEM_MEMBER_VERSIONS"
 )
 
-// versioned returns the options with the environment's versions for clusters without a version.
+// versioned returns the options, with the versions from the environment for clusters whose options
+// do not set a version.
 func versioned(o harness.Options) harness.Options {
 	o.Host.Version = cmp.Or(o.Host.Version, os.Getenv(hostVersionEnv))
 	versions := strings.Split(os.Getenv(memberVersionsEnv), ",")

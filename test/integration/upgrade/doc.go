@@ -3,5 +3,5 @@
 // the members have different versions. Nothing must be lost or left behind.
 //
 // It needs the programs of older versions (make kube-versions), so it runs only if
-// XYLEM_UPGRADE_FROM names the version at which all clusters begin. `make test-versions` sets it.
+// XYLEM_UPGRADE_FROM names the version that all clusters start with. `make test-versions` sets it.
 package upgrade

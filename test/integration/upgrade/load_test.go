@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// workersPerNode is the number of claims that are processed at a time on each node.
+// workersPerNode is the number of claims that are processed at the same time on each node.
 const workersPerNode = 3
 
 // load creates and deletes claims and their Pods on nodes until it is stopped.
@@ -24,7 +24,7 @@ type load struct {
 	workers   sync.WaitGroup
 
 	mu sync.Mutex
-	// ended is the number of claims that were bound, used and deleted, by node.
+	// ended counts the claims that were bound, used and deleted, by node.
 	ended map[string]int
 	// names lists all claims that were created.
 	names  []string

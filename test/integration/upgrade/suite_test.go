@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// fromEnv is the environment variable with the minor version at which all clusters begin.
+// fromEnv is the environment variable with the minor version that all clusters start with.
 const fromEnv = "XYLEM_UPGRADE_FROM"
 
 // Names of the members, and of their nodes in the host.

@@ -22,7 +22,8 @@ import (
 const (
 	class     = "upgraded"
 	namespace = "under-load"
-	// between is the number of claims that must end on each node with every combination of versions.
+	// between is the number of claims that must be bound, used and deleted on each node with every
+	// combination of versions.
 	between = 8
 	// storyTime is the timeout of the whole test.
 	storyTime = 20 * time.Minute
@@ -91,7 +92,7 @@ var _ = Describe("Kubernetes", func() {
 		Eventually(live).Should(ConsistOf(disks["kept-here"], disks["kept-there"]))
 		GinkgoWriter.Printf("%d claims were created, bound, used and deleted\n", len(l.names))
 
-		By("deleting the other objects, which leaves nothing behind")
+		By("deleting the other objects: nothing is left behind")
 		for name := range kept {
 			Expect(remove(ctx, namespace, name)).To(Succeed())
 		}
@@ -100,8 +101,8 @@ var _ = Describe("Kubernetes", func() {
 	}, SpecTimeout(storyTime))
 })
 
-// reports expects a cluster's API server to have the release of a minor version. For a member, it
-// waits until Xylem reports this release.
+// reports expects a cluster's API server to serve the release that is pinned for a minor version.
+// For a member, it waits until Xylem reports this release.
 func reports(ctx context.Context, c *harness.Cluster, version string) {
 	GinkgoHelper()
 	release, err := kubebin.Release(x.Root(), version)

@@ -183,7 +183,7 @@ type Result struct {
 	Worlds, Ends int
 	// ByController counts the steps of each controller.
 	ByController map[string]int
-	// Findings are the findings by their descriptions.
+	// Findings are the findings by description.
 	Findings map[string]*Finding
 }
 

@@ -110,8 +110,9 @@ func (ms *moves) ofMemberAdmins() {
 	}
 }
 
-// ofHandles makes the move of a member's admin who forges the handle of a leaf content. Before the
-// host has recorded the driver's handle, Xylem could not recognize a forged one.
+// ofHandles makes the move of a member's admin who forges the handle of a leaf content. The move is
+// possible only after the host has recorded the driver's handle, because until then, Xylem cannot
+// recognize a forged one.
 func (ms *moves) ofHandles(slot int) {
 	m := ms.model
 	host := m.contentOfRoot(ms.from, ms.from.of[slot-leafContent])

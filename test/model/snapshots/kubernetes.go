@@ -38,7 +38,7 @@ func (ms *moves) add(name string, do func(*world)) {
 	}
 }
 
-// newSnapshot returns a VolumeSnapshot such as a user creates.
+// newSnapshot returns a VolumeSnapshot like one that a user creates.
 func newSnapshot(uid types.UID) *snapshotv1.VolumeSnapshot {
 	return &snapshotv1.VolumeSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: snapshotName, UID: uid, CreationTimestamp: made, Finalizers: []string{finalizerSnapshot}},

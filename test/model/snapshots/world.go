@@ -170,7 +170,7 @@ func (o *objects) keep(obj client.Object) id {
 	return made
 }
 
-// object returns the object with an id, or nil for 0. Do not modify it.
+// object returns the object with the given id, or nil for 0. Do not modify it.
 func (o *objects) object(i id) client.Object {
 	if i == 0 {
 		return nil
@@ -267,7 +267,7 @@ var (
 	deleted = metav1.NewTime(made.Add(time.Hour))
 )
 
-// as converts a value to a type, and panics if it has another.
+// as converts a value to a type, and panics if the value has another type.
 func as[T any](value any) T {
 	typed, ok := value.(T)
 	if !ok {

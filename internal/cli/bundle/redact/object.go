@@ -51,7 +51,7 @@ func (f fields) keep(value any) any {
 	case []any:
 		return each(v, f)
 	}
-	return Redacted // in the API, this field never has a value of this type
+	return Redacted // the API defines no value of this type for the field
 }
 
 // present keeps the names of all fields, but only some values. For a volume, this shows the type of

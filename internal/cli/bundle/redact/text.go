@@ -12,7 +12,7 @@ const Redacted = "REDACTED"
 // shortest is the minimum length of a known secret. Shorter ones are parts of ordinary words.
 const shortest = 6
 
-// patterns match credentials in text. Each has its replacement.
+// patterns match credentials in text. Each one comes with its replacement.
 var patterns = []struct {
 	match *regexp.Regexp
 	with  string

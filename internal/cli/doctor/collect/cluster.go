@@ -113,7 +113,7 @@ func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess
 	})
 }
 
-// ownRights checks the same as rightsOf, but for the account whose credentials r uses.
+// ownRights is like rightsOf, but checks the account whose credentials r uses.
 func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
 	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}

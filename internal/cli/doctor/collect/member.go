@@ -29,7 +29,7 @@ const (
 	hostTimeout = 15 * time.Second
 	// firstAnswer is the timeout of the first request to a member, so that an unreachable member
 	// delays the command only by this time. memberTimeout limits each later request, and memberTotal
-	// all of them together.
+	// limits all of them together.
 	firstAnswer   = 2 * time.Second
 	memberTimeout = 10 * time.Second
 	memberTotal   = time.Minute

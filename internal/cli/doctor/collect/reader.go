@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// pageSize is the maximum number of objects in a page of a list, and most the maximum in all
-	// pages.
+	// pageSize is the maximum number of objects in a page of a list, and most is the maximum in all
+	// pages together.
 	pageSize = 500
 	most     = 20_000
 	// asking is the maximum number of concurrent requests to one cluster.
@@ -88,7 +88,7 @@ func find[T any, P interface {
 	return findInto[T](ctx, r, what, key, P(new(T)))
 }
 
-// findInto reads an object into one whose kind may already be set.
+// findInto reads an object into the given one, whose kind may already be set.
 func findInto[T any, P interface {
 	*T
 	client.Object

@@ -22,7 +22,7 @@ import (
 )
 
 // served returns a reader for a server with the handler. Handlers return responses that are hard
-// to get from real API servers, which the integration tests read.
+// to provoke in real API servers. The integration tests read from real ones.
 func served(t *testing.T, handler http.HandlerFunc) (*reader, *misses) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -80,7 +80,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// podServer serves the discovery of Pods, and their lists with the handler.
+// podServer serves the discovery of Pods, and uses the handler for lists of Pods.
 func podServer(lists http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -57,7 +57,7 @@ type Cluster struct {
 	Bindings List[admissionv1.ValidatingAdmissionPolicyBinding]
 	// Webhooks are the webhook configurations and mutating policies with Xylem's label.
 	Webhooks List[metav1.PartialObjectMetadata]
-	// Account is the manager's account in the cluster, and Rights its permissions.
+	// Account is the manager's account in the cluster, and Rights are its permissions.
 	Account shipped.Account
 	Rights  Rights
 	// Snapshots is true if the API server serves VolumeSnapshots.
@@ -86,7 +86,7 @@ type Host struct {
 	Deployment Object[appsv1.Deployment]
 	Leader     Object[coordinationv1.Lease]
 	Definition Object[unstructured.Unstructured]
-	// Driver is the CSIDriver for volumes in members, Promises the one for promises.
+	// Driver is the CSIDriver for volumes in members, and Promises is the one for promises.
 	Driver, Promises Object[storagev1.CSIDriver]
 	// Mutating is true if the API server serves MutatingAdmissionPolicies.
 	Mutating Object[bool]
@@ -107,8 +107,8 @@ type Host struct {
 
 	// Heartbeats are the Leases of virtual nodes.
 	Heartbeats List[coordinationv1.Lease]
-	// Volumes are the metadata of host PVs, and Secrets the metadata of the Secrets in the manager's
-	// namespace.
+	// Volumes are the metadata of the members' host PVs, and Secrets are the metadata of the Secrets
+	// in the manager's namespace.
 	Volumes, Secrets List[metav1.PartialObjectMetadata]
 	Capacities       List[storagev1.CSIStorageCapacity]
 	Classes          List[storagev1.StorageClass]

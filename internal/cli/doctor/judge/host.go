@@ -162,7 +162,8 @@ func registrations(h *facts.Host) []Finding {
 	return found
 }
 
-// tokenSoon is how long before its expiry doctor reports a token that the manager does not renew.
+// tokenSoon is how long before a token's expiry doctor warns if the manager does not renew the
+// token.
 const tokenSoon = 12 * time.Hour
 
 // tokens checks when the manager's tokens for members expire.
@@ -218,7 +219,7 @@ func nodeAPI(h *facts.Host) []Finding {
 		return []Finding{ok(CheckNodeAPI, "", "virtual nodes have no kubelet endpoint: kubectl logs, exec and port-forward are disabled (--node-api-bind-address)")}
 	}
 	var reached int
-	failed := map[string][]string{} // nodes by error; they usually have the same one, because they share an address
+	failed := map[string][]string{} // nodes by error; usually, all have the same error, because they share an address
 	for _, node := range slices.Sorted(maps.Keys(h.Paths)) {
 		switch p := h.Paths[node]; {
 		case p.Code == http.StatusOK:

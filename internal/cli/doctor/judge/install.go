@@ -131,7 +131,7 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess
-		if excess[0].Verb == "*" { // it includes the others
+		if excess[0].Verb == "*" { // the wildcard includes the others
 			excess = excess[:1]
 		}
 		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker with its token could use them", account, first(described(excess))),

@@ -160,14 +160,14 @@ func TestOf(t *testing.T) {
 			h.Definition, h.Registrations = facts.Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
 			h.Nodes, h.Heartbeats, h.Volumes, h.Secrets = items[corev1.Node](), items[coordinationv1.Lease](), items[metav1.PartialObjectMetadata](), items[metav1.PartialObjectMetadata]()
 		}, []string{"Error Definition"}, "Install the chart xylem"},
-		"definition not served": {func(h *facts.Host, _ *facts.Member) {
+		"the definition is not served": {func(h *facts.Host, _ *facts.Member) {
 			unstructured.RemoveNestedField(h.Definition.Item.Object, "status")
 		}, []string{"Error Definition"}, "not Established"},
-		"definition of an older version": {func(h *facts.Host, _ *facts.Member) {
+		"the definition is of an older version": {func(h *facts.Host, _ *facts.Member) {
 			version := firstVersion(h.Definition.Item)
 			unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "storage")
 		}, []string{"Error Definition"}, `older than this plugin: it lacks fields ".spec.storage"`},
-		"definition of a newer version": {func(h *facts.Host, _ *facts.Member) {
+		"the definition is of a newer version": {func(h *facts.Host, _ *facts.Member) {
 			version := firstVersion(h.Definition.Item)
 			if err := unstructured.SetNestedField(version, "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "later", "type"); err != nil {
 				panic(err)
@@ -232,7 +232,7 @@ func TestOf(t *testing.T) {
 		"the manager stopped cleanly": {func(h *facts.Host, _ *facts.Member) {
 			h.Leader.Item.Spec.HolderIdentity = ptr.To("")
 		}, []string{"Error Manager"}, "has no holder"},
-		"scaled to 0": {func(h *facts.Host, _ *facts.Member) {
+		"the Deployment is scaled to 0": {func(h *facts.Host, _ *facts.Member) {
 			h.Deployment.Item.Spec.Replicas, h.Leader = ptr.To(int32(0)), facts.Object[coordinationv1.Lease]{Read: true}
 		}, []string{"Error Manager"}, "scaled to 0"},
 		"no Deployment": {func(h *facts.Host, _ *facts.Member) {
@@ -287,7 +287,7 @@ func TestOf(t *testing.T) {
 		"the admission plugin is disabled": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-apiserver", "--disable-admission-plugins=ValidatingAdmissionPolicy"))
 		}, []string{"Error ControlPlane"}, "not in force"},
-		"visible control plane without problems": {func(h *facts.Host, _ *facts.Member) {
+		"a visible control plane without problems": {func(h *facts.Host, _ *facts.Member) {
 			h.Control = items(controlPod("kube-scheduler", "--config=/etc/x"), controlPod("kube-controller-manager", "--controllers=*"))
 		}, nil, "no feature gate or controller that Xylem needs is off"},
 
@@ -300,7 +300,7 @@ func TestOf(t *testing.T) {
 		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
 		"a member that the plugin cannot reach":     {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "but the manager can"},
 		"the user cannot get the kubeconfig Secret": {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
-		"orphans": {func(h *facts.Host, _ *facts.Member) {
+		"orphaned volumes": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
 				condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes, "1 volume has no root"))
 		}, []string{"Warning Members a"}, "1 volume has no root."},
@@ -336,7 +336,7 @@ func TestOf(t *testing.T) {
 		"the user lacks permission for the kubelet check": {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403, Own: true} }, nil, ""},
 		"the node API is off":                             {func(h *facts.Host, _ *facts.Member) { h.Paths = nil }, nil, "disabled"},
 
-		"a DaemonSet": {func(h *facts.Host, _ *facts.Member) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
+		"a DaemonSet that may run on virtual nodes": {func(h *facts.Host, _ *facts.Member) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
 		"a DaemonSet that avoids virtual nodes": {func(h *facts.Host, _ *facts.Member) {
 			h.DaemonSets = items(daemonSet(func(*corev1.PodSpec) {}), daemonSet(func(s *corev1.PodSpec) {
 				every(s)
@@ -390,7 +390,7 @@ func TestOf(t *testing.T) {
 				t.Errorf("no finding contains %q:\n%s", tc.says, strings.Join(all, "\n"))
 			}
 			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Check == CheckLeftovers }) {
-				t.Error("reports on leftovers, although they could not be read")
+				t.Error("a finding reports on leftovers, although they could not be read")
 			}
 			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
 				t.Errorf("counts are %+v, want %d findings in total", c.Counts, len(c.Findings))

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// Kind is the kind of the object that -o json and yaml print, in model.APIVersion. Within a
+// Kind is the kind, in model.APIVersion, of the object that -o json and -o yaml print. Within a
 // version, fields are added but never renamed or removed.
 const Kind = "Checkup"
 

@@ -22,8 +22,8 @@ func steers(obj *metav1.PartialObjectMetadata) bool {
 	return obj.Name == shipped.NamespacesPolicy && (obj.Kind == kindMutating || obj.Kind == kindMutatingBinding)
 }
 
-// steering reports whether the scheduler considers the registrations' rules for namespaces. It is
-// not a problem if it does not, because Xylem enforces them anyway.
+// steering reports whether the scheduler considers the registrations' rules for namespaces. If it
+// ignores them, this is not a problem, because Xylem enforces them anyway.
 func steering(h *facts.Host) []Finding {
 	if !h.Registrations.Read || !h.Webhooks.Read || !h.Mutating.Read {
 		return nil

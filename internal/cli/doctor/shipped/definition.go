@@ -20,7 +20,7 @@ type Schema struct {
 	Differs     bool
 }
 
-// SchemaOf compares the schemas of a definition with the wanted ones.
+// SchemaOf compares the schemas of a definition with those of the wanted definition.
 func SchemaOf(is, want *unstructured.Unstructured) Schema {
 	a, b := fieldsOf(is), fieldsOf(want)
 	var s Schema

@@ -30,9 +30,9 @@ func TestSchemaOf(t *testing.T) {
 		change func(fields map[string]any)
 		want   Schema
 	}{
-		"identical": {func(map[string]any) {}, Schema{}},
-		"older":     {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
-		"newer":     {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
+		"identical":           {func(map[string]any) {}, Schema{}},
+		"an older definition": {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
+		"a newer definition":  {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
 		"another description": {func(f map[string]any) {
 			in(f, "classes")["description"] = "other words"
 		}, Schema{}},

@@ -105,23 +105,23 @@ func TestDifferences(t *testing.T) {
 				m.ResourceRules[i].Scope = ptr.To(admissionv1.AllScopes)
 			}
 		}, nil},
-		"a message": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Message = "no" }, nil},
+		"another message": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Message = "no" }, nil},
 		"failurePolicy Ignore": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.FailurePolicy = ptr.To(admissionv1.Ignore) },
 			[]string{partFailure}},
-		"fewer resources": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{partConstraints}},
+		"no resources": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConstraints.ResourceRules = nil }, []string{partConstraints}},
 		"only one namespace": {func(p *admissionv1.ValidatingAdmissionPolicy) {
 			p.Spec.MatchConstraints.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 		}, []string{partConstraints}},
 		"another match condition": {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.MatchConditions[0].Expression = "false" }, []string{partConditions}},
-		"a variable":              {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Variables = p.Spec.Variables[1:] }, []string{partVariables}},
-		"a validation":            {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "true" }, []string{partValidations}},
+		"a missing variable":      {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Variables = p.Spec.Variables[1:] }, []string{partVariables}},
+		"another validation":      {func(p *admissionv1.ValidatingAdmissionPolicy) { p.Spec.Validations[0].Expression = "true" }, []string{partValidations}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			want, err := HostPolicies(hostAccount)
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The policy that limits the manager's account has all parts.
+			// Use the policy that limits the manager's account, because it has all parts.
 			i := slices.IndexFunc(want.Policies, func(p admissionv1.ValidatingAdmissionPolicy) bool {
 				return len(p.Spec.Variables) > 0 && len(p.Spec.MatchConditions) > 0 && *p.Spec.FailurePolicy == admissionv1.Fail
 			})
@@ -141,7 +141,7 @@ func TestDenies(t *testing.T) {
 		binding admissionv1.ValidatingAdmissionPolicyBinding
 		want    bool
 	}{
-		"denies":           {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, true},
+		"denies requests":  {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, true},
 		"only warns":       {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: []admissionv1.ValidationAction{admissionv1.Warn}}}, false},
 		"is being deleted": {admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted}, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{ValidationActions: deny}}, false},
 		"an empty namespace selector": {admissionv1.ValidatingAdmissionPolicyBinding{Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{

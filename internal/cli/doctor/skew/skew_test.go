@@ -25,7 +25,7 @@ func TestNote(t *testing.T) {
 	}{
 		"none":    {nil, facts.Clock{}},
 		"no date": {[]answer{{0, ""}, {0, "yesterday"}}, facts.Clock{}},
-		// The header truncates half a second on average.
+		// Truncation in the header loses half a second on average.
 		"no difference": {[]answer{{0, date(0)}}, facts.Clock{Ahead: time.Second / 2, Precision: time.Second / 2, Known: true}},
 		"an hour ahead": {[]answer{{0, date(time.Hour)}}, facts.Clock{Ahead: time.Hour + time.Second/2, Precision: time.Second / 2, Known: true}},
 		"the most precise of several": {[]answer{{8 * time.Second, date(9 * time.Second)}, {2 * time.Second, date(time.Second)}, {4 * time.Second, date(0)}},
@@ -56,6 +56,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 	_ = answer.Body.Close()
 	if got := d.Measurement(); !got.Known || (got.Ahead-behind).Abs() > time.Minute {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want the server's offset within a minute", got)
 	}
 }

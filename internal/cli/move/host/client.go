@@ -25,7 +25,7 @@ const (
 // Client is a client for the host that all moves of one run share.
 type Client struct {
 	*command.Cluster
-	// Env has the streams and the clock.
+	// Env provides the streams and the clock.
 	Env *command.Env
 	// Namespace is the namespace of the claims that the command moves.
 	Namespace string
@@ -48,7 +48,7 @@ func (c *Client) Claim(ctx context.Context, name string) (*corev1.PersistentVolu
 	return claim, nil
 }
 
-// Await polls until waiting returns "". If that takes long, it reports the reason that waiting
+// Await polls until waiting returns "". If that takes longer than quiet, it reports what waiting
 // returns.
 func (c *Client) Await(ctx context.Context, what string, waiting func(context.Context) (string, error)) error {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)

@@ -22,7 +22,7 @@ const (
 	Writer Role = "to"
 )
 
-// In returns the member in which the Pod with the role runs.
+// In returns the member where the Pod with the role runs.
 func (role Role) In(r *record.Record) record.Place {
 	if role == Writer {
 		return r.To

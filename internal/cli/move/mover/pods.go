@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Start creates a Pod, and waits until it runs in the member where.
+// Start creates a Pod, and waits until it runs. where is its member, for messages.
 func Start(ctx context.Context, h *host.Client, pod *corev1.Pod, where record.Place) error {
 	name := pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName // admission may add other volumes
 	h.Report("Starting Pod %q in member %q", pod.Name, where.Registration)
@@ -78,7 +78,7 @@ func waitsFor(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 	return "its phase is " + string(pod.Status.Phase)
 }
 
-// Running returns the name of a running Pod of the move id that uses a claim, or "".
+// Running returns the name of a running Pod that belongs to the move and uses the claim, or "".
 func Running(ctx context.Context, h *host.Client, id, claim string) (string, error) {
 	pods, err := podsOf(ctx, h, id)
 	if err != nil {
@@ -92,7 +92,7 @@ func Running(ctx context.Context, h *host.Client, id, claim string) (string, err
 	return "", nil
 }
 
-// DeleteAll deletes the Pods of all runs of the move id, and waits until they are gone.
+// DeleteAll deletes the Pods of all runs of the move, and waits until they are gone.
 func DeleteAll(ctx context.Context, h *host.Client, id string) error {
 	return h.Await(ctx, "the move's Pods to be deleted", func(ctx context.Context) (string, error) {
 		pods, err := podsOf(ctx, h, id)
@@ -116,7 +116,7 @@ func DeleteAll(ctx context.Context, h *host.Client, id string) error {
 	})
 }
 
-// podsOf returns the Pods of the move id.
+// podsOf returns the Pods of the move with the given ID.
 func podsOf(ctx context.Context, h *host.Client, id string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	if err := h.List(ctx, &pods, client.InNamespace(h.Namespace), client.MatchingLabels(record.Labels(id))); err != nil {

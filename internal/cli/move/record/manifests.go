@@ -14,7 +14,7 @@ import (
 // manager is the value of the label app.kubernetes.io/managed-by.
 const manager = "kubectl-xylem"
 
-// Labels returns the labels of everything that the move with an ID creates.
+// Labels returns the labels of everything that the move with the given ID creates.
 func Labels(id string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: manager, v1alpha1.LabelMove: id}
 }

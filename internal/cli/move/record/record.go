@@ -14,8 +14,8 @@ type Phase string
 const (
 	// Copying means that the claim and its disk are unchanged. The copy may be incomplete.
 	Copying Phase = "Copying"
-	// Swapping means that the copy has the disk's checksum. The claim may be in deletion, and its disk
-	// must be compared once more.
+	// Swapping means that the copy has the disk's checksum. The claim may already be terminating, and
+	// its disk must be compared once more.
 	Swapping Phase = "Swapping"
 	// Sealed means that the disk still had the checksum after the deletion of the claim began. Nothing
 	// can write to the disk now.
@@ -77,6 +77,6 @@ const idLength = 5
 // NewID returns the ID of a new move, run or second claim.
 func NewID() string { return rand.String(idLength) }
 
-// NameFor returns the name, or the beginning of the names, of objects that a move of the claim
-// creates. id is random.
+// NameFor returns the name, or a prefix of the names, of objects that a move of the claim creates.
+// id is random.
 func NameFor(claim, id string) string { return short(claim) + "-move-" + id }

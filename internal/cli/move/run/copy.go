@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/storage"
 )
 
-// copyAndCompare copies the data to a new disk, and compares both. It does not change the claim or
-// its disk.
+// copyAndCompare copies the data to a new disk, and compares the two disks. It does not change the
+// claim or its disk.
 func (r *run) copyAndCompare(ctx context.Context) error {
 	old, err := r.unmoved(ctx)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *run) dropCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if pv != nil { // after an attempt to swap, which set policy Retain
+	if pv != nil { // an earlier attempt to swap may have set policy Retain
 		if err := r.storage.SetPolicy(ctx, r.New, r.New.Policy, nil); err != nil {
 			return err
 		}

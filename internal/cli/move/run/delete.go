@@ -78,7 +78,7 @@ func leftBy(ctx context.Context, h *host.Client, claim string) ([]corev1.Persist
 	return left, nil
 }
 
-// unmark sets a volume's reclaim policy back to the one before the move. If it is Delete, Xylem
+// unmark restores the reclaim policy that a volume had before the move. If it is Delete, Xylem
 // destroys the disk. Otherwise, the disk is kept, like any with this policy.
 func unmark(ctx context.Context, h *host.Client, pv *corev1.PersistentVolume) error {
 	policy := corev1.PersistentVolumeReclaimPolicy(pv.Annotations[v1alpha1.AnnotationMovePolicy])

@@ -19,7 +19,7 @@ import (
 
 // Options are the flags that all moves of one run share.
 type Options struct {
-	// To is the name of the registration of the member to move the data to.
+	// To is the registration name of the member to move the data to.
 	To string
 	// Image is the image of the two Pods.
 	Image string

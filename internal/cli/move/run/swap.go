@@ -12,8 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/storage"
 )
 
-// seal deletes the claim, and compares its disk once more while its own Pod keeps the claim from
-// disappearing. No other Pod can begin to use a claim that is being deleted.
+// seal deletes the claim, and compares its disk once more while the command's own Pod keeps the
+// claim from disappearing. No other Pod can begin to use a claim that is being deleted.
 func (r *run) seal(ctx context.Context) error {
 	err := r.sound(ctx)
 	if lost := storage.CopyLostError(""); errors.As(err, &lost) {

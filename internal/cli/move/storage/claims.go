@@ -72,8 +72,8 @@ func (w *Writer) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolume
 	})
 }
 
-// DeleteCopies deletes the second claims of the move id, except one. Xylem destroys their disks if
-// the class's policy is Delete.
+// DeleteCopies deletes the move's second claims, except one. Xylem destroys their disks if the
+// class's policy is Delete.
 func (w *Writer) DeleteCopies(ctx context.Context, id, except string) error {
 	var claims corev1.PersistentVolumeClaimList
 	if err := w.host.List(ctx, &claims, client.InNamespace(w.host.Namespace), client.MatchingLabels(record.Labels(id))); err != nil {
@@ -89,8 +89,8 @@ func (w *Writer) DeleteCopies(ctx context.Context, id, except string) error {
 	return nil
 }
 
-// AwaitGone waits until a claim no longer exists. It reports Pods that use the claim, except those
-// of the move id.
+// AwaitGone waits until a claim no longer exists. It reports Pods that use the claim, except the
+// move's own.
 func (w *Writer) AwaitGone(ctx context.Context, id, name string, uid types.UID) error {
 	return w.host.Await(ctx, fmt.Sprintf("claim %q to be deleted", name), func(ctx context.Context) (string, error) {
 		claim, err := w.host.Claim(ctx, name)

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Unused checks that no Pod uses the claims, except the Pods of the move id. An empty id excepts no
-// Pods.
+// Unused checks that no Pod uses the claims. It ignores the Pods of the move with the given ID, if
+// the ID is not empty.
 func Unused(ctx context.Context, h *host.Client, id string, claims ...string) error {
 	var pods corev1.PodList
 	if err := h.List(ctx, &pods, client.InNamespace(h.Namespace)); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// Writer changes the claims and volumes of the moves of one claim, unless another run has taken
-// over.
+// Writer changes the claims and volumes that are involved in moving one claim. It fails if another
+// run has taken over.
 type Writer struct {
 	host  *host.Client
 	store *record.Store
@@ -31,8 +31,8 @@ func NewWriter(h *host.Client, store *record.Store, claim string) *Writer {
 }
 
 // Volume reads a volume of the move. It must belong to a claim of the namespace: a tenant who can
-// write ConfigMaps there could otherwise record a foreign volume that only the user of this command
-// can change.
+// write ConfigMaps there could otherwise record a foreign volume, which the command would then
+// change with its user's permissions.
 func (w *Writer) Volume(ctx context.Context, d record.Disk) (*corev1.PersistentVolume, error) {
 	pv, err := w.FindVolume(ctx, d)
 	switch {
@@ -59,8 +59,7 @@ func (w *Writer) FindVolume(ctx context.Context, d record.Disk) (*corev1.Persist
 	return pv, nil
 }
 
-// SetPolicy sets the reclaim policy of a volume, and annotations. An empty value removes an
-// annotation.
+// SetPolicy sets a volume's reclaim policy and annotations. An empty value removes an annotation.
 func (w *Writer) SetPolicy(ctx context.Context, d record.Disk, policy corev1.PersistentVolumeReclaimPolicy, annotations map[string]string) error {
 	return w.patchVolume(ctx, d, "set its policy to "+string(policy), func(pv *corev1.PersistentVolume) {
 		pv.Spec.PersistentVolumeReclaimPolicy = policy

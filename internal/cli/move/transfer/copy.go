@@ -33,11 +33,11 @@ func (c Content) args() []string {
 type End struct {
 	// Pod is the name of the Pod with the volume.
 	Pod string
-	// Where describes the place of the volume, for messages.
+	// Where describes the volume's location, for messages.
 	Where string
 }
 
-// Copy copies the content of one volume to another, and calls count with numbers of copied bytes. It
+// Copy copies the content of one volume to another, and calls count with the size of each write. It
 // first removes the files that an earlier attempt left.
 func (s Shell) Copy(ctx context.Context, from, to End, content Content, count func(int)) error {
 	send, receive := sendFiles, receiveFiles

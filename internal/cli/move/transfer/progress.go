@@ -55,7 +55,7 @@ func (b *Bar) End() string {
 	return BytesOf(b.done)
 }
 
-// line returns the bar as text. The archive can be larger than the estimate.
+// line returns the bar as text. It stays at 100 % if the archive is larger than the estimate.
 func line(done, total int64, took time.Duration) string {
 	rate := ""
 	if seconds := took.Seconds(); seconds >= 1 {

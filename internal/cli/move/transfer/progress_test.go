@@ -24,7 +24,7 @@ func TestLine(t *testing.T) {
 	b.Add(50)
 	b.Add(50)
 	if b.End() != "100 B" || strings.Count(out.String(), "\r") != 2 {
-		t.Errorf("%q", out.String())
+		t.Errorf("the bar printed %q, want one update and its removal", out.String())
 	}
 	NewBar(nil, clock.RealClock{}, 100).Add(1) // no terminal
 }

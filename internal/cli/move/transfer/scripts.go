@@ -5,7 +5,7 @@ import "strings"
 // The scripts run in the two Pods, in a POSIX shell without pipefail. $VOLUME is the directory or
 // device of the volume. If any program fails, the script fails.
 
-// VolumeVariable is the environment variable from which the scripts read the path of the volume.
+// VolumeVariable is the environment variable that contains the volume's path for the scripts.
 const VolumeVariable = "VOLUME"
 
 // lostAndFound belongs to the file system and is not copied.
@@ -13,7 +13,7 @@ const lostAndFound = "./lost+found"
 
 // tree are tar's options to include everything that belongs to a file: contents, owners, modes,
 // times, links, access control lists and extended attributes. Of the latter, it includes only user
-// attributes and capabilities, because others, such as SELinux labels, belong to the machine.
+// attributes and capabilities, because others, such as SELinux labels, are specific to the machine.
 const tree = `--format=posix --numeric-owner --acls --xattrs --xattrs-include='user.*' --xattrs-include=security.capability`
 
 // created are tar's options to create an archive that depends only on the files. The dots of

@@ -32,13 +32,13 @@ func TestScriptsFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := shellIn(t.Context(), t, gone, script, nil, "1"); err == nil {
-				t.Error("succeeded")
+				t.Error("the script succeeded, want an error")
 			}
 		})
 	}
 	t.Run("VOLUME is empty", func(t *testing.T) {
 		if _, err := shellIn(t.Context(), t, "", receiveFiles, nil); err == nil {
-			t.Error("succeeded")
+			t.Error("the script succeeded, want an error")
 		}
 	})
 }

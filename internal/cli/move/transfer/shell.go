@@ -20,7 +20,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// Container is the name of the container in which the scripts run.
+// Container is the name of the container that runs the scripts.
 const Container = "mover"
 
 // Shell runs scripts in Pods of one namespace.
@@ -62,7 +62,7 @@ func (s Shell) run(ctx context.Context, pod, script string, in io.Reader, out io
 	return nil
 }
 
-// tailBytes is the maximum size of the kept error output.
+// tailBytes is the maximum size of the error output that is kept.
 const tailBytes = 2048
 
 // tail keeps the end of an error output. It is safe for concurrent use.

@@ -21,6 +21,6 @@ func TestTail(t *testing.T) {
 	long := &tail{}
 	_, _ = long.Write(bytes.Repeat([]byte("x"), 5*tailBytes))
 	if len(long.end) != tailBytes {
-		t.Errorf("kept %d bytes", len(long.end))
+		t.Errorf("kept %d bytes, want exactly tailBytes", len(long.end))
 	}
 }

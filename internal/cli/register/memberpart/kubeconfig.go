@@ -21,7 +21,8 @@ type Way struct {
 	ca                 []byte
 }
 
-// WayFrom returns the way from an admin's kubeconfig, or from the flags if they are set. Pure.
+// WayFrom returns the Way from an admin's kubeconfig, or from the flags if they are set. It is
+// pure.
 func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 	w := Way{Server: admin.Host, serverName: admin.ServerName, ca: admin.CAData}
 	if server != "" {
@@ -40,7 +41,7 @@ func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 	return w, nil
 }
 
-// Loopback reports whether the way leads to a loopback address.
+// Loopback reports whether the server's address is a loopback address.
 func (w Way) Loopback() bool {
 	u, err := url.Parse(w.Server)
 	if err != nil {

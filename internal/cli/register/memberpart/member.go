@@ -37,7 +37,8 @@ const (
 // Part is the member's part of a registration.
 type Part struct {
 	Env *command.Env
-	// Member is the client of the member's admin. Way describes how the manager connects.
+	// Member is a client with the credentials of the member's admin. Way describes how the manager
+	// connects.
 	Member *command.Cluster
 	Way    Way
 	// MemberID is the member's cluster ID.
@@ -185,7 +186,7 @@ func (r *Part) Prepare(ctx context.Context) error {
 }
 
 // same reports whether two versions of an object are equal except for fields that the cluster
-// sets. Pure.
+// sets. It is pure.
 func same(a, b *unstructured.Unstructured) bool {
 	bare := func(obj *unstructured.Unstructured) map[string]any {
 		c := obj.DeepCopy()

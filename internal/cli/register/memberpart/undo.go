@@ -79,8 +79,8 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 	return fmt.Errorf("%w\n%s", cause, strings.Join(lines, "\n"))
 }
 
-// errLed is the reason not to delete a namespace that a run created.
+// errLed explains why Rollback does not delete a namespace that the run created.
 var errLed = errors.New("it now contains the Lease of the manager's fence")
 
-// ErrMeanwhile is the reason not to undo a change of a run.
+// ErrMeanwhile explains why Rollback does not undo a change.
 var ErrMeanwhile = errors.New("somebody else has changed it in the meantime")

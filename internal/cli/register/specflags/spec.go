@@ -54,7 +54,7 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have, so that the member accepts its Pods and claims. If empty, no label is required. If not set, an existing rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // the flag was just added
+			panic(err) // impossible: the flag was just added
 		}
 	}
 }

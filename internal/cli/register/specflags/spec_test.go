@@ -22,7 +22,7 @@ func TestNamespaces(t *testing.T) {
 		want map[string]string
 		says string
 	}{
-		"absent":                          {want: earlier},
+		"no flag":                         {want: earlier},
 		"empty":                           {args: []string{"--namespaces", ""}},
 		"one":                             {args: []string{"--namespaces", "example.com/team=payments"}, want: map[string]string{"example.com/team": "payments"}},
 		"two":                             {args: []string{"--namespaces=team=payments,tier=gold"}, want: map[string]string{"team": "payments", "tier": "gold"}},
@@ -30,8 +30,8 @@ func TestNamespaces(t *testing.T) {
 		"no equals sign":                  {args: []string{"--namespaces=team"}, says: `"team" is not a label: it has no "="`},
 		"no key":                          {args: []string{"--namespaces==payments"}, says: `"=payments" is not a label: `},
 		"a trailing comma":                {args: []string{"--namespaces=team=payments,"}, says: `"" is not a label`},
-		"a space":                         {args: []string{"--namespaces=team=payments, tier=gold"}, says: `" tier=gold" is not a label`},
-		"a selector":                      {args: []string{"--namespaces=team!=payments"}, says: `"team!=payments" is not a label`},
+		"a space after the comma":         {args: []string{"--namespaces=team=payments, tier=gold"}, says: `" tier=gold" is not a label`},
+		"a selector expression":           {args: []string{"--namespaces=team!=payments"}, says: `"team!=payments" is not a label`},
 		"a duplicate key":                 {args: []string{"--namespaces=team=a,team=b"}, says: `"team=b" is not a label: an earlier label has the same key`},
 		"a key that is too long":          {args: []string{"--namespaces=" + key + "=a"}, says: "63"},
 		"a value with invalid characters": {args: []string{"--namespaces=team=a/b"}, says: "Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments"},

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
-// protection is Kubernetes' finalizer on claims that are in use.
+// protection is the finalizer that Kubernetes sets on claims.
 const protection = "kubernetes.io/pvc-protection"
 
 // holders adds the Pods that block the deletion of a claim, instead of its finalizers.

@@ -109,8 +109,8 @@ func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
 	return found
 }
 
-// NameOf returns the member's name to print: its registration's, or the one recorded on the volume,
-// or else its cluster ID.
+// NameOf returns the member's name to print: its registration's name, the name recorded on the
+// volume, or its cluster ID.
 func (f *Facts) NameOf(clusterID string, volume *corev1.PersistentVolume) string {
 	if r := f.Registration(clusterID); r != nil {
 		return r.Name

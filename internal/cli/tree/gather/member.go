@@ -29,7 +29,7 @@ type Way struct {
 // given reports whether the user specified their own credentials.
 func (w Way) given() bool { return w.Kubeconfig != "" || w.Context != "" }
 
-// ReadMembers reads the objects of the members to which the way gives access.
+// ReadMembers reads the objects of the members that the Way gives access to.
 func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
 	own := ""
 	if w.given() {
@@ -168,7 +168,7 @@ func (r reader) leafClaim(ctx context.Context, c *ClaimFacts) {
 	}
 	if c.Volume != nil {
 		if _, name, _, ours := hostpv.LeafOf(c.Volume); ours {
-			volume = name // the leaf claim may no longer refer to it
+			volume = name // the leaf claim may no longer refer to this volume
 		}
 	}
 	var pv corev1.PersistentVolume

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// APIVersion and Kind identify the object that -o json and yaml print. Within a version, fields are
-// added but never renamed or removed.
+// APIVersion and Kind identify the object that -o json and -o yaml print. Within a version, fields
+// are added but never renamed or removed.
 const (
 	APIVersion = "cli.xylem.io/v1alpha1"
 	Kind       = "Tree"

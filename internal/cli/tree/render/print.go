@@ -27,7 +27,8 @@ type Page struct {
 	Now   time.Time
 }
 
-// row is the line of one object. branch is its prefix, and stem the prefix of the lines below it.
+// row is the line of one object. branch is its prefix, and stem is the prefix of the lines below
+// it.
 type row struct {
 	node         *model.Node
 	branch, stem string

@@ -102,8 +102,8 @@ func TestOf(t *testing.T) {
 		member *v1alpha1.ClusterRegistration // nil means that the member is connected
 		pod    *gather.PodFacts              // nil means that the subject is the claim
 		claim  gather.ClaimFacts
-		// want is the verdict, and reason the reason of the first cause. says are parts of the summary
-		// and the next step.
+		// want is the expected verdict, and reason is the expected reason of the first cause. says
+		// lists substrings that the summary and the next step must contain.
 		want   Verdict
 		reason string
 		says   []string

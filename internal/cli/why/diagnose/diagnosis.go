@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
-// Kind is the kind of the object that -o json and yaml print, in model.APIVersion. Within a
+// Kind is the kind, in model.APIVersion, of the object that -o json and -o yaml print. Within a
 // version, fields are added but never renamed or removed.
 const Kind = "Diagnosis"
 
@@ -38,7 +38,7 @@ type Diagnosis struct {
 	// Causes lists the problems in the order in which they must be solved. Summary and ToDo describe
 	// the first.
 	Causes []Cause `json:"causes,omitempty"`
-	// Evidence lists the objects on which the diagnosis is based.
+	// Evidence lists the objects that the diagnosis is based on.
 	Evidence []Evidence `json:"evidence,omitempty"`
 	// Times are the steps of a claim so far, in order. A step is omitted if its start or end is not
 	// known.
@@ -59,7 +59,7 @@ func (d *Diagnosis) DeepCopyObject() runtime.Object {
 // Cause is one problem that an object reports.
 type Cause struct {
 	Ref `json:",inline"`
-	// Reason is one of Xylem's reasons (REASONS.md) or of Kubernetes'.
+	// Reason is a reason of Xylem (REASONS.md) or of Kubernetes.
 	Reason string `json:"reason"`
 	// What describes what happened and why, in one sentence without a full stop.
 	What string `json:"what"`

@@ -2,8 +2,8 @@
 // is what `kubectl xylem tree` gathers.
 //
 // Each problem that an object reports is a Cause. Causes are ordered by stage: causes that must be
-// solved first come first, because later ones often follow from them. A missing StorageClass
-// precedes a member that is away, which precedes a claim's conditions, then the Pod, the member's
-// scheduler, its provisioner and its kubelets. If nothing reports a problem, the Pod or claim waits
-// for the deepest object that is not ready yet.
+// solved first come first, because later ones often follow from them. A missing StorageClass comes
+// before a member that is away. A claim's conditions come next, followed by the Pod and the
+// member's scheduler, provisioner and kubelets. If nothing reports a problem, the Pod or claim
+// waits for the deepest object that is not ready yet.
 package diagnose

@@ -1,7 +1,7 @@
 package diagnose
 
-// toDoOfKubernetes contains the next steps for reasons of Kubernetes' own components. The generated
-// table contains those for Xylem's reasons.
+// toDoOfKubernetes contains the next steps for reasons that Kubernetes components report. The
+// generated table contains those for Xylem's reasons.
 var toDoOfKubernetes = map[string]string{
 	// Container states (k8s.io/kubernetes/pkg/kubelet).
 	"ErrImagePull":               "Check the image's name and the Pod's imagePullSecrets; the member's nodes pull it.",

@@ -25,7 +25,8 @@ func Set(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
 		condition.Message = sanitize.Plain(condition.Message, messageLimit)
-		// The error of an unreachable member differs at each attempt, so keep the first one.
+		// The error differs on each attempt to reach a member. Keep the first one, so that the
+		// status does not change every time.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
 			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
 			condition.Message = was.Message

@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// Contents is the number of a namespace's claims and Pods in a member.
+// Contents counts a namespace's claims and Pods in a member.
 type Contents struct{ Claims, Pods int }
 
 // Admittance is the input of the NamespacesAdmitted condition.

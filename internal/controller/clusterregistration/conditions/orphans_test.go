@@ -36,12 +36,12 @@ func TestListed(t *testing.T) {
 		found        []account.Orphan
 		before, want []v1alpha1.OrphanedVolume
 	}{
-		"none":                                       {},
-		"new orphans are listed by name":             {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, nil, []v1alpha1.OrphanedVolume{shown("pv-1", now), shown("pv-2", now)}},
-		"a known orphan keeps its time":              {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier), shown("pv-1", now)}},
-		"an orphan that has a root again is removed": {[]account.Orphan{orphanNamed("pv-1")}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier), shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}},
-		"more orphans than the limit":                {many, nil, first},
-		"more orphans than the limit, unchanged":     {many, first, first},
+		"none":                                                 {},
+		"new orphans are listed by name":                       {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, nil, []v1alpha1.OrphanedVolume{shown("pv-1", now), shown("pv-2", now)}},
+		"a known orphan keeps its time":                        {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier), shown("pv-1", now)}},
+		"an orphan that has a root again is removed":           {[]account.Orphan{orphanNamed("pv-1")}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier), shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}},
+		"more orphans than the limit":                          {many, nil, first},
+		"more orphans than the limit, and none of them is new": {many, first, first},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Listed(tc.found, tc.before, now)); diff != "" {

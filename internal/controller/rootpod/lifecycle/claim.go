@@ -23,8 +23,8 @@ type Claim struct {
 	// Mirrored means that the claim has no leaf claim, but does have a host PV of this member. It is
 	// computed only while the Pod is not bound and its leaf is gone.
 	Mirrored bool
-	// Foreign means that the Pod needs a claim of this name for a generic ephemeral volume,
-	// but does not own the existing one.
+	// Foreign means that the Pod needs a claim with this name for a generic ephemeral volume, but
+	// does not own the existing one.
 	Foreign bool
 	// Shared means that other unfinished Pods use the unbound claim.
 	Shared bool

@@ -5,13 +5,13 @@
 // # Early push
 //
 // A WaitForFirstConsumer class in the member waits for a Pod. Xylem therefore creates the leaf Pod
-// before the host has bound the root (mayGoEarly). The leaf's containers may therefore start before
-// the host reports the Pod as scheduled. The Pod's nominated node shows that the scheduler chose
-// the member. A scheduler that timed out while waiting for a volume can lose its next nomination
-// (podstatus.NominationLost). In that case, and for schedulers that do not nominate nodes, Next
-// checks whether the Pod fits the node.
+// before the host has bound the root (mayGoEarly). As a result, the leaf's containers may start
+// before the host reports the Pod as scheduled. The Pod's nominated node shows that the scheduler
+// chose the member. A scheduler that timed out while waiting for a volume can lose its next
+// nomination (podstatus.NominationLost). In that case, and for schedulers that do not nominate
+// nodes, Next checks whether the Pod fits the node.
 //
-// # Ran once
+// # A Pod runs only once
 //
 // The condition xylem.io/Pushed records the UID of the leaf that runs for a root. Xylem never
 // creates another leaf for such a root: leaf_pod fails the root when the leaf is gone. If a

@@ -36,7 +36,7 @@ type Observed struct {
 	Others map[string]*corev1.Node
 	// From is the root's namespace in the host.
 	From placement.Namespace
-	// Namespace is the namespace of that name in the member.
+	// Namespace is the member's namespace with the same name.
 	Namespace *corev1.Namespace
 	// Claims are the claims that the root's volumes refer to.
 	Claims []Claim
@@ -254,7 +254,7 @@ func (o Observed) current() Decision {
 }
 
 // ended removes the unfinished leaf of a finished root, or returns nil. The root's owner may have
-// counted and replaced it, so a leaf that a restored member starts again could run beside the
+// counted and replaced it, so a leaf that a restored member starts again could run alongside the
 // replacement.
 func (o Observed) ended() Decision {
 	switch {

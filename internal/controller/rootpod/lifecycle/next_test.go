@@ -67,8 +67,7 @@ func says(reason string) lifecycle.Decision {
 	return lifecycle.Nothing{&mirror.Refusal{Reason: reason}}
 }
 
-// gaveUp makes the root one that leaf_pod has failed because a promise's disk could not be
-// provisioned.
+// gaveUp marks the root as failed by leaf_pod because a promise's disk could not be provisioned.
 func gaveUp(o *lifecycle.Observed) {
 	o.Root.Status.Phase, o.Root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
@@ -80,7 +79,7 @@ func lacks(o *lifecycle.Observed) {
 
 func leafEnded(o *lifecycle.Observed) { o.Leaf.Status.Phase = corev1.PodSucceeded }
 
-// knows adds another node to the cache. clusterID is empty for a plain node of the host.
+// knows adds another node to the cache. clusterID is empty for a plain host node.
 func knows(name, clusterID string) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) {
 		node := virtualNode()
@@ -119,25 +118,25 @@ func TestDecide(t *testing.T) {
 		"the scheduler chose this node: the Pod is pushed early as its claim's consumer": {seen(), leaf},
 		"the claim has the selected-node annotation, which a tenant can write, but the Pod is not nominated (I8)": {
 			seen(nominated("")), lifecycle.Nothing{}},
-		"the scheduler nominated another node (I8)":                           {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
-		"the claim's volume was requested on another node":                    {seen(claims(asked("data", there))), lifecycle.Nothing{}},
-		"the claim is not placed yet":                                         {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) }))), lifecycle.Nothing{}},
-		"the claim is placed in another member (I3)":                          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
-		"the leaf claim does not exist yet":                                   {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"the member's class binds immediately: the Pod waits for the host":    {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
-		"one claim waits, another binds immediately: the Pod is the consumer": {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), leaf},
-		"the claim does not exist":                                            {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
-		"the claim is being deleted":                                          {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
-		"one claim is bound here, the other waits here":                       {seen(claims(bound("data", here), asked("more", here))), leaf},
-		"one claim is bound here, and its leaf claim is gone":                 {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
-		"one claim is bound in another member (I3)":                           {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
-		"one claim names a volume that is not bound to it, the other waits":   {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
-		"all claims are bound here, but the Pod is not: no early push":        {seen(claims(bound("data", here))), lifecycle.Nothing{}},
-		"the Pod has a scheduling gate":                                       {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
-		"the Pod has finished":                                                {seen(phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"the member has no virtual node":                                      {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
-		"a Pod without claims is pushed only after the host has bound it":     {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
-		"a DaemonSet's Pod with an ephemeral claim is not pushed early":       {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
+		"the scheduler nominated another node (I8)":                               {seen(nominated(there.NodeName)), lifecycle.Nothing{}},
+		"the claim's volume was requested on another node":                        {seen(claims(asked("data", there))), lifecycle.Nothing{}},
+		"the claim is not placed yet":                                             {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, v1alpha1.AnnotationPlacedIn) }))), lifecycle.Nothing{}},
+		"the claim is placed in another member (I3)":                              {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.Annotations[v1alpha1.AnnotationPlacedIn] = there.ClusterID }))), lifecycle.Nothing{}},
+		"the leaf claim does not exist yet":                                       {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
+		"the member's class binds immediately: the Pod waits for the host":        {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
+		"one claim waits, and another binds immediately: the Pod is the consumer": {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), leaf},
+		"the claim does not exist":                                                {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
+		"the claim is being deleted":                                              {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
+		"one claim is bound here, and the other waits here":                       {seen(claims(bound("data", here), asked("more", here))), leaf},
+		"one claim is bound here, and its leaf claim is gone":                     {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
+		"one claim is bound in another member (I3)":                               {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
+		"one claim names a volume that is not bound to it, and the other waits":   {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
+		"all claims are bound here, but the Pod is not: no early push":            {seen(claims(bound("data", here))), lifecycle.Nothing{}},
+		"the Pod has a scheduling gate":                                           {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"the Pod has finished":                                                    {seen(phase(corev1.PodFailed)), lifecycle.Nothing{}},
+		"the member has no virtual node":                                          {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
+		"a Pod without claims is pushed only after the host has bound it":         {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
+		"a DaemonSet's Pod with an ephemeral claim is not pushed early":           {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
 
 		"the scheduler does not nominate nodes: a Pod that fits is pushed early":                            {seen(fallback), leaf},
 		"the scheduler does not nominate nodes, and the Pod does not tolerate a taint (I8)":                 {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
@@ -178,23 +177,23 @@ func TestDecide(t *testing.T) {
 		"the scheduler chose the node of the cluster's other registration":       {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
 		"the root finished before it was bound: its leaf is removed": {
 			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
-		"the early leaf is already being deleted":                                               {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
-		"the early leaf was withdrawn: the Pod may be pushed again (I6)":                        {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"the Pod was withdrawn, and the scheduler chose this node again: it is pushed again":    {seen(pushed(here, corev1.ConditionFalse)), leaf},
-		"an early leaf runs in another member, whose controller decides alone":                  {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), lifecycle.Nothing{}},
-		"the leaf is gone but may have run, because its volume was bound":                       {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
-		"the leaf is gone but may have run, because the host has bound the claim":               {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), lifecycle.Nothing{}},
-		"the leaf is gone and cannot have run, because one leaf claim was never bound":          {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
-		"leaf and leaf claim are gone, but the volume was mirrored":                             {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)))), lifecycle.Nothing{}},
-		"leaf and leaf claim are gone, and the host has bound the claim to the mirrored volume": {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), lifecycle.Nothing{}},
-		"leaf and leaf claim are gone, but another leaf claim was never bound":                  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
-		"the Pod was pushed to a member that was abandoned, and its claim is now placed here":   {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"an unbound Pod without claims is ignored":                                              {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
-		"a Pod on another node is ignored":                                                      {seen(on("worker-1")), lifecycle.Nothing{}},
-		"the root is gone: its leaf is removed after proof":                                     {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf belongs to an earlier Pod of the same name (I4)":                              {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf of an earlier Pod is already being deleted":                                   {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
-		"neither root nor leaf": {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
+		"the early leaf is already being deleted":                                                       {seen(running, leafDeleted(nil), claims(asked("data", there))), lifecycle.Nothing{}},
+		"the early leaf was withdrawn: the Pod may be pushed again (I6)":                                {seen(pushed(here, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
+		"the Pod was withdrawn, and the scheduler chose this node again: it is pushed again":            {seen(pushed(here, corev1.ConditionFalse)), leaf},
+		"an early leaf runs in another member, whose controller decides alone":                          {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), lifecycle.Nothing{}},
+		"the leaf is gone but may have run, because its volume was bound":                               {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), lifecycle.Nothing{}},
+		"the leaf is gone but may have run, because the host has bound the claim":                       {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), lifecycle.Nothing{}},
+		"the leaf is gone and cannot have run, because one leaf claim was never bound":                  {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
+		"the leaf and the leaf claim are gone, but the volume was mirrored":                             {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)))), lifecycle.Nothing{}},
+		"the leaf and the leaf claim are gone, and the host has bound the claim to the mirrored volume": {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), lifecycle.Nothing{}},
+		"the leaf and the leaf claim are gone, but another leaf claim was never bound":                  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
+		"the Pod was pushed to a member that was abandoned, and its claim is now placed here":           {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
+		"an unbound Pod without claims is ignored":                                                      {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
+		"a Pod on another node is ignored":                                                              {seen(on("worker-1")), lifecycle.Nothing{}},
+		"the root is gone: its leaf is removed after proof":                                             {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf belongs to an earlier Pod with the same name (I4)":                                    {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf of an earlier Pod is already being deleted":                                           {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
+		"neither the root nor the leaf exists":                                                          {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
 
 		// Bound Pods.
 		"the host bound the Pod here: its leaf is created":                                                  {seen(onNode), leaf},
@@ -240,11 +239,11 @@ func TestDecide(t *testing.T) {
 		"a restored member runs the leaf of a Pod that has failed":                                                          {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended with phase Failed"}},
 		"a restored member runs the leaf of a Pod that has succeeded":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended with phase Succeeded"}},
 		"a restored member runs the leaf of a Pod that has succeeded, and the leaf is already being deleted: no write (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},
-		"root and leaf have finished: no write (I5)":                                                                        {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
+		"the root and the leaf have finished: no write (I5)":                                                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
 
 		// Deletion.
 		"the user deletes the Pod: its leaf is deleted with the same grace period":    {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
-		"root and leaf are being deleted":                                             {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
+		"the root and the leaf are being deleted":                                     {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
 		"the user shortens the grace period: the leaf is deleted again":               {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
 		"the leaf is gone, and leaf_pod has not written the final status yet":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
 		"the leaf is gone and the final status is written: the deletion is completed": {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
@@ -289,9 +288,9 @@ func TestMessages(t *testing.T) {
 		observed lifecycle.Observed
 		want     []string
 	}{
-		"claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
-		"unreachable volume":                     {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
-		"DaemonSet":                              {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
+		"a claim that the scheduler does not bind": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Let the scheduler set spec.nodeName"}},
+		"an unreachable volume":                    {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
+		"DaemonSet":                                {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, ok := lifecycle.Next(tc.observed).(lifecycle.Nothing)

@@ -39,7 +39,7 @@ type Observer struct {
 
 // Claim contains the objects that both clusters have under a claim's name.
 type Claim struct {
-	// Root is the host's claim. Leaf is Xylem's leaf claim of that name, which may belong to an
+	// Root is the host's claim. Leaf is Xylem's leaf claim with that name, which may belong to an
 	// earlier root. nil means that the object does not exist.
 	Root, Leaf *corev1.PersistentVolumeClaim
 	Origin     mirror.Origin

@@ -46,7 +46,7 @@ func (o Observer) BoundHere(ctx context.Context, host client.Reader, pods []core
 	return here, nil
 }
 
-// uses reports whether a disk can be provisioned for a Pod: the Pod has not ended, is not being
+// uses reports whether a disk can be provisioned for a Pod: the Pod has not finished, is not being
 // deleted, and may be pushed.
 func uses(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)

@@ -81,12 +81,12 @@ func TestPodsHere(t *testing.T) {
 		"bound here":      {pod: boundTo(member.NodeName), want: true},
 		"bound elsewhere": {pod: boundTo(elsewhere), other: other(member.NodeName, "")},
 		"nominated":       {other: other("", "")},
-		"nominated, the node is selected for the other claim": {other: other(member.NodeName, ""), want: true},
-		"nominated, the other claim is bound":                 {other: other(member.NodeName, "pv-2"), want: true},
-		"nominated, the other claim is in another member":     {other: other(elsewhere, "pv-2")},
-		"nominated, the other claim is a promise":             {other: other(member.NodeName, hostpv.PromiseName("other-uid"))},
-		"nominated, the other claim does not exist":           {},
-		"nominated elsewhere":                                 {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(member.NodeName, "")},
+		"nominated, and the node is selected for the other claim": {other: other(member.NodeName, ""), want: true},
+		"nominated, and the other claim is bound":                 {other: other(member.NodeName, "pv-2"), want: true},
+		"nominated, but the other claim is in another member":     {other: other(elsewhere, "pv-2")},
+		"nominated, but the other claim is a promise":             {other: other(member.NodeName, hostpv.PromiseName("other-uid"))},
+		"nominated, but the other claim does not exist":           {},
+		"nominated elsewhere":                                     {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhere }, other: other(member.NodeName, "")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := nominatedPod()
@@ -110,16 +110,16 @@ func TestUses(t *testing.T) {
 		want   bool
 	}{
 		"a Pod":                       {func(*corev1.Pod) {}, true},
-		"a Pod that has ended":        {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
+		"a Pod that has finished":     {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
 		"a Pod that is being deleted": {func(pod *corev1.Pod) { pod.DeletionTimestamp = &metav1.Time{Time: time.Unix(1_800_000_000, 0)} }, false},
-		"a Pod of a DaemonSet, which is never pushed": {func(pod *corev1.Pod) {
+		"a DaemonSet's Pod, which is never pushed": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 		}, false},
-		"a Pod of a DaemonSet that was pushed before": {func(pod *corev1.Pod) {
+		"a DaemonSet's Pod that was pushed before": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
 			pod.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
 		}, true},
-		"a Pod of a Deployment": {func(pod *corev1.Pod) {
+		"a Deployment's Pod": {func(pod *corev1.Pod) {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
 		}, true},
 	} {

@@ -27,7 +27,7 @@ func (r *Reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Qu
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "asked member %q to expand the volume to %s", r.link.Registration, to.String())
 }
 
-// EventModified reports a change of the volume's attributes. class is the member's class, or empty
+// EventModified reports a change to the volume's attributes. class is the member's class, or empty
 // if the change is canceled.
 func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class string) {
 	if class == "" {

@@ -15,7 +15,7 @@ const (
 	// them. An honest member rejects a claim for only a few reasons.
 	paceBurst  = 5
 	paceRefill = 10 * time.Second
-	// paced is the number of claims whose rate is tracked.
+	// paced is the maximum number of claims whose rate is tracked.
 	paced = 4096
 	// Answer is how long Xylem waits for the host's PV controller to request a volume after the
 	// scheduler has selected the node. The PV controller needs milliseconds, or longer after a

@@ -62,7 +62,7 @@ func TestMessagesArePaced(t *testing.T) {
 	}
 	after := r.Owes(root.UID)
 	if after == 0 || r.Owes(root.UID) != 0 {
-		t.Fatalf("checked again after %s, want one more check after a delay", after)
+		t.Fatalf("the next check is after %s, want one more check after a delay", after)
 	}
 	clock.Step(after)
 	if say(v1alpha1.ReasonProvisioningFailed, "last"); told.written != paceBurst+1 {

@@ -139,8 +139,8 @@ func (r *claims) waiting(ctx context.Context, _ client.Object) []reconcile.Reque
 	})
 }
 
-// rivals enqueues the claims that request a volume by name, because another member may have
-// found, or lost, an orphan of that name.
+// rivals enqueues the claims that request a volume by name, because another member may have found,
+// or lost, an orphan with that name.
 func (r *claims) rivals(ctx context.Context, registration string) []reconcile.Request {
 	if registration == r.Registration {
 		return nil

@@ -74,7 +74,7 @@ type Thresholds struct {
 	Steps []Step `json:"steps"`
 }
 
-// Step is the color for values from Value upwards. The first step lacks a Value.
+// Step is the color for values of Value or more. The first step has no Value.
 type Step struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`

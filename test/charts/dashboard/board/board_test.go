@@ -116,6 +116,6 @@ func TestThresholdsAndMappings(t *testing.T) {
 		t.Errorf("0 is named %+v, want away", got)
 	}
 	if got, ok := f.Named(math.Inf(1)); ok {
-		t.Errorf("a value without a name is named %+v, want no name", got)
+		t.Errorf("a value without a mapping is named %+v, want no name", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// scale is the unit of values that are at least from.
+// scale is the unit for values that are greater than or equal to from.
 type scale struct {
 	from, per float64
 	name      string
@@ -70,7 +70,7 @@ func trimmed(number string) string {
 	return strings.TrimSuffix(strings.TrimRight(number, "0"), ".")
 }
 
-// Ticks returns about the wanted number of round values from low to high, with their names. The
+// Ticks returns about the wanted number of round values from low to high, and their labels. The
 // values are integers if the field has no decimals.
 func (f Field) Ticks(low, high float64, wanted int) (values []float64, names []string) {
 	step := roundStep(f.Unit, (high-low)/float64(max(1, wanted)))
@@ -110,7 +110,7 @@ func roundStep(unit string, least float64) float64 {
 	return 10 * power
 }
 
-// TimeTicks returns at most the wanted number of round times, with their names.
+// TimeTicks returns at most the wanted number of round times, and their labels.
 func TimeTicks(from, to time.Time, wanted int) (values []time.Time, names []string) {
 	least := to.Sub(from) / time.Duration(max(1, wanted))
 	step, layout := 24*time.Hour, "01-02"

@@ -35,11 +35,11 @@ func TestTicks(t *testing.T) {
 		wanted    int
 		want      []string
 	}{
-		"decimal":       {Field{}, 0, 1, 5, []string{"0", "0.2", "0.4", "0.6", "0.8", "1"}},
-		"whole":         {Field{Decimals: &whole}, 0, 2, 5, []string{"0", "1", "2"}},
-		"minutes":       {Field{Unit: "s"}, 0, 95, 4, []string{"0 s", "30 s", "1 min", "1.5 mins"}},
-		"bytes":         {Field{Unit: "bytes"}, 0, 100 << 20, 3, []string{"0 B", "64 MiB"}},
-		"not from zero": {Field{}, 3, 11, 4, []string{"4", "6", "8", "10"}},
+		"decimal":      {Field{}, 0, 1, 5, []string{"0", "0.2", "0.4", "0.6", "0.8", "1"}},
+		"whole":        {Field{Decimals: &whole}, 0, 2, 5, []string{"0", "1", "2"}},
+		"minutes":      {Field{Unit: "s"}, 0, 95, 4, []string{"0 s", "30 s", "1 min", "1.5 mins"}},
+		"bytes":        {Field{Unit: "bytes"}, 0, 100 << 20, 3, []string{"0 B", "64 MiB"}},
+		"from 3 to 11": {Field{}, 3, 11, 4, []string{"4", "6", "8", "10"}},
 	} {
 		_, names := c.field.Ticks(c.low, c.high, c.wanted)
 		if diff := cmp.Diff(c.want, names); diff != "" {

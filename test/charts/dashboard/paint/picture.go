@@ -47,8 +47,8 @@ func Picture(content Content, width float64) (image.Image, []string) {
 	return p.Image(), p.lacked
 }
 
-// Points returns the number of points for which every panel has space: the width of the narrowest
-// panel.
+// Points returns the number of points that fit into every panel: the width of the narrowest panel
+// in pixels.
 func Points(d *board.Dashboard, width float64) float64 {
 	least := width
 	for _, panel := range d.Panels {

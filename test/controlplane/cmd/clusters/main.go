@@ -15,7 +15,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "", "directory for data and logs, kept after the end (default: a temporary directory)")
+	dir := flag.String("dir", "", "directory for data and logs, kept after exit (default: a temporary directory)")
 	snapshots := flag.Bool("snapshots", false, "enable VolumeSnapshots in all clusters")
 	attach := flag.Bool("attach", false, "make the members' drivers attach volumes")
 	flag.Usage = func() {

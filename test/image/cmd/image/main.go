@@ -23,7 +23,7 @@ import (
 // scratch is the name of an empty base image, as in a Dockerfile.
 const scratch = "scratch"
 
-// nonRoot is the user as which the manager runs. It is numeric, so that a cluster can verify that
+// nonRoot is the user that the manager runs as. It is numeric, so that a cluster can verify that
 // it is not root.
 const nonRoot = "65532:65532"
 

@@ -76,7 +76,7 @@ func TestRunOnRealBinaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := os.ReadFile(to); err != nil || string(second) != string(first) {
-		t.Errorf("the second run wrote another result than the first one (error %v)", err)
+		t.Errorf("the second run wrote a different result (error %v)", err)
 	}
 	if err := run(to, "v1", "Apache-2.0", nil); err == nil {
 		t.Error("an empty list of binaries was accepted")

@@ -1,5 +1,5 @@
-// Package broken has a controller that reads unwatched objects, in every way in which controllers
-// read.
+// Package broken has a controller that reads unwatched objects, in every way that controllers can
+// read objects.
 package broken
 
 import (
