@@ -39,6 +39,7 @@ func moves(ctx SpecContext) {
 		files, err = strconv.Atoi(set)
 		Expect(err).NotTo(HaveOccurred(), moveFilesEnv)
 	}
+	apply(ctx, world.Host(), sample("storageclass.yaml"))
 	makeNamespace(ctx, namespace)
 	claimed, _, _ := strings.Cut(workload(namespace, claim, fleet.First), "---")
 	apply(ctx, world.Host(), claimed)
