@@ -162,16 +162,13 @@ func (r *run) openMember(ctx context.Context) error {
 
 // find returns the registration, or nil if it was deleted but some of its objects are left.
 func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
-	var list v1alpha1.ClusterRegistrationList
-	if err := r.host.List(ctx, &list); err != nil {
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Choose another cluster with --context", r.host.Config.Host)
-		}
-		return nil, command.Explain("the host", r.host.Config, fmt.Errorf("list registrations: %w", err))
+	all, err := r.host.Registrations(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var cr *v1alpha1.ClusterRegistration
-	for i := range list.Items {
-		item := &list.Items[i]
+	for i := range all {
+		item := &all[i]
 		switch {
 		case item.Name == r.name:
 			cr = item
@@ -180,16 +177,15 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		}
 	}
 	if cr == nil {
-		var err error
-		if r.leftover, err = r.findLeftover(ctx, list.Items); err != nil {
+		if r.leftover, err = r.findLeftover(ctx, all); err != nil {
 			return nil, command.Explain("the host", r.host.Config, err)
 		}
 	}
 	switch {
 	case cr == nil && r.member == nil && r.leftover == nil:
-		names := make([]string, 0, len(list.Items))
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
+		names := make([]string, 0, len(all))
+		for i := range all {
+			names = append(names, all[i].Name)
 		}
 		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:

@@ -303,17 +303,17 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 // load loads the images onto a cluster's nodes. The host's nodes also get the manager's image, and
 // the members' nodes also get the mover's image.
 func (k *Kind) load(name string, images map[string]v1.Image) error {
+	images = maps.Clone(images)
 	return k.eachNode(name, func(n nodes.Node) error {
-		all := maps.Clone(images)
-		if name != HostName {
+		if name != HostName && images[MoverImage] == nil { // the nodes of a cluster have the same programs
 			packed, err := mover(n)
 			if err != nil {
 				return err
 			}
-			all[MoverImage] = packed
+			images[MoverImage] = packed
 		}
 		reader, writer := io.Pipe()
-		go func() { writer.CloseWithError(image.Write(writer, all)) }()
+		go func() { writer.CloseWithError(image.Write(writer, images)) }()
 		if err := nodeutils.LoadImageArchive(n, reader); err != nil {
 			return fmt.Errorf("load the tests' image onto %s: %w", n, err)
 		}

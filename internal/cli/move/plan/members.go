@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,11 +21,11 @@ import (
 // Node returns the virtual node of a member of a move, or an error that explains why no Pod can
 // start there.
 func Node(ctx context.Context, h *host.Client, where record.Place) (*corev1.Node, error) {
-	all, err := fleetOf(ctx, h)
+	all, err := h.Registrations(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cr := all.of(where.ClusterID)
+	cr := fleet(all).of(where.ClusterID)
 	if cr == nil {
 		return nil, fmt.Errorf("member %q is no longer registered. Register it again", where.Registration)
 	}
@@ -35,17 +34,6 @@ func Node(ctx context.Context, h *host.Client, where record.Place) (*corev1.Node
 
 // fleet contains the host's registrations.
 type fleet []v1alpha1.ClusterRegistration
-
-func fleetOf(ctx context.Context, h *host.Client) (fleet, error) {
-	var list v1alpha1.ClusterRegistrationList
-	if err := h.List(ctx, &list); err != nil {
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Choose another cluster with --context", h.Config.Host)
-		}
-		return nil, h.Explain(fmt.Errorf("list registrations: %w", err))
-	}
-	return list.Items, nil
-}
 
 func (f fleet) named(name string) (*v1alpha1.ClusterRegistration, error) {
 	var names []string

@@ -31,11 +31,11 @@ func (n NothingToDo) Unwrap() error { return n.Err }
 // New checks everything that a move of a claim to a member needs, and returns the record of the
 // move.
 func New(ctx context.Context, h *host.Client, name, member string) (*record.Record, error) {
-	all, err := fleetOf(ctx, h)
+	all, err := h.Registrations(ctx)
 	if err != nil {
 		return nil, err
 	}
-	to, err := all.named(member)
+	to, err := fleet(all).named(member)
 	if err != nil {
 		return nil, err
 	}
