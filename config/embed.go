@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed member/*.yaml member/logs/*.yaml member/exec/*.yaml member/debug/*.yaml member/metrics/*.yaml
+//go:embed member/*.yaml member/logs/*.yaml member/exec/*.yaml member/debug/*.yaml member/metrics/*.yaml member/shared/*.yaml
 var member embed.FS
 
 // kustomization has the fields of a kustomization.yaml that Member supports. Member rejects all
@@ -40,10 +40,12 @@ const (
 	PartExec    = "exec"
 	PartDebug   = "debug"
 	PartMetrics = "metrics"
+	// PartShared allows nothing until Share sets its drivers.
+	PartShared = "shared"
 )
 
 // Parts lists all optional parts.
-var Parts = []string{PartLogs, PartExec, PartDebug, PartMetrics}
+var Parts = []string{PartLogs, PartExec, PartDebug, PartMetrics, PartShared}
 
 // Member returns the objects that a member needs before it is registered, with the given optional
 // parts, in the order in which to create them. `kubectl apply -k config/member` applies the same
@@ -96,23 +98,23 @@ func read(dir string) ([]*unstructured.Unstructured, error) {
 // memberAccount is the account in config/member, which all hosts can use.
 const memberAccount = "xylem"
 
-// MemberFor returns the same objects as Member for the account of one host. The ServiceAccount, its
-// Role and its bindings have the account's name. All hosts share the other objects.
+// MemberFor returns the same objects as Member for the account of one host. The objects for which
+// OfAccount returns true have the account's name. All hosts share the other objects.
 func MemberFor(account string, parts ...string) ([]*unstructured.Unstructured, error) {
 	all, err := Member(parts...)
 	if err != nil {
 		return nil, err
 	}
 	for _, obj := range all {
-		if !OfAccount(obj.GetKind()) {
+		if !OfAccount(obj) {
 			continue
 		}
 		obj.SetName(account + strings.TrimPrefix(obj.GetName(), memberOwn(obj.GetName())))
 		for _, list := range []string{"subjects", "rules"} {
 			rename(obj.Object[list], account)
 		}
-		if obj.GetKind() == "RoleBinding" {
-			if err := unstructured.SetNestedField(obj.Object, account, "roleRef", "name"); err != nil {
+		if obj.GetKind() == "RoleBinding" || obj.GetKind() == "ClusterRoleBinding" && shares(obj) {
+			if err := unstructured.SetNestedField(obj.Object, obj.GetName(), "roleRef", "name"); err != nil {
 				return nil, fmt.Errorf("name the role of %s: %w", account, err)
 			}
 		}
@@ -130,9 +132,16 @@ func memberOwn(name string) string {
 	return name
 }
 
-// OfAccount reports whether each account in a member has its own objects of this kind.
-func OfAccount(kind string) bool {
-	return slices.Contains([]string{"ServiceAccount", "Role", "ClusterRoleBinding", "RoleBinding"}, kind)
+// OfAccount reports whether each account in a member has its own version of the object. This includes
+// the ClusterRole of the optional part "shared", because a member can share different volumes with each host.
+func OfAccount(obj *unstructured.Unstructured) bool {
+	return slices.Contains([]string{"ServiceAccount", "Role", "ClusterRoleBinding", "RoleBinding"}, obj.GetKind()) ||
+		obj.GetKind() == "ClusterRole" && shares(obj)
+}
+
+// shares reports whether an object belongs to the optional part "shared".
+func shares(obj *unstructured.Unstructured) bool {
+	return strings.HasSuffix(obj.GetName(), "-"+PartShared)
 }
 
 // rename renames the account in a binding's subjects, or in a role's rules.

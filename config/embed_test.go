@@ -6,6 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestMemberIsCompleteAndInOrder(t *testing.T) {
@@ -69,7 +74,7 @@ func TestMemberForNamesTheAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, obj := range objects {
-		if own := obj.GetName() == account; own != OfAccount(obj.GetKind()) || !own && obj.GetName() != shared[i].GetName() {
+		if own := obj.GetName() == account; own != OfAccount(obj) || !own && obj.GetName() != shared[i].GetName() {
 			t.Errorf("%s %s", obj.GetKind(), obj.GetName())
 		}
 		text, err := obj.MarshalJSON()
@@ -87,7 +92,8 @@ func TestMemberForNamesTheAccount(t *testing.T) {
 	}
 }
 
-// An optional part has a ClusterRole for all accounts, and a binding for each account.
+// An optional part has a ClusterRole for all accounts, and a binding for each account. Each account has
+// its own ClusterRole in the part shared.
 func TestOptionalParts(t *testing.T) {
 	const account = "xylem-host-1"
 	plain, err := MemberFor(account)
@@ -115,8 +121,71 @@ func TestOptionalParts(t *testing.T) {
 				t.Errorf("%s %s refers to the account for all hosts", obj.GetKind(), obj.GetName())
 			}
 		}
-		if want := []string{"ClusterRole xylem-member-" + part, "ClusterRoleBinding " + account + "-" + part}; !slices.Equal(names, want) {
+		role := "xylem-member-" + part
+		if part == PartShared {
+			role = account + "-" + part
+		}
+		if want := []string{"ClusterRole " + role, "ClusterRoleBinding " + account + "-" + part}; !slices.Equal(names, want) {
 			t.Errorf("got %q, want %q", names, want)
 		}
+		binding := objects[slices.IndexFunc(objects, func(obj *unstructured.Unstructured) bool {
+			return obj.GetName() == account+"-"+part && obj.GetKind() == "ClusterRoleBinding"
+		})]
+		if got, _, err := unstructured.NestedString(binding.Object, "roleRef", "name"); err != nil || got != role {
+			t.Errorf("binding %s refers to role %q (%v), want %q", binding.GetName(), got, err, role)
+		}
+	}
+}
+
+// A rule without resourceNames would apply to all drivers or Secrets.
+func TestShare(t *testing.T) {
+	for name, tc := range map[string]struct {
+		parts, drivers, secrets []string
+		want                    map[string][]string
+	}{
+		"placeholders": {parts: []string{PartShared}, want: map[string][]string{"persistentvolumes": nil, "drivers": {"driver.example.com"}, "secrets": {"NAMESPACE/NAME"}}},
+		"drivers":      {parts: []string{PartShared}, drivers: []string{"a", "b"}, want: map[string][]string{"persistentvolumes": nil, "drivers": {"a", "b"}}},
+		"drivers and Secrets": {parts: Parts, drivers: []string{"a"}, secrets: []string{"c/d"}, want: map[string][]string{
+			"persistentvolumes": nil, "drivers": {"a"}, "secrets": {"c/d"},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects, err := MemberFor("xylem-host-1", tc.parts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.drivers != nil {
+				if err := Share(objects, tc.drivers, tc.secrets); err != nil {
+					t.Fatal(err)
+				}
+			}
+			i := slices.IndexFunc(objects, func(obj *unstructured.Unstructured) bool {
+				return obj.GetKind() == "ClusterRole" && shares(obj)
+			})
+			var role rbacv1.ClusterRole
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, &role); err != nil {
+				t.Fatal(err)
+			}
+			got := map[string][]string{}
+			for _, rule := range role.Rules {
+				got[rule.Resources[0]] = rule.ResourceNames
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	objects, err := MemberFor("xylem-host-1", PartShared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Share(objects, nil, []string{"c/d"}); err == nil {
+		t.Error("Share without drivers must fail")
+	}
+	if objects, err = MemberFor("xylem-host-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Share(objects, []string{"a"}, nil); err == nil {
+		t.Error("Share without the part must fail")
 	}
 }

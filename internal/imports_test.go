@@ -57,8 +57,8 @@ func TestImportRulesCoverAllPackages(t *testing.T) {
 	}
 }
 
-// hasGo reports whether a directory or one of its subdirectories is a Go package. Directories with
-// only pages are not.
+// hasGo reports whether a directory or one of its subdirectories is a Go package. A directory that
+// contains only Markdown pages is not.
 func hasGo(dir string) bool {
 	for _, pattern := range []string{"*.go", "*/*.go"} {
 		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err == nil && len(found) > 0 {

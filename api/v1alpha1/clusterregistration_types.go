@@ -11,8 +11,8 @@ import (
 type DeregistrationPolicy string
 
 const (
-	// DeregistrationRetain keeps leaf claims and volumes. Registering the same cluster
-	// again, under any name, adopts them.
+	// DeregistrationRetain keeps leaf claims and volumes. If the same cluster is registered again,
+	// under any name, Xylem adopts them.
 	DeregistrationRetain DeregistrationPolicy = "Retain"
 	// DeregistrationDrain waits until the last claim in the member is deleted.
 	DeregistrationDrain DeregistrationPolicy = "Drain"
@@ -63,8 +63,8 @@ type ClusterRegistrationSpec struct {
 // NamespacesSpec selects the host namespaces whose Pods and claims a member accepts. In a pattern,
 // "*" matches any characters. The namespaces of Kubernetes (kube-*) and Xylem are never accepted.
 type NamespacesSpec struct {
-	// allow lists name patterns. The member accepts only namespaces that match one of them. If it
-	// is empty, the member accepts all namespaces.
+	// allow lists name patterns. The member accepts only namespaces that match one of them. If the
+	// list is empty, the member accepts all namespaces.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
@@ -81,14 +81,14 @@ type NamespacesSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
 	// +listType=set
 	Deny *[]string `json:"deny,omitempty"`
-	// matchLabels restricts the accepted namespaces further, to those that have all of these labels.
-	// If it is empty, Xylem ignores labels. If the rules or a namespace's labels change later, Xylem
-	// creates no new objects there. Objects that the member already has stay, and the condition
-	// NamespacesAdmitted lists them.
+	// matchLabels restricts the accepted namespaces further, to those that have all of these
+	// labels. If it is empty, Xylem ignores labels. If a namespace is no longer accepted because
+	// the rules or its labels change, Xylem creates no more of its objects in the member. Existing
+	// objects stay, and the condition NamespacesAdmitted counts them.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="not a label's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label's value has at most 63 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label key must have the form [prefix/]name, where the name has no more than 63 characters (letters, digits, '-', '_', '.'), and begins and ends with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label value must have no more than 63 characters"
 	MatchLabels map[string]string `json:"matchLabels,omitempty"`
 }
 
@@ -107,7 +107,7 @@ type KubeconfigSecretReference struct {
 }
 
 // NodeSpec configures a virtual node.
-// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, since Pods are bound to the node: delete the registration and create it again"
+// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, because Pods are bound to the node: delete the registration and create it again"
 type NodeSpec struct {
 	// name is the name of the virtual node. It defaults to kosmos-<registration>, and is immutable
 	// because Pods are bound to the node.
@@ -120,10 +120,10 @@ type NodeSpec struct {
 	// topology.kubernetes.io/region and topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('xylem.io/'))",message="labels under xylem.io/ are Xylem's own: choose a key of yours"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?(kubernetes|k8s)[.]io/') || k in ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'])",message="labels under kubernetes.io/ and k8s.io/ are Kubernetes' own: choose a key of yours (topology.kubernetes.io/region and topology.kubernetes.io/zone are allowed)"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="not a label's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label's value has at most 63 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('xylem.io/') && !k.startsWith('backend.xylem.io/'))",message="labels under xylem.io/ and backend.xylem.io/ are reserved for Xylem: use another key"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?(kubernetes|k8s)[.]io/') || k in ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'])",message="labels under kubernetes.io/ and k8s.io/ are reserved for Kubernetes: use another key (topology.kubernetes.io/region and topology.kubernetes.io/zone are allowed)"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a label key must have the form [prefix/]name, where the name has no more than 63 characters (letters, digits, '-', '_', '.'), and begins and ends with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label value must have no more than 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// taints are the taints of the node. They override the default, kosmos.io/node=true:NoSchedule.
@@ -131,7 +131,7 @@ type NodeSpec struct {
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.key == t.key && u.effect == t.effect))",message="a taint may be given once per key and effect"
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.key == t.key && u.effect == t.effect))",message="two taints must not have the same key and effect"
 	// +listType=atomic
 	Taints *[]NodeTaint `json:"taints,omitempty"`
 
@@ -150,7 +150,7 @@ type NodeSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c == 'all' || isCIDR(c))",message="podCIDRs must be CIDRs, such as 10.8.0.0/16, or the word all"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="podCIDRs with the word all must have no other entry"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="if podCIDRs contains the word all, it must have no other entry"
 	// +listType=set
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
@@ -171,12 +171,12 @@ type NodeTaint struct {
 	// +kubebuilder:validation:XValidation:rule="self != 'xylem.io/member-away'",message="the taint xylem.io/member-away is set by Xylem while the member is away"
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/')",message="taints under node.kubernetes.io/ are set by Kubernetes from the node's conditions"
-	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="not a taint's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="a taint key must have the form [prefix/]name, where the name has no more than 63 characters (letters, digits, '-', '_', '.'), and begins and ends with a letter or digit"
 	Key string `json:"key"`
 	// value is the value of the taint.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="not a taint's value: it has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="a taint value must have no more than 63 characters (letters, digits, '-', '_', '.'), and must begin and end with a letter or digit"
 	Value string `json:"value,omitempty"`
 	// effect is the effect of the taint on Pods that do not tolerate it.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
@@ -225,6 +225,17 @@ type StorageSpec struct {
 	// +kubebuilder:default={}
 	Reflect ReflectSpec `json:"reflect,omitempty"`
 
+	// shared lists the storage backends that this member shares with other members. A claim of one of
+	// the listed classes is provisioned once, in one member. Pods in all members that share the
+	// backend can use its volume, if the claim has only the access modes ReadWriteMany and
+	// ReadOnlyMany. List a backend only if a volume handle of its driver means the same volume in all
+	// of these members. A change applies to volumes that are provisioned later.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=name
+	Shared []SharedBackend `json:"shared,omitempty"`
+
 	// dataSources lists the kinds of objects from which populators in the member create volumes, such
 	// as ReplicationDestination of volsync.backube. Xylem copies such a data source to the leaf claim,
 	// where it refers to the member's object with the same namespace and name. Claims and
@@ -238,8 +249,32 @@ type StorageSpec struct {
 	DataSources []DataSourceKind `json:"dataSources,omitempty"`
 }
 
+// SharedBackend is a storage backend that several members share.
+type SharedBackend struct {
+	// name is the name of the backend. All members that share it use the same name. The virtual node
+	// gets the label backend.xylem.io/<name>.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// driver is the name of the backend's CSI driver. It must be the same in all members.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Driver string `json:"driver"`
+	// classes are the names of the member's StorageClasses that provision on the backend. A copy of a
+	// volume gets the mount options and the Secrets of the member's class for the claim.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +listType=set
+	Classes []string `json:"classes"`
+}
+
 // DataSourceKind is a kind of object from which a populator creates volumes.
-// +kubebuilder:validation:XValidation:rule="self.apiGroup != 'snapshot.storage.k8s.io'",message="a snapshot is restored in the member that has it, and needs no entry"
+// +kubebuilder:validation:XValidation:rule="self.apiGroup != 'snapshot.storage.k8s.io'",message="snapshots need no entry, because Xylem restores a snapshot in the member that has it"
 type DataSourceKind struct {
 	// apiGroup is the API group of the objects.
 	// +kubebuilder:validation:MinLength=1
@@ -276,7 +311,7 @@ type ReflectSpec struct {
 	Enabled bool `json:"enabled,omitempty"`
 	// selector selects the member's classes by their labels. If empty, it selects all.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn need values, Exists and DoesNotExist have none"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn require values, and Exists and DoesNotExist must have none"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// max is the maximum number of classes to publish. Already published classes take precedence,
 	// followed by new ones in alphabetical order.
@@ -310,7 +345,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	// +kubebuilder:default={}
 	Volumes VolumeCounts `json:"volumes,omitzero"`
-	// orphans lists orphaned volumes, at most 32, oldest first.
+	// orphans lists up to 32 orphaned volumes, oldest first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -320,7 +355,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	// +kubebuilder:default={}
 	Snapshots SnapshotCounts `json:"snapshots,omitzero"`
-	// orphanedSnapshots lists orphaned snapshots, at most 32, oldest first.
+	// orphanedSnapshots lists up to 32 orphaned snapshots, oldest first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
@@ -425,7 +460,7 @@ type OrphanedSnapshot struct {
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.bound`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name may have 56 characters at most, since it names a node and is a label's value"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name must have no more than 56 characters, because it is used in the node name and as a label value"
 type ClusterRegistration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -23,8 +23,8 @@ const (
 	// ConditionTokenFresh: the manager renews its token for the member before it expires.
 	// Only set if the Secret requests renewal.
 	ConditionTokenFresh = "TokenFresh"
-	// ConditionPolicyEnforced: the member's admission policies limit the manager's account there.
-	// Unknown if Xylem cannot determine it. Ready does not depend on it.
+	// ConditionPolicyEnforced: the member's admission policies limit the manager's account. Unknown
+	// if Xylem cannot determine it. Ready does not depend on it.
 	ConditionPolicyEnforced = "PolicyEnforced"
 	// ConditionNamespacesAdmitted: all of the host's claims and Pods in the member are in namespaces
 	// that the registration admits. Only set while spec.namespaces has rules. Ready does not depend
@@ -41,8 +41,8 @@ const (
 	ReasonConnected = "Connected"
 	// ReasonConnecting: Xylem is connecting to the member for the first time. To do: nothing.
 	ReasonConnecting = "Connecting"
-	// ReasonSecretNotFound: the kubeconfig's Secret, or its key, does not exist. To do:
-	// create the Secret that spec.kubeconfigSecretRef names, with key kubeconfig, in the
+	// ReasonSecretNotFound: the Secret with the kubeconfig, or its key kubeconfig, does not exist.
+	// To do: create the Secret that spec.kubeconfigSecretRef names, with key kubeconfig, in the
 	// manager's namespace.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonKubeconfigInvalid: the kubeconfig cannot be parsed or is incomplete. The message names
@@ -63,8 +63,8 @@ const (
 	// ReasonUnauthorized: the member rejects the credentials. To do: write new credentials
 	// into the Secret.
 	ReasonUnauthorized = "Unauthorized"
-	// ReasonForbidden: the credentials lack a permission; the message names it. To do:
-	// apply the member's RBAC there (config/member, or chart xylem-member).
+	// ReasonForbidden: the credentials lack a permission; the message names it. To do: apply
+	// config/member, or install the chart xylem-member, in the member.
 	ReasonForbidden = "Forbidden"
 	// ReasonIdentityChanged: the connected cluster is not the recorded one. Either the member was
 	// wiped, or the kubeconfig points to another cluster. To do: see internal/RECOVERY.md.
@@ -89,8 +89,9 @@ const (
 	// Xylem has suspended destruction. To do: see internal/RECOVERY.md, and confirm as the message
 	// describes.
 	ReasonMemberRestored = "MemberRestored"
-	// ReasonNodeNameTaken: a node with that name exists, and Xylem did not create it. To do: delete
-	// that node, or register the cluster with another spec.node.name.
+	// ReasonNodeNameTaken: a node with the name of the virtual node exists, and Xylem did not
+	// create it. To do: delete the existing node, or register the cluster with another
+	// spec.node.name.
 	ReasonNodeNameTaken = "NodeNameTaken"
 )
 
@@ -99,11 +100,11 @@ const (
 	// ReasonPolicyInForce: the member rejected a request that its policies must reject. To do:
 	// nothing.
 	ReasonPolicyInForce = "PolicyInForce"
-	// ReasonPolicyNotInForce: the member accepted a request that its policies must reject. They are
-	// missing, or do not limit the kubeconfig's user. An attacker with the credentials can do
-	// everything that RBAC allows this user. To do: run `kubectl xylem register` for the member
-	// again, or install the chart xylem-member there and put a token of its account into the
-	// Secret.
+	// ReasonPolicyNotInForce: the member accepted a request that its policies must reject. The
+	// policies are missing, or do not limit the user in the kubeconfig. An attacker with the
+	// credentials can do everything that RBAC allows this user. To do: run `kubectl xylem register`
+	// for the member again, or install the chart xylem-member in the member and put a token of the
+	// chart's account into the Secret.
 	ReasonPolicyNotInForce = "PolicyNotInForce"
 	// ReasonPolicyNotProven: the dry run that tests the member's policies failed for a reason other
 	// than a policy. The message shows the reason. To do: follow the message. The manager retries
@@ -116,19 +117,20 @@ const (
 	// ReasonAllAccounted: there are no orphaned volumes or snapshots. To do: nothing.
 	ReasonAllAccounted = "AllAccounted"
 	// ReasonOrphanedVolumes: there are orphaned volumes. The message names the first ones. To do:
-	// re-create the claim with spec.volumeName to use a volume again, or delete the volume in the
-	// member.
+	// to use a volume again, re-create its claim with spec.volumeName. To destroy a volume, set its
+	// reclaim policy to Delete in the member, then delete its leaf claim.
 	ReasonOrphanedVolumes = "OrphanedVolumes"
 	// ReasonOrphanedSnapshots: there are orphaned snapshots. The message names the first ones. To
-	// do: if nobody needs the data, set their policy to Delete in the member and delete them there.
+	// do: if nobody needs the data, delete the snapshots in the member, after setting their
+	// deletion policy to Delete.
 	ReasonOrphanedSnapshots = "OrphanedSnapshots"
 	// ReasonNotAccounted: Xylem could not read the volumes or snapshots. The message shows since
-	// when. To do: nothing. Xylem retries. If this persists, see Connected.
+	// when. To do: nothing. Xylem retries. If the problem persists, see the condition Connected.
 	ReasonNotAccounted = "NotAccounted"
 	// ReasonProgressing: no deletion is stuck. To do: nothing.
 	ReasonProgressing = "Progressing"
 	// ReasonStuckDeletion: a deletion takes longer than expected. The message names the oldest one
-	// and its cause. The object that is being deleted also reports it. To do: remove the cause,
+	// and its cause. Also reported on the object that is being deleted. To do: remove the cause,
 	// such as a Pod, a finalizer, an error of the provisioner, or a member that is away.
 	ReasonStuckDeletion = "StuckDeletion"
 	// ReasonNotLookedAt: Xylem has not checked for stuck deletions yet. To do: nothing.
@@ -142,13 +144,13 @@ const (
 	// ReasonReflectionConflict: some class names are not available in the host. Xylem did not
 	// create the existing class, another member offers the name with another policy, or a rule of
 	// the registration maps the name to another class. Xylem publishes the other classes. To do:
-	// rename the class that the message names, or change the rule.
+	// rename the class that the message names, or change the registration's rule.
 	ReasonReflectionConflict = "ReflectionConflict"
 	// ReasonTooManyClasses: the selector matches more classes than
 	// spec.storage.reflect.max. To do: raise spec.storage.reflect.max, or select fewer.
 	ReasonTooManyClasses = "TooManyClasses"
-	// ReasonSelectorInvalid: spec.storage.reflect.selector is not a valid selector. To do:
-	// correct it.
+	// ReasonSelectorInvalid: the selector in spec.storage.reflect is invalid. To do: correct
+	// spec.storage.reflect.selector.
 	ReasonSelectorInvalid = "SelectorInvalid"
 )
 
@@ -159,8 +161,9 @@ const (
 	ReasonNamespacesAdmitted = "NamespacesAdmitted"
 	// ReasonNamespacesNotAdmitted: the registration no longer admits a namespace that has claims or
 	// Pods in the member, because the rules or the namespace's labels changed. The message counts
-	// them. Xylem leaves them there and creates no others. To do: delete them, or change
-	// spec.namespaces or the namespace's labels.
+	// these claims and Pods. Xylem leaves them in the member and creates no others. To do: delete
+	// the claims and Pods that the message counts, or change spec.namespaces or the namespace's
+	// labels.
 	ReasonNamespacesNotAdmitted = "NamespacesNotAdmitted"
 	// ReasonNoNamespaceAdmitted: the rules admit none of the host's namespaces. To do: change
 	// spec.namespaces, or label a namespace as the rules require.
@@ -172,8 +175,8 @@ const (
 	// ReasonTokenRenewed: the manager renewed the token in time. To do: nothing.
 	ReasonTokenRenewed = "TokenRenewed"
 	// ReasonTokenNotRenewed: the renewal of the token failed. The message shows why, and how long
-	// the token is still valid. To do: grant the member's account the permissions of config/member
-	// again. If the token has expired, register the member again.
+	// the token is still valid. To do: grant the manager's account in the member the permissions of
+	// config/member again. If the token has expired, register the member again.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
 )
 
@@ -196,20 +199,21 @@ const (
 	// ReasonDeregistering: the deletion is in progress. The message shows its progress. To do:
 	// nothing.
 	ReasonDeregistering = "Deregistering"
-	// ReasonConfirmationNeeded: Pods are still running in the member. To do: stop them first, or
-	// set the annotation that the message names.
+	// ReasonConfirmationNeeded: Pods are still running in the member. To do: stop the Pods first,
+	// or set the annotation that the message names.
 	ReasonConfirmationNeeded = "ConfirmationNeeded"
-	// ReasonDraining: deregistration Drain waits until the claims that the message lists
-	// are deleted. To do: delete those claims, or set spec.deregistration to Retain.
+	// ReasonDraining: deregistration Drain waits until the claims that the message lists are
+	// deleted. To do: delete the claims that the message lists, or set spec.deregistration to
+	// Retain.
 	ReasonDraining = "Draining"
 	// ReasonMemberUnreachable: Xylem cannot complete the deletion, because the member is
 	// unreachable. To do: make the member reachable, or set the annotation
 	// xylem.io/force-deregister.
 	ReasonMemberUnreachable = "MemberUnreachable"
 	// ReasonCSINodeNameTaken: a CSINode with the name of the virtual node exists, and Xylem did not
-	// create it. From Kubernetes 1.37, Pods that use members' volumes cannot be scheduled to the node.
-	// The Node's condition xylem.io/CSINode and Pods also report this reason. To do: delete that
-	// CSINode, so that Xylem creates its own.
+	// create it. From Kubernetes 1.37, Pods that use members' volumes cannot be scheduled to the
+	// node. The Node's condition xylem.io/CSINode and Pods also report this reason. To do: delete
+	// the existing CSINode, so that Xylem creates its own.
 	ReasonCSINodeNameTaken = "CSINodeNameTaken"
 	// ReasonCSINodeMissing: the host's API server does not let Xylem write the CSINode of the virtual
 	// node; the message quotes its response. From Kubernetes 1.37, Pods that use members' volumes

@@ -74,12 +74,17 @@ const (
 
 	// LabelOfferedByPrefix, followed by a registration's name, is the key of a label with value
 	// "true" on each host class that was reflected from that member. `kubectl get storageclass -l
-	// offered-by.xylem.io/cluster38=true` lists them. A registration's name must therefore be a
-	// valid label name, of at most 56 characters.
+	// offered-by.xylem.io/cluster38=true` lists them. A registration name must therefore be a valid
+	// label name with no more than 56 characters.
 	LabelOfferedByPrefix = "offered-by.xylem.io/"
 
 	// LabelVirtualNode is "true" on virtual nodes.
 	LabelVirtualNode = Prefix + "virtual-node"
+
+	// LabelBackendPrefix, followed by the name of a storage backend, is the key of an empty label on
+	// the virtual nodes of the members that share the backend. The node affinity of a shared volume's
+	// host PV selects the nodes with this label.
+	LabelBackendPrefix = "backend.xylem.io/"
 )
 
 // Annotations.
@@ -90,6 +95,14 @@ const (
 
 	// AnnotationRootUID, on leaf objects, is the UID of the root.
 	AnnotationRootUID = Prefix + "root-uid"
+
+	// AnnotationCopyOf, on the PV and the claim that Xylem creates in a member as a copy of a shared
+	// volume of another member, is the name of the host PV. AnnotationCopyOfUID is its UID.
+	// AnnotationCopyFor is the UID of the host's claim. A copy has no other stamp, so that only the
+	// controllers of copies act on it.
+	AnnotationCopyOf    = Prefix + "copy-of"
+	AnnotationCopyOfUID = Prefix + "copy-of-uid"
+	AnnotationCopyFor   = Prefix + "copy-for"
 
 	// AnnotationPlacedIn, on root claims, is the cluster ID of the only member that may have a
 	// volume for the claim. On VolumeSnapshotContents in the host, it is the cluster ID of the
@@ -115,8 +128,9 @@ const (
 	// request as the condition.
 	AnnotationReportedBy = Prefix + "reported-by"
 
-	// AnnotationLeafUID, on root Pods whose condition Pushed is True, is the UID of the leaf Pod.
-	// Xylem writes it in the same request as the condition.
+	// AnnotationLeafUID, on root Pods with the condition Pushed, is the UID of the leaf Pod that runs
+	// or ran. Such a Pod never gets another leaf. Xylem writes it in the same request as the
+	// condition, and removes it if it withdraws the leaf before the host binds the Pod.
 	AnnotationLeafUID = Prefix + "leaf-uid"
 
 	// AnnotationReclaimPolicy, on stamped leaf PVs, is their original reclaim policy in the member.
@@ -192,7 +206,8 @@ const (
 	AnnotationFenceEpoch = Prefix + "fence-epoch"
 
 	// AnnotationRegistration, on the host's record of a member, is the UID of that cluster's
-	// registration. While it exists, Xylem rejects any other registration of the cluster.
+	// registration. While that registration exists, Xylem rejects any other registration of the
+	// cluster.
 	AnnotationRegistration = Prefix + "registration"
 
 	// AnnotationRestored, on the host's record of a member's fence and on the fence Lease in the
@@ -231,10 +246,10 @@ const (
 	// derives the name of the snapshot's content from this UID.
 	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
 
-	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities in the host for a member's class
-	// whose driver publishes no capacity. The capacity is then an estimate, based on the other
-	// members or on a size that the driver rejected. The scheduler ranks members by it, and excludes
-	// them by maximumVolumeSize.
+	// AnnotationCapacityEstimated is "true" on CSIStorageCapacities in the host for a member's
+	// class whose driver publishes no capacity. This capacity is an estimate, based on the other
+	// members or on a size that the driver rejected. The scheduler uses the estimate only to rank
+	// members: it excludes members by maximumVolumeSize.
 	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
 
 	// LabelMove is the move's ID, on the claim, Pods and ConfigMap that `kubectl xylem move` creates.
@@ -255,6 +270,11 @@ const (
 	// before the move.
 	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
+	// AnnotationMoveRestores, on a volume in the host that a move keeps, is the UID of its member's
+	// registration, and the last restore that an admin had confirmed for it (AnnotationConfirmRestore)
+	// when the move began. If either has changed since, the volume may have the newest data.
+	AnnotationMoveRestores = MovePrefix + "restores"
+
 	// AnnotationClusterGone, on host PVs and VolumeSnapshotContents whose member was deregistered, is
 	// the name of the member's registration.
 	AnnotationClusterGone = Prefix + "cluster-gone"
@@ -265,6 +285,11 @@ const (
 	// FinalizerLeafVolume keeps a host PV until its leaf volume is destroyed, retained or
 	// abandoned.
 	FinalizerLeafVolume = Prefix + "leaf-volume"
+
+	// FinalizerCopyPrefix, followed by a member's cluster ID, is a finalizer of a shared volume's host
+	// PV. Xylem adds it before it creates a copy of the volume in that member, and removes it once the
+	// copy is gone. Until then, the volume is not destroyed.
+	FinalizerCopyPrefix = "copy.xylem.io/"
 
 	// FinalizerRegistration keeps a ClusterRegistration until its member is deregistered cleanly.
 	FinalizerRegistration = Prefix + "registration"
@@ -278,6 +303,8 @@ const (
 	AttributeDriver = Prefix + "driver"
 	// AttributeHandle is the leaf object's handle.
 	AttributeHandle = Prefix + "handle"
+	// AttributeShared contains the leaf PV's CSI attributes as JSON, on the host PV of a shared volume.
+	AttributeShared = Prefix + "shared-attributes"
 	// AttributeLeafUID is the UID of the leaf PV, or of the leaf content.
 	AttributeLeafUID = Prefix + "leaf-uid"
 )

@@ -40,7 +40,7 @@ func runCheck(ctx context.Context, args []string, out io.Writer) error {
 	installation := check.Installation{Lease: manager.LeaderElectionID}
 	flags.StringVar(&installation.Deployment, "deployment", "xylem-controller-manager", "Name of the manager's Deployment.")
 	flags.StringVar(&installation.ServiceAccount, "service-account", "xylem-controller-manager", "Name of the manager's ServiceAccount.")
-	flags.StringVar(&installation.Policy, "policy", "xylem-reserved-keys", "Name of the policy that reserves Xylem's keys.")
+	flags.StringVar(&installation.Policy, "policy", "xylem-reserved-keys", "Name of the admission policy that reserves Xylem's label and annotation keys.")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // including Secrets (k8s.io/client-go/rest, logBody).
 const bodies = zapcore.Level(-8)
 
-// discreet lowers the requested level if needed, so that client-go does not log bodies.
+// discreet limits the requested verbosity, so that client-go does not log bodies.
 func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if asked == nil || !asked.Enabled(bodies) {
 		return asked
@@ -20,8 +20,8 @@ func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 }
 
 // lazySink keeps values and encodes them only when a line is logged. Each reconcile creates a
-// logger with several values, but most reconciles log nothing. Encoding the values took 5 % of the
-// manager's CPU time.
+// logger with several values, but most reconciles log nothing. Encoding the values each time took
+// 5% of the manager's CPU time.
 type lazySink struct {
 	logr.LogSink
 	values []any

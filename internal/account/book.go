@@ -40,8 +40,8 @@ type Orphan struct {
 
 // Orphans is the latest inventory of a member's orphaned volumes.
 type Orphans struct {
-	// Known reports whether host and member were read completely at least once since the manager
-	// started.
+	// Known reports whether both the host and the member were read completely at least once since
+	// the manager started.
 	Known bool
 	// Found lists the orphans in the last complete inventory, sorted by name.
 	Found []Orphan
@@ -56,7 +56,7 @@ type Book struct {
 	mu      sync.Mutex
 	orphans map[string]Orphans
 	// snapshots contains the leaf snapshots that no VolumeSnapshotContent in the host represents.
-	// Orphan.Volume is then the name of the VolumeSnapshotContent in the member.
+	// In these Orphans, Volume is the name of a VolumeSnapshotContent in the member.
 	snapshots  map[string]Orphans
 	stuck      map[string]Stuck
 	candidates map[string]*candidates
@@ -233,8 +233,8 @@ func (b *Book) SetCandidate(registration, volume string, is bool) {
 }
 
 // Gone records that a volume is missing from its member's cache. It triggers an inventory if the
-// volume was a candidate, or was an orphan in the last inventory, and Found triggers one if the
-// current inventory reports it.
+// volume was a candidate, or was an orphan in the last inventory. Found triggers an inventory if
+// the current one reports the volume.
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

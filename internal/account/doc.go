@@ -1,6 +1,6 @@
 // Package account keeps facts about each member's leaf volumes that no cache contains: which
 // volumes are orphans, according to live reads of host and member, and which deletions are stuck.
-// The members' controllers record these facts, and the host's controllers read them. Facts that
-// could not be read are unknown since a given time, which does not mean absent. The package also
-// records the host PVs that this process created, withdrawn claims, and provisioning latencies.
+// The members' controllers record these facts, and the host's controllers read them. If a fact
+// cannot be read, it counts as unknown from that time on, not as absent. The package also records
+// the host PVs that this process created, withdrawn claims, and provisioning latencies.
 package account

@@ -97,8 +97,8 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo returns the volume to which the claim is now bound. If the binding is newer than
-// the caller's view of the claim, Mirrors has already dropped the claim.
+// boundTo returns the volume to which the claim is now bound. Mirrors drops a claim once it is
+// bound, even if the caller has not observed the binding yet.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))
 	if err != nil || now == nil || now.UID != claim.UID {

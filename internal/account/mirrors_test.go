@@ -62,7 +62,7 @@ func hostVolume(name string, claim types.UID, phase corev1.PersistentVolumePhase
 	return pv
 }
 
-// One live list finds the PVs that an earlier process created, regardless of the cache.
+// One live list finds the PVs that an earlier process created, even if the cache still lacks them.
 func TestMirrorsOfEarlierProcesses(t *testing.T) {
 	bound := root.DeepCopy()
 	bound.Spec.VolumeName = "pv-1"

@@ -21,7 +21,7 @@ import (
 const scrapeTimeout = 5 * time.Second
 
 var unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",
-	"Promises in a member that have no disk yet and that a Pod is waiting for.", []string{"cluster"}, nil)
+	"Promises assigned to a member that have no disk yet and that a Pod is waiting for.", []string{"cluster"}, nil)
 
 // Promises counts the promises that Pods wait for. It reads the host's objects at each scrape, so
 // the metric is always consistent with them.

@@ -36,7 +36,7 @@ func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, err
 		return claims, nil
 	}
 	if err := json.Unmarshal([]byte(record.Annotations[v1alpha1.AnnotationWithdrawn]), &claims); err != nil {
-		return nil, fmt.Errorf("annotation %s of Lease %s: %w", v1alpha1.AnnotationWithdrawn, record.Name, err)
+		return nil, fmt.Errorf("parse annotation %s of Lease %s: %w", v1alpha1.AnnotationWithdrawn, record.Name, err)
 	}
 	return claims, nil
 }
@@ -71,14 +71,14 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, no
 	return after, nil
 }
 
-// fitting encodes the claims in at most room bytes. It first drops the names of the oldest claims,
-// because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops the oldest
-// claims.
+// fitting encodes the claims in no more than limit bytes. It first drops the names of the oldest
+// claims, because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops
+// the oldest claims.
 func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, limit int) ([]byte, error) {
 	for named := 0; ; {
 		text, err := json.Marshal(claims)
 		if err != nil {
-			return nil, fmt.Errorf("record the withdrawn claims: %w", err)
+			return nil, fmt.Errorf("encode the withdrawn claims: %w", err)
 		}
 		excess := len(text) - limit
 		if excess <= 0 || len(oldest) == 0 {

@@ -2,14 +2,14 @@
 //
 // The host's PV controller binds one claim at a time, with a few requests each, while members
 // provision in parallel. If thousands of claims arrive at the same time, creating the leaf objects
-// of waiting claims takes CPU time from binding: 5,000 claims over four members never finished on
-// two CPUs.
+// of waiting claims takes CPU time away from binding: with two CPUs, 5,000 claims across four
+// members were never all bound.
 //
-// At most 300 claims are in progress at a time: those that the gate admitted within the last
-// ten seconds, and those whose volume waits for the PV controller. Above that, new claims
-// queue, namespaces take turns, and the gate admits one claim for each that is bound.
-// TestBursts simulates this: the PV controller alone determines how long a burst takes, up to
-// 30 claims a second.
+// At most 300 claims are in progress at a time: those that the gate admitted within the last ten
+// seconds, and those whose volume waits for the PV controller. Above that, new claims queue,
+// namespaces take turns, and the gate admits one claim for each that is bound. TestBursts simulates
+// this: as long as the PV controller binds up to 30 claims a second, it alone determines how long a
+// burst takes.
 //
 // Four rules keep claims that cannot be bound from blocking others:
 //
@@ -21,5 +21,5 @@
 // A claim that waits for half a minute gets the event HeldBack. The metric xylem_claims_held_back
 // counts all waiting claims. The queue does not survive a restart: claims queue again. The gate
 // delays placements but does not decide them. It does not delay a claim that was reassigned to
-// another member, because that claim has waited before.
+// another member, because that claim has already waited.
 package backlog

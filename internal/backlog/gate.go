@@ -52,14 +52,14 @@ type Gate struct {
 	underWay map[string]map[types.UID]time.Time
 }
 
-// lane is a member's queue. It exists as long as the member's link.
+// lane is a member's queue. It exists as long as the member's link does.
 type lane struct {
 	registration string
 	queue        queue
 	line         line
 }
 
-// New creates a Gate. It counts volumes once Setup has been called.
+// New creates a Gate. The Gate counts volumes once Setup has been called.
 func New(c clock.WithTicker) *Gate {
 	return &Gate{clock: c, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
 }
@@ -117,7 +117,7 @@ func (g *Gate) letThrough(member string, claim types.UID, counts time.Duration) 
 	g.underWay[member][claim] = g.clock.Now().Add(counts)
 }
 
-// awaitsBinding reports whether a PV was created for a claim to which it is not bound yet.
+// awaitsBinding reports whether a PV was created for a claim but is not bound to the claim yet.
 func awaitsBinding(pv *corev1.PersistentVolume) bool {
 	if pv.DeletionTimestamp != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return false

@@ -13,7 +13,8 @@ type waiter struct {
 	claim types.NamespacedName
 	uid   types.UID
 	since time.Time
-	// reported means that the claim was selected for a report, and report that the report is due.
+	// reported is true once the claim has been selected for a report, and report is true until the
+	// report is made.
 	reported, report bool
 }
 

@@ -53,7 +53,7 @@ func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error)
 	config.UserAgent = "xylem-check"
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("create a client of the host: %w", err)
+		return nil, fmt.Errorf("create a client for the host: %w", err)
 	}
 	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
 }

@@ -61,7 +61,7 @@ func (c *Checker) Installed(ctx context.Context, i Installation) error {
 		}},
 		{"the manager's ServiceAccount has its permissions", func(ctx context.Context) error { return c.rights(ctx, i) }},
 		{"all manager Pods are ready", func(ctx context.Context) error { return c.deployment(ctx, i.Deployment) }},
-		{"one of the managers leads", func(ctx context.Context) error { return c.leads(ctx, i.Lease, &renewed) }},
+		{"one of the managers is the leader", func(ctx context.Context) error { return c.leads(ctx, i.Lease, &renewed) }},
 	})
 }
 
@@ -71,7 +71,7 @@ func (c *Checker) driver(ctx context.Context, name string, capacity bool) error 
 		return err
 	}
 	if s := driver.Spec; ptr.Deref(s.StorageCapacity, false) != capacity || ptr.Deref(s.AttachRequired, true) {
-		return fmt.Errorf("it needs storageCapacity: %t and attachRequired: false. The leading manager corrects it", capacity)
+		return fmt.Errorf("storageCapacity must be %t, and attachRequired must be false. The leading manager sets both fields. If they do not change, check the manager's log", capacity)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	case wording.DeniedByPolicy(err, name):
 		return nil
 	}
-	return fmt.Errorf("try to create a claim that the policy rejects: %w", err)
+	return fmt.Errorf("dry-run the creation of a claim that the policy must reject: %w", err)
 }
 
 // rights checks whether the manager's ServiceAccount has each of the permissions.
@@ -118,7 +118,7 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%s may not %s. Install the chart with rbac.create=true, or bind it to roles as in config/rbac", user, strings.Join(missing, ", "))
+		return fmt.Errorf("%s may not %s. Install the chart with rbac.create=true, or bind the account to roles as in config/rbac", user, strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -188,9 +188,9 @@ func (c *Checker) deployment(ctx context.Context, name string) error {
 	if i := slices.IndexFunc(s.Conditions, func(c appsv1.DeploymentCondition) bool {
 		return c.Status != corev1.ConditionTrue || c.Type == appsv1.DeploymentReplicaFailure
 	}); i >= 0 {
-		why = ": " + s.Conditions[i].Message
+		why = " (" + s.Conditions[i].Message + ")"
 	}
-	return fmt.Errorf("%d of %d Pods are up to date and ready%s; see kubectl -n %s get pods and kubectl -n %s logs deployment/%s",
+	return fmt.Errorf("%d of %d Pods are up to date and ready%s. To find the cause, run kubectl -n %s get pods and kubectl -n %s logs deployment/%s",
 		max(0, s.AvailableReplicas-old), want, why, c.Namespace, c.Namespace, name)
 }
 
@@ -206,7 +206,7 @@ func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime
 	before := *seen
 	*seen = *lease.Spec.RenewTime
 	if before.IsZero() || before.Equal(seen) {
-		return fmt.Errorf("lease %s/%s has not been renewed since %s; see kubectl -n %s logs -l control-plane=controller-manager",
+		return fmt.Errorf("lease %s/%s has not been renewed since %s. To find the cause, run kubectl -n %s logs -l control-plane=controller-manager",
 			c.Namespace, name, seen, c.Namespace)
 	}
 	return nil

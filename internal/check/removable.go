@@ -15,14 +15,15 @@ import (
 // namedAtMost is the maximum number of object names in a message.
 const namedAtMost = 10
 
-// refused is printed when the hook fails, because Helm does not report the resulting state of the
-// release.
-const refused = `Nothing was removed. Follow the messages above, then run helm uninstall again. To keep Xylem instead:
-helm rollback xylem REVISION, where REVISION is the last one that helm history lists (without REVISION, Helm rolls back to the one before it).
+// refused is printed when the hook fails, because Helm does not explain in which state it leaves
+// the release.
+const refused = `Nothing was removed. Follow the messages above, then run helm uninstall again. To keep Xylem instead, run:
+helm rollback xylem REVISION
+REVISION is the last revision that helm history lists. Without REVISION, Helm rolls back to the revision before that one.
 `
 
-// Removable checks whether the manager can be removed because no object still depends on it. An
-// error names the dependent objects and how to release them.
+// Removable checks that the manager can be removed because no object depends on it anymore.
+// Otherwise, the error names the objects that still do, and explains how to release them.
 func (c *Checker) Removable(ctx context.Context) error {
 	err := c.all(ctx, []question{
 		{"no cluster is registered", c.unregistered},
@@ -50,11 +51,12 @@ func (c *Checker) unregistered(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("found %s. Deregister them first, while the manager can still clean up in the members: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To skip that, run helm uninstall --no-hooks; everything then stays as it is until Xylem is installed again)",
+	return fmt.Errorf("found %s. Deregister these clusters first, while the manager can still clean up the members: run kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. The members' volumes are kept. (To skip this check, run helm uninstall --no-hooks. Everything then stays as it is until you install Xylem again)",
 		enumerate(names))
 }
 
-// released checks that no host PV has Xylem's finalizer, which no controller would remove.
+// released checks that no host PV has Xylem's finalizer, which no controller would remove once the
+// manager is gone.
 func (c *Checker) released(ctx context.Context) error {
 	var names []string
 	var list corev1.PersistentVolumeList
@@ -70,7 +72,7 @@ func (c *Checker) released(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("found %s. Delete their claims, or abandon the volumes and keep their data: kubectl annotate pv NAME %s=true",
+	return fmt.Errorf("found %s. Delete the claims of these volumes. Or abandon the volumes, which keeps their data in the members: kubectl annotate pv NAME %s=true",
 		enumerate(names), v1alpha1.AnnotationAbandon)
 }
 

@@ -24,8 +24,8 @@ import (
 // name is the plugin's name as users type it.
 const name = "kubectl xylem"
 
-// Run runs the plugin with the arguments, and returns the exit code: 0, or 1 or the error's own
-// code after an error, which Run has reported.
+// Run runs the plugin with the arguments, and returns the exit code: 0 on success. After an error,
+// which Run reports, the exit code is the error's own code, or 1 if it has none.
 func Run(ctx context.Context, env *command.Env, args []string) int {
 	ctrl.SetLogger(logr.Discard()) // the plugin reports errors itself, but without a logger, controller-runtime prints a stack trace after 30 s
 	root := NewCommand(env)
@@ -51,7 +51,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Short: "Storage that follows workloads across clusters",
 		Long: "Xylem makes one PersistentVolumeClaim work across clusters: users create Pods and claims in the host, but the\n" +
 			"Pods run and the disks are provisioned in members. These commands are for admins and users of the host. kubectl's\n" +
-			"current context must be the host.",
+			"current context must point to the host.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceErrors: true, // Run prints errors
 		SilenceUsage:  true,
@@ -71,6 +71,6 @@ func NewCommand(env *command.Env) *cobra.Command {
 		root.AddCommand(add(env))
 	}
 	root.AddCommand(newOptions())
-	// cobra adds help and completion
+	// cobra adds the commands help and completion
 	return root
 }

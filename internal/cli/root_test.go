@@ -31,8 +31,8 @@ func TestSuggestions(t *testing.T) {
 		"a misspelled global flag":               {[]string{"tree", "pvc", "a", "--namspace=shop"}, "Did you mean --namespace?"},
 		"the doctor command, misspelled":         {[]string{"docter"}, "Did you mean this?\n\tdoctor"},
 		"the support-bundle command, misspelled": {[]string{"support-bundel"}, "Did you mean this?\n\tsupport-bundle"},
-		"an invalid output format":               {[]string{"doctor", "-o", "xml"}, "-o xml is unknown: use json, yaml"},
-		"an invalid duration":                    {[]string{"support-bundle", "--log-since=0s"}, "--log-since=0s is out of range: use more than 0"},
+		"an invalid output format":               {[]string{"doctor", "-o", "xml"}, "-o xml is unknown: use one of json, yaml"},
+		"an invalid duration":                    {[]string{"support-bundle", "--log-since=0s"}, "--log-since=0s is out of range: use a duration greater than 0"},
 		"an invalid dry-run mode":                {[]string{"deregister", "a", "--dry-run=yes"}, "use none, client or server"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 func newVersion(env *command.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Show the plugin's version",
+		Short: "Show the plugin version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			version := command.Version

@@ -59,6 +59,8 @@ func TestNext(t *testing.T) {
 		"a promise without a disk, policy Drain":                                      {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
 		"a promise without a disk, and the member is unreachable (I1)":                {leaving{node: true, promises: held}, waitForMember},
 		"a promise without a disk, the member is unreachable, forced":                 {leaving{forced: true, node: true, promises: held}, withdrawClaims},
+		"copies of shared volumes":                                                    {leaving{connected: true, node: true, copied: held}, releaseVolumes},
+		"copies of shared volumes, and the member is unreachable":                     {leaving{node: true, copied: held}, releaseVolumes},
 		"Pods are evicted before claims are withdrawn":                                {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
 		"Retain: bound claims are kept, their volumes are released":                   {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
 		"Retain: the member may be unreachable":                                       {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},

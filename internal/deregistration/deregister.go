@@ -45,8 +45,8 @@ type leaving struct {
 	policy                       v1alpha1.DeregistrationPolicy
 	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods.
 	pods []corev1.Pod
-	// leaves are the leaf Pods that remain in the member when no host Pod is bound to its node,
-	// according to a live list. For example, a user deleted the Node, and the host's garbage
+	// leaves are the leaf Pods that remain in the member when no host Pod is bound to the virtual
+	// node, according to a live list. For example, a user deleted the Node, and the host's garbage
 	// collection then deleted the Pods. Or a Pod has volumes in the member but is not bound to a
 	// node yet.
 	leaves []string
@@ -57,6 +57,8 @@ type leaving struct {
 	promises []corev1.PersistentVolume
 	// volumes are the host PVs whose leaf PV is in the member.
 	volumes []corev1.PersistentVolume
+	// copied are the host PVs of other members' shared volumes that this member may have copies of.
+	copied []corev1.PersistentVolume
 	// snapshots are the contents in the host whose snapshot is, or may be, in the member.
 	snapshots []snapshotv1.VolumeSnapshotContent
 	// node reports whether the virtual node still exists.
@@ -73,7 +75,7 @@ const (
 	withdrawClaims
 	waitForClaims // only with policy Drain
 	waitForLeaves
-	// The steps above need the link. Before the steps below, it must have ended.
+	// The steps above need the link. The steps below start only after the link has ended.
 	releaseVolumes
 	waitForNode
 	finish
@@ -95,7 +97,7 @@ func (l *leaving) next() step {
 		return waitForClaims
 	case len(l.leaves) > 0 && !l.forced:
 		return waitForLeaves
-	case slices.ContainsFunc(l.volumes, held), slices.ContainsFunc(l.snapshots, stays):
+	case slices.ContainsFunc(l.volumes, held), slices.ContainsFunc(l.snapshots, stays), len(l.copied) > 0:
 		return releaseVolumes
 	case l.node:
 		return waitForNode
@@ -103,8 +105,8 @@ func (l *leaving) next() step {
 	return finish
 }
 
-// outOfReach reports whether the member is unreachable but still has objects that must end, and the
-// deregistration is not forced.
+// outOfReach reports whether the member is unreachable but still has objects that must be removed
+// first, and the deregistration is not forced.
 func (l *leaving) outOfReach() bool {
 	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
@@ -117,7 +119,7 @@ func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) + len(l.sn
 func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gone(&content) }
 
 // left returns the names of the objects that Drain waits for. A retained volume may be left without
-// a claim. It is a pure function.
+// a claim. left is a pure function.
 func (l *leaving) left() string {
 	var parts []string
 	if len(l.bound) > 0 {
@@ -132,7 +134,7 @@ func (l *leaving) left() string {
 	return strings.Join(parts, " and ")
 }
 
-// rootsOf returns the names of the VolumeSnapshots to which contents belong.
+// rootsOf returns the names of the VolumeSnapshots that the contents belong to.
 func rootsOf(contents []snapshotv1.VolumeSnapshotContent) []string {
 	names := make([]string, 0, len(contents))
 	for i := range contents {
@@ -225,8 +227,9 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	switch next {
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member is unreachable (see condition Connected), but still has %s, %s and %s. Make it reachable, or abandon it with the annotation %s=true",
-			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound)+len(l.volumes), "claim"), text.Count(len(l.snapshots), "snapshot"), v1alpha1.AnnotationForceDeregister))
+			"the member is unreachable (see condition Connected), but still has %s, %s, %s and %s. Make the member reachable, or abandon it by setting this annotation on the registration: %s=true",
+			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound), "claim"), text.Count(len(l.volumes), "volume"),
+			text.Count(len(l.snapshots), "snapshot"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
 			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
@@ -239,10 +242,13 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 			"policy Drain waits for %s in the member. Delete them, or set spec.deregistration to Retain", l.left()))
 	case waitForLeaves:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member with the annotation %s=true",
+			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
 			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {
+			return err
+		}
+		if err := r.releaseCopies(ctx, cr, l.copied, l.forced); err != nil {
 			return err
 		}
 		return r.release(ctx, cr, l.volumes, l.forced)
@@ -256,7 +262,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	before := cr.DeepCopy()
 	controllerutil.RemoveFinalizer(cr, v1alpha1.FinalizerRegistration)
 	if err := r.Patch(ctx, before, cr); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer of registration %s: %w", cr.Name, err)
+		return fmt.Errorf("remove the finalizer from registration %s: %w", cr.Name, err)
 	}
 	return nil
 }
@@ -299,6 +305,9 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	if l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
 		return nil, err
 	}
+	if l.copied, err = index.VolumesCopiedIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
+		return nil, err
+	}
 	l.recall()
 	if r.Snapshots != nil && r.Snapshots.Cache() != nil {
 		l.snapshots, err = index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
@@ -331,7 +340,7 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 // lost reports whether the member is unreachable and an admin forces the deregistration.
 func (l *leaving) lost() bool { return l.forced && !l.connected }
 
-// recall moves the lost member's volumes that are released when unused to the promises without a
+// recall treats the volumes of a lost member that are released when unused as promises without a
 // disk, so that other members can fulfill them. It makes no requests.
 func (l *leaving) recall() {
 	if !l.lost() {
@@ -356,8 +365,8 @@ func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeCla
 	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && hostpv.Movable(pv)), err
 }
 
-// shared reports whether another registration that is not being deleted has the same cluster. If
-// so, one of the two was rejected as a duplicate.
+// shared reports whether another registration that is not being deleted refers to the same cluster.
+// If so, one of the two was rejected as a duplicate.
 func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
 	same, err := index.RegistrationsOf(ctx, r.Client, cr.Status.ClusterID)
 	return slices.ContainsFunc(same, func(other v1alpha1.ClusterRegistration) bool {
@@ -366,8 +375,8 @@ func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (
 }
 
 // evict evicts the Pods, so that disruption budgets apply. The member's root_pod controller
-// finishes them. If an admin forces the deregistration of an unreachable member, evict deletes the
-// Pods immediately.
+// completes their deletion. If an admin forces the deregistration of an unreachable member, evict
+// deletes the Pods immediately.
 func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	var blocked []string
@@ -495,8 +504,8 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 }
 
 // releaseSnapshots records on the contents of the member's snapshots that their cluster was
-// deregistered. From then on, the host_snapshot controller completes their deletion. It changes
-// nothing in the member.
+// deregistered. From then on, the host_snapshot controller completes deletions of these contents.
+// releaseSnapshots changes nothing in the member.
 func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, contents []snapshotv1.VolumeSnapshotContent, forced bool) error {
 	writer := r.writer(cr)
 	for i := range contents {
@@ -516,11 +525,30 @@ func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegis
 	return nil
 }
 
+// releaseCopies removes the record that the member may have copies of other members' shared
+// volumes, so that the volumes can be destroyed. The copies stay in the member, with policy Retain.
+// The member's Pods are gone, unless the deregistration is forced.
+func (r *Leaver) releaseCopies(ctx context.Context, cr *v1alpha1.ClusterRegistration, copied []corev1.PersistentVolume, forced bool) error {
+	writer := r.writer(cr)
+	for i := range copied {
+		before := &copied[i]
+		if forced {
+			if err := r.force(ctx, cr, before, fmt.Sprintf("a copy of shared volume %q may stay in the member", before.Name)); err != nil {
+				return err
+			}
+		}
+		if err := writer.Patch(ctx, actor, before, hostpv.WithoutCopyIn(before, cr.Status.ClusterID)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // force reports and records what a forced deregistration will release while the member is
 // unreachable.
 func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
 	err := r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID,
-		fmt.Sprintf("registration %q: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
+		fmt.Sprintf("registration %q (%s=true): %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
 	if err == nil {
 		r.eventForced(cr, about, what)
 	}

@@ -25,5 +25,5 @@ func (r *Leaver) eventWithdrawn(cr *v1alpha1.ClusterRegistration, claim *corev1.
 
 func (r *Leaver) eventClusterGone(cr *v1alpha1.ClusterRegistration, pv *corev1.PersistentVolume) {
 	r.Recorder.Eventf(pv, cr, corev1.EventTypeWarning, v1alpha1.ReasonClusterGone, "Deregister",
-		"member %q (cluster ID %s) was deregistered: the data is kept there. Register the same cluster again, under any name, to use it", cr.Name, cr.Status.ClusterID)
+		"member %q (cluster ID %s) was deregistered. The volume's data is kept in the member. To use the data again, register the same cluster, under any name", cr.Name, cr.Status.ClusterID)
 }

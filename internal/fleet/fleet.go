@@ -228,8 +228,8 @@ func (f *Fleet) State(name string) (State, bool) {
 // leafPodsMost is the maximum number of Pods that LeafPods returns.
 const leafPodsMost = 100
 
-// LeafPods returns the names of the Pods that this host created in a member, at most leafPodsMost.
-// It reads live, and returns no names if the member is not linked.
+// LeafPods returns the names of up to leafPodsMost Pods that this host created in a member. It
+// reads live, and returns no names if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 	f.mu.Lock()
 	s := f.supervisors[name]

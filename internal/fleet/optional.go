@@ -64,12 +64,12 @@ func (s *supervisor) serve(ctx context.Context, o optional) error {
 		problem, err := o.problem(ctx)
 		switch {
 		case err != nil:
-			s.log.V(1).Info("could not read the member's optional kinds", "kinds", o.what, "cause", err.Error())
+			s.log.V(1).Info("could not check whether the member's optional kinds can be read", "kinds", o.what, "cause", err.Error())
 		case problem == nil:
 			return s.cache(ctx, o)
 		default:
 			if _, known := o.to.Problem(); !known {
-				s.log.Info("the member lacks optional kinds", "kinds", o.what, "reason", problem.Reason, "message", problem.Message)
+				s.log.Info("cannot read optional kinds in the member", "kinds", o.what, "reason", problem.Reason, "message", problem.Message)
 			}
 			o.to.Fail(problem)
 		}
@@ -98,7 +98,7 @@ func (s *supervisor) cache(ctx context.Context, o optional) error {
 	}
 	err = <-ended
 	if cause := context.Cause(ctx); err == nil && cause != nil && cause != context.Canceled { //nolint:errorlint // the link's own end
-		err = fmt.Errorf("the member no longer serves %s: %w", o.what, cause)
+		err = fmt.Errorf("the member rejected the watch of %s: %w", o.what, cause)
 	}
 	return err
 }

@@ -233,11 +233,20 @@ func (s *supervisor) release(ctx context.Context) {
 			if err := fence.NoteHostRestored(ctx); err != nil {
 				s.log.Info("the next manager may not detect that the host was restored", "cause", err.Error())
 			}
+		} else if err := finish(ctx, fence); err != nil {
+			s.log.Info("the fence keeps its epoch, so the next manager may not detect that the host was restored to a very recent state", "cause", err.Error())
 		}
 		if err := fence.Release(ctx); err != nil {
 			s.log.Info("the fence was not released and will expire", "cause", err.Error())
 		}
 	}
+}
+
+// finish takes a fence's last epoch, and leaves enough time to release the fence.
+func finish(ctx context.Context, fence *fencing.Fence) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout/2)
+	defer cancel()
+	return fence.Finish(ctx)
 }
 
 // attempt connects once. It returns when the connection has ended and all its users have returned.
@@ -411,7 +420,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 	return group.Wait()
 }
 
-// synced waits until the caches are synced, but at most for SyncTimeout.
+// synced waits until the caches are synced, but no longer than SyncTimeout.
 func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 	syncCtx, cancel := context.WithTimeout(ctx, s.fleet.SyncTimeout)
 	defer cancel()
@@ -419,7 +428,7 @@ func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return access.Problemf(v1alpha1.ReasonUnreachable, "Xylem could not list the member's objects within %s. Check the account's permissions: `kubectl auth can-i --list` in the member, as the manager's user", s.fleet.SyncTimeout)
+		return access.Problemf(v1alpha1.ReasonUnreachable, "Xylem could not list the member's objects within %s. Check the account's permissions with `kubectl auth can-i --list` in the member, as the manager's user", s.fleet.SyncTimeout)
 	}
 	return nil
 }
@@ -506,7 +515,7 @@ func expired(kubeconfigToken string, now time.Time, err error) error {
 		return err
 	}
 	return access.Problemf(v1alpha1.ReasonUnauthorized,
-		access.Unauthorized+": their token expired at %s. Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", "the member", token.Expires.UTC().Format(time.RFC3339))
+		access.Unauthorized+": the token in the kubeconfig expired at %s. Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", "the member", token.Expires.UTC().Format(time.RFC3339))
 }
 
 // errEnded ends a link if one of its parts returns without an error.

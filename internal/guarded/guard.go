@@ -12,12 +12,13 @@ import (
 // ErrFenced reports that this process does not hold the member's fence.
 var ErrFenced = errors.New("the fence is not held")
 
-// ErrSuspended reports that destruction is suspended until an admin confirms.
-var ErrSuspended = errors.New("destruction is suspended until an admin confirms")
+// ErrSuspended reports that destruction is suspended until an admin confirms the restore of a
+// cluster.
+var ErrSuspended = errors.New("destruction is suspended until an admin confirms the restore")
 
-// ErrForeign reports that Xylem must not write to the object, because the object does not belong to
-// Xylem.
-var ErrForeign = errors.New("the object is not Xylem's")
+// ErrForeign reports that Xylem must not make a write, because the object does not belong to Xylem,
+// or because the write does more than Xylem may do to the object.
+var ErrForeign = errors.New("not allowed to write")
 
 // Guard reports whether a member's controllers may currently write.
 type Guard interface {
@@ -41,7 +42,7 @@ func foreign(obj client.Object, why string) error {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		kind = u.GetKind()
 	}
-	return fmt.Errorf("%s %s: %w: %s", kind, client.ObjectKeyFromObject(obj), ErrForeign, why)
+	return fmt.Errorf("%w to %s %s: %s", ErrForeign, kind, client.ObjectKeyFromObject(obj), why)
 }
 
 // HostOnly is the guard for writes that concern only the host and do not require a member's fence.

@@ -414,7 +414,7 @@ func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) er
 func prover(pv *corev1.PersistentVolume) proof.Prover {
 	return proof.Prover{
 		Member: mirror.Member{ClusterID: "id38", HostID: hostID}, Host: nothing{}, HostLive: nothing{pv: pv}, Cache: nothing{}, Live: nothing{},
-		Clock: clock.RealClock{}, MayBeRestored: func(metav1.Object) bool { return false }, Unrestored: func(context.Context) error { return nil },
+		Clock: clock.RealClock{}, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false }, Unrestored: func(context.Context) error { return nil },
 	}
 }
 
@@ -597,7 +597,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			return r.AnnotateClaim(ctx, actor, claim(), claim())
 		}},
 		"finish a deleted Pod": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.FinishPod(ctx, deletedPod) }},
-		"finish a Pod that was not deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+		"finish a Pod that is not being deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.FinishPod(ctx, &corev1.Pod{ObjectMeta: meta("web")})
 		}, foreign: true},
 		"create a host PV":    {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, hostVolume()) }},

@@ -47,11 +47,12 @@ func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error
 	return count(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.owner(), client.DryRunAll))
 }
 
-// Patch changes a stamped object from before to after. Use PatchVolume to change a PV.
+// Patch changes a stamped object from before to after. Use PatchVolume to change a PV, and
+// PatchContent to change a content.
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	switch before.(type) {
 	case *corev1.PersistentVolume, *snapshotv1.VolumeSnapshotContent:
-		return foreign(before, "a change of a volume or snapshot must be checked first")
+		return foreign(before, "a volume or snapshot content must be changed with PatchVolume or PatchContent")
 	}
 	if err := l.owned(before); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (l *Leaf) mayDestroy(ctx context.Context) error {
 // with matching UIDs. Only SetDelete can set its policy to Delete.
 func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if l.owned(before) != nil && !l.holds(claim, before) {
-		return foreign(before, "neither it nor its claim has Xylem's stamp")
+		return foreign(before, "neither the volume nor its claim has Xylem's stamp")
 	}
 	if after.Spec.PersistentVolumeReclaimPolicy != before.Spec.PersistentVolumeReclaimPolicy &&
 		after.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
@@ -167,7 +168,7 @@ func (l *Leaf) TakeVolume(ctx context.Context, by Actor, before, after, host *co
 	case !ours || !hostpv.Imported(host) || leaf != before.Name || uid != before.UID:
 		return foreign(before, "no host PV created by an admin represents it")
 	case !hostpv.Consented(before, l.hostID):
-		return foreign(before, "the member's admin did not hand it to this host")
+		return foreign(before, "the member's admin did not hand it over to this host")
 	case stamped && origin.Root.Namespace != "":
 		return foreign(before, "it is stamped for a claim")
 	case before.Status.Phase != corev1.VolumeAvailable && before.Status.Phase != corev1.VolumeReleased || before.DeletionTimestamp != nil:

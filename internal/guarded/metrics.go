@@ -14,7 +14,7 @@ import (
 
 var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "xylem_writes_total",
-	Help: "Writes for a member, by side (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error). Writes for no member, such as heartbeats of Nodes, have an empty cluster.",
+	Help: "Writes on behalf of a member, by side (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error). Writes that concern no member, such as heartbeats of Nodes, have an empty cluster label.",
 }, []string{"cluster", "side", "kind", "verb", "result"})
 
 func init() { metrics.Registry.MustRegister(writes) }

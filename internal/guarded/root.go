@@ -104,7 +104,7 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 // installation created it instead of the manager.
 func (r *Root) PreventScheduling(ctx context.Context, by Actor, driver *storagev1.CSIDriver) error {
 	if !slices.Contains(nodes.Drivers(), driver.Name) {
-		return foreign(driver, "it is not the CSIDriver of a host PV")
+		return foreign(driver, "it is not one of Xylem's CSIDrivers")
 	}
 	after := driver.DeepCopy()
 	after.Spec.PreventPodSchedulingIfMissing = ptr.To(true)
@@ -149,12 +149,12 @@ func ownedRoot(obj client.Object) error {
 		return foreign(obj, "it is neither a member's volume nor a promise")
 	}
 	if class, ok := obj.(*storagev1.StorageClass); ok && (!hostclass.Own(class) || !reflected(class)) {
-		return foreign(obj, "no registration created it")
+		return foreign(obj, "it does not reflect a member's class")
 	}
 	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
 		return nil
 	}
-	return foreign(obj, "it is not labelled "+v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue)
+	return foreign(obj, "it lacks the label "+v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue)
 }
 
 // reflected reports whether a class has labels for the registrations that offer it.

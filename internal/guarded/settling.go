@@ -16,7 +16,7 @@ import (
 const behind = time.Second
 
 // errUnseen reports that an object to create already exists, but is not in the cache yet.
-var errUnseen = errors.New("the cache lacks it")
+var errUnseen = errors.New("the object is not in the cache yet")
 
 // Unseen returns the error for a create that failed because Xylem created the object before. The
 // object's event enqueues the request, unless the object is deleted before it reaches the cache.
@@ -41,7 +41,7 @@ func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 		if errors.Is(err, ErrSuspended) {
 			// The registration reports the suspension. The link is re-created when an admin
 			// confirms.
-			ctrl.LoggerFrom(ctx).V(1).Info("waiting for an admin", "cause", err.Error())
+			ctrl.LoggerFrom(ctx).V(1).Info("waiting for an admin to confirm a restore", "cause", err.Error())
 			return reconcile.Result{}, nil
 		}
 		return result, err

@@ -51,7 +51,7 @@ func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 	ofLeaf := leaf != nil && l.owned(leaf) == nil && mirrorsnapshot.Binds(before, leaf.UID)
 	recorded := host != nil && mirrorsnapshot.Own(host) && mirrorsnapshot.Binds(before, mirrorsnapshot.RecordOf(host).Snapshot)
 	if l.owned(before) != nil && !ofLeaf && !recorded {
-		return foreign(before, "neither it nor its VolumeSnapshot has Xylem's stamp")
+		return foreign(before, "neither the content nor its VolumeSnapshot has Xylem's stamp")
 	}
 	if !mirrorsnapshot.Retained(after) {
 		return fmt.Errorf("set content %s to Delete without evidence: %w", before.Name, proof.ErrUnproven)
@@ -81,7 +81,7 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 		allowed.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 	}
 	if !equality.Semantic.DeepEqual(allowed, after) {
-		return foreign(before, "Xylem may change only its annotations, remove the driver's finalizer once it is deleted, and set its policy to Retain")
+		return foreign(before, "Xylem may change only its xylem.io annotations, remove the driver's finalizer from a content that is being deleted, and set the policy to Retain")
 	}
 	return r.patch(ctx, by, before, after)
 }

@@ -39,7 +39,7 @@ func newWriter(c client.Client, cluster, side string, guard Guard) writer {
 func (w *writer) begin(ctx context.Context) (func(), error) {
 	end, err := w.turns.Take(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side, err)
+		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", clusterOf(w.side), err)
 	}
 	if err := w.guard.Held(); err != nil {
 		end()

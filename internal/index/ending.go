@@ -56,13 +56,13 @@ func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Endin
 	var claims corev1.PersistentVolumeClaimList
 	var volumes corev1.PersistentVolumeList
 	var podList corev1.PodList
-	list := func(into client.ObjectList, where string) error {
+	list := func(into client.ObjectList, kind, where string) error {
 		if err := r.List(ctx, into, client.MatchingFields{ending: where}, ReadOnly); err != nil {
-			return fmt.Errorf("look up ending objects in a %T: %w", into, err)
+			return fmt.Errorf("list the %s that are being deleted or reclaimed: %w", kind, err)
 		}
 		return nil
 	}
-	err := errors.Join(list(&claims, storage), list(&volumes, storage), list(&podList, pods))
+	err := errors.Join(list(&claims, "claims", storage), list(&volumes, "volumes", storage), list(&podList, "Pods", pods))
 	return Ending{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
 }
 

@@ -23,6 +23,7 @@ const (
 	claimsByPlace   = "xylem.claims-by-place"
 	volumesByLeaf   = "xylem.volumes-by-leaf"
 	volumesByPlace  = "xylem.volumes-by-place"
+	volumesByCopies = "xylem.volumes-by-copies"
 	volumesByClaim  = "xylem.volumes-by-claim"
 	importsByLeaf   = "xylem.imports-by-leaf"
 	importsByPlace  = "xylem.imports-by-place"
@@ -48,6 +49,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 		})},
 		{&corev1.PersistentVolume{}, volumesByLeaf, onVolume(func(_ *corev1.PersistentVolume, cluster, leaf string) string { return cluster + "/" + leaf })},
+		{&corev1.PersistentVolume{}, volumesByCopies, on(hostpv.CopiedIn)},
 		{&corev1.PersistentVolume{}, volumesByPlace, onVolume(func(_ *corev1.PersistentVolume, cluster, _ string) string { return cluster })},
 		{&corev1.PersistentVolume{}, volumesByClaim, onVolume(func(pv *corev1.PersistentVolume, _, _ string) string {
 			if ref := pv.Spec.ClaimRef; ref != nil {
@@ -152,6 +154,12 @@ func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string)
 // VolumesIn returns the host PVs whose leaf volume is in a cluster.
 func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
+}
+
+// VolumesCopiedIn returns the host PVs of other members' shared volumes of which a cluster has, or
+// may have, a copy.
+func VolumesCopiedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{volumesByCopies: clusterID})
 }
 
 // ImportsOf returns the unrecorded host PVs that request a leaf PV.

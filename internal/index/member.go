@@ -17,17 +17,21 @@ const (
 	eventsByObject   = "xylem.events-by-object"
 	volumesByClaimID = "xylem.volumes-by-claim-uid"
 	volumesByRootID  = "xylem.volumes-by-root-uid"
+	copiesByVolume   = "xylem.copies-by-volume"
 	segmentsByClass  = "xylem.segments-by-class"
 )
 
 // SetupMember adds the indexes to a member's cache. Call it before the cache starts.
 func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
+	copyOf := func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationCopyOf]) }
 	return setup(ctx, indexer, append(endings(func(client.Object) string { return leaves }), []field{
 		{&corev1.Event{}, eventsByObject, by(func(event *corev1.Event) string { return string(event.InvolvedObject.UID) })},
 		{&corev1.PersistentVolume{}, volumesByClaimID, by(func(pv *corev1.PersistentVolume) string {
 			return string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)
 		})},
 		{&corev1.PersistentVolume{}, volumesByRootID, by(func(pv *corev1.PersistentVolume) string { return pv.Annotations[v1alpha1.AnnotationRootUID] })},
+		{&corev1.PersistentVolume{}, copiesByVolume, copyOf},
+		{&corev1.PersistentVolumeClaim{}, copiesByVolume, copyOf},
 		{&storagev1.CSIStorageCapacity{}, segmentsByClass, by(classOf)},
 	}...))
 }
@@ -61,4 +65,16 @@ func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1
 		return nil, fmt.Errorf("list the CSIStorageCapacities of class %s: %w", class, err)
 	}
 	return list.Items, nil
+}
+
+// CopiesOf returns the member's claims and PVs that are stamped as copies of the volume that a host
+// PV represents, by the host PV's name.
+func CopiesOf(ctx context.Context, r client.Reader, host string) ([]corev1.PersistentVolumeClaim, []corev1.PersistentVolume, error) {
+	of := client.MatchingFields{copiesByVolume: host}
+	found, err := claims(ctx, r, of)
+	if err != nil {
+		return nil, nil, err
+	}
+	pvs, err := volumes(ctx, r, of)
+	return found, pvs, err
 }

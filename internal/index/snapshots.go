@@ -91,7 +91,7 @@ func OwnContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnaps
 func LiveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName) (*snapshotv1.VolumeSnapshot, error) {
 	var list snapshotv1.VolumeSnapshotList
 	if key.Name == "" {
-		return nil, errors.New("a VolumeSnapshot has no name")
+		return nil, errors.New("read VolumeSnapshot: the name is empty")
 	}
 	if err := r.List(ctx, &list, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {
 		return nil, fmt.Errorf("read VolumeSnapshot %s: %w", key, err)
@@ -106,7 +106,7 @@ func LiveSnapshot(ctx context.Context, r client.Reader, key types.NamespacedName
 func LiveContent(ctx context.Context, r client.Reader, name string) (*snapshotv1.VolumeSnapshotContent, error) {
 	var list snapshotv1.VolumeSnapshotContentList
 	if name == "" {
-		return nil, errors.New("a VolumeSnapshotContent has no name")
+		return nil, errors.New("read VolumeSnapshotContent: the name is empty")
 	}
 	if err := r.List(ctx, &list, client.MatchingFields{"metadata.name": name}); err != nil {
 		return nil, fmt.Errorf("read VolumeSnapshotContent %s: %w", name, err)

@@ -71,7 +71,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	// The heartbeat writes on every replica. All other writers run only on the leader.
 	beats, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("create a client of the host: %w", err)
+		return fmt.Errorf("create a client for the host: %w", err)
 	}
 	me := identity()
 	var lock resourcelock.Interface
@@ -87,7 +87,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("create a client of the host: %w", err)
+		return fmt.Errorf("create a client for the host: %w", err)
 	}
 	host, err := identify(ctx, config, live)
 	if err != nil {
@@ -131,7 +131,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	for name, check := range map[string]func(string, healthz.Checker) error{"healthz": mgr.AddHealthzCheck, "readyz": mgr.AddReadyzCheck} {
 		if err := check("ping", healthz.Ping); err != nil {
-			return fmt.Errorf("add %s: %w", name, err)
+			return fmt.Errorf("add the %s check: %w", name, err)
 		}
 	}
 	ctrl.Log.Info("starting", "host", host.id, "version", host.version, "namespace", o.Namespace)
@@ -198,11 +198,11 @@ type hostID struct{ id, version string }
 func identify(ctx context.Context, config *rest.Config, live client.Client) (hostID, error) {
 	var system corev1.Namespace
 	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return hostID{}, fmt.Errorf("read the kube-system namespace, the host's identity: %w", err)
+		return hostID{}, fmt.Errorf("read the kube-system namespace, whose UID identifies the host: %w", err)
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return hostID{}, fmt.Errorf("create a discovery client of the host: %w", err)
+		return hostID{}, fmt.Errorf("create a discovery client for the host: %w", err)
 	}
 	info, err := d.ServerVersion()
 	if err != nil {
@@ -220,8 +220,9 @@ func identity() string {
 	return name + "_" + string(uuid.NewUUID())
 }
 
-// hostCache configures the host's cache. It contains only the Secrets and CSIStorageCapacities in
-// the manager's namespace, and only Xylem's own CSINodes. Others are read live.
+// hostCache configures the host's cache. Of Secrets and CSIStorageCapacities, it contains only
+// those in the manager's namespace, and of CSINodes, only those that Xylem created. The manager
+// reads all others live.
 func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{

@@ -80,7 +80,7 @@ func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	return own.Get, nil
 }
 
-// elected reports whether this replica leads.
+// elected reports whether this replica is the leader.
 func (w *wiring) elected() bool {
 	select {
 	case <-w.mgr.Elected():
@@ -94,7 +94,7 @@ func (w *wiring) elected() bool {
 func (w *wiring) leader(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	if err := w.live.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: LeaderElectionID}, &lease); err != nil {
-		return "", fmt.Errorf("read the Lease of the leader election: %w", err)
+		return "", fmt.Errorf("read the leader election Lease: %w", err)
 	}
 	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
 	return name, nil

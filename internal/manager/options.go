@@ -40,8 +40,8 @@ type Options struct {
 	AllowInsecure bool
 	// AllowLoopback allows members' kubeconfigs that point to loopback addresses.
 	AllowLoopback bool
-	// FenceDuration is how long a member's fence remains valid after its holder has ended.
-	// ProbeInterval is the interval at which it is renewed.
+	// FenceDuration is how long a member's fence remains valid after its last renewal.
+	// ProbeInterval is the interval at which the manager renews the fence.
 	FenceDuration, ProbeInterval time.Duration
 	// EpochInterval is the interval at which a fence advances its epoch within a leadership.
 	EpochInterval time.Duration
@@ -70,15 +70,15 @@ type Options struct {
 	// member. NodeAPIIdle is the idle timeout of a stream.
 	NodeAPISessions, NodeAPIMemberSessions int
 	NodeAPIIdle                            time.Duration
-	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
-	// binds a Pod. auto depends on the host's version.
+	// NominatedNode specifies whether the host's scheduler sets status.nominatedNodeName before it
+	// binds a Pod: auto (depends on the host's version), always or never.
 	NominatedNode string
 	// Tracing configures the export of claims' traces. Without an endpoint, none are exported.
 	Tracing tracing.Options
 }
 
-// minLimit is the minimum for a member's memory limits in bytes. With less, not even a nearly
-// empty member could be linked.
+// minLimit is the minimum for a member's memory limits, in bytes. With a lower limit, Xylem could
+// not link even a nearly empty member.
 const minLimit = 16 << 20
 
 // Values of the flag --nominated-node-name.
@@ -97,29 +97,29 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "Address on which /healthz and /readyz are served; 0 disables them.")
 	flags.StringVar(&o.PprofAddress, "pprof-bind-address", "", "Loopback address on which Go profiles are served below /debug/pprof/, such as 127.0.0.1:8082. If empty, they are not served. The endpoint has no authentication; use kubectl port-forward.")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure-members", false, "Allow insecure-skip-tls-verify in members' kubeconfigs.")
-	flags.BoolVar(&o.AllowLoopback, "allow-loopback-members", true, "Allow loopback addresses in members' kubeconfigs. In a Pod, these addresses point to the Pod itself, so the Deployment in config/manager disables this.")
-	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "Time after which a member's fence expires if the manager crashed. The next leader waits that long before it writes to the member.")
-	flags.DurationVar(&o.ProbeInterval, "probe-interval", 10*time.Second, "Interval at which the manager renews a member's fence, which also serves as the probe. At most a third of --fence-duration.")
-	flags.DurationVar(&o.EpochInterval, "fence-epoch-interval", 5*time.Minute, "Interval at which the fence gets a new epoch while the leader does not change. Xylem detects a restore if the backup is older than this. Each epoch takes three writes for each member.")
+	flags.BoolVar(&o.AllowLoopback, "allow-loopback-members", true, "Allow loopback addresses in members' kubeconfigs. In a Pod, these addresses point to the Pod itself, so the Deployment in config/manager sets this flag to false.")
+	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "Time after which a member's fence expires if the manager crashes. The next leader waits that long before it writes to the member.")
+	flags.DurationVar(&o.ProbeInterval, "probe-interval", 10*time.Second, "Interval at which the manager renews a member's fence. Each renewal also serves as a probe. The maximum is a third of --fence-duration.")
+	flags.DurationVar(&o.EpochInterval, "fence-epoch-interval", 5*time.Minute, "Interval at which the fence gets a new epoch while the leader does not change. Xylem detects a restore if the backup is older than this interval. Each new epoch takes three writes per member.")
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "Time that a member may be unreachable before its Pods become unready and new Pods are scheduled elsewhere.")
-	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "Interval at which Xylem compares each member's volumes with the host's, to find orphans. It also compares them at each connection, and when an event may have caused an orphan.")
-	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "Time after which Xylem reports why the deletion of a volume, claim or Pod in a member has not finished, in addition to a Pod's grace period.")
-	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. A jitter of up to 1.4 times spreads the renewals. At most %g.", membertoken.MaxAfter))
+	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "Interval at which Xylem compares each member's volumes with the host's, to find orphans. It also compares them after each connection, and when an event may have caused an orphan.")
+	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "Time after which Xylem reports why the deletion of a volume, claim or Pod in a member has not finished. For a Pod, this time starts after the grace period.")
+	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
-	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response of a member, such as 128Mi. Xylem closes the link to a member that exceeds it.")
+	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response from a member, such as 128Mi. Xylem closes the link to a member that exceeds this limit.")
 	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Cache, resource.BinarySI)}
-	flags.Var(&o.CacheLimit, "member-cache-limit", "Maximum memory for the objects of one member in the manager's caches, such as 256Mi. A volume with its claim takes about 4Ki, and a Pod 8Ki. Xylem closes the link to a member that exceeds it.")
-	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager serves the node API to the host's API server, for kubectl logs, exec, attach and port-forward of Pods on virtual nodes; 0 disables it.")
-	flags.StringVar(&o.NodeAPIHost, "node-api-advertise-address", os.Getenv("POD_IP"), "IP address at which the host's API server can reach this replica. Virtual nodes have it as their InternalIP while this replica leads. Default: the environment variable POD_IP.")
-	flags.StringVar(&o.NodeAPICertDir, "node-api-cert-dir", "", "Directory with tls.crt and tls.key for the node API. The manager reads them again when they change. If empty, it uses a self-signed certificate in memory.")
-	flags.BoolVar(&o.NodeAPIRequest, "node-api-request-certificate", false, "Request the certificate of the node API from the host, with a CertificateSigningRequest for the signer kubernetes.io/kubelet-serving. An admin must approve it.")
+	flags.Var(&o.CacheLimit, "member-cache-limit", "Maximum memory for the objects of one member in the manager's caches, such as 256Mi. A volume with its claim takes about 4Ki, and a Pod 8Ki. Xylem closes the link to a member that exceeds this limit.")
+	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager serves the node API to the host's API server, so that kubectl logs, exec, attach and port-forward work for Pods on virtual nodes; 0 disables the node API.")
+	flags.StringVar(&o.NodeAPIHost, "node-api-advertise-address", os.Getenv("POD_IP"), "IP address at which the host's API server can reach this replica. Virtual nodes report this address as their InternalIP while this replica is the leader. Default: the environment variable POD_IP.")
+	flags.StringVar(&o.NodeAPICertDir, "node-api-cert-dir", "", "Directory with tls.crt and tls.key for the node API. The manager reloads these files when they change. If empty, the manager uses a self-signed certificate in memory.")
+	flags.BoolVar(&o.NodeAPIRequest, "node-api-request-certificate", false, "Request the certificate for the node API from the host, with a CertificateSigningRequest for the signer kubernetes.io/kubelet-serving. An admin must approve each request.")
 	flags.IntVar(&o.NodeAPISessions, "node-api-sessions", 1000, "Maximum number of open sessions for logs, exec, attach and port-forward.")
 	flags.IntVar(&o.NodeAPIMemberSessions, "node-api-member-sessions", 250, "Maximum number of open sessions to the Pods of one member.")
 	flags.DurationVar(&o.NodeAPIIdle, "node-api-idle-timeout", 4*time.Hour, "Time that a session may be idle before the manager closes it.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (depends on the host's version), always or never.")
-	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", "", "Host and port of an OTLP receiver for gRPC, such as collector.monitoring:4317, to which Xylem exports a trace of each claim. If empty, it exports none.")
+	flags.StringVar(&o.Tracing.Endpoint, "tracing-endpoint", "", "Host and port of an OTLP/gRPC receiver, such as collector.monitoring:4317, to which Xylem exports a trace of each claim. If empty, Xylem exports no traces.")
 	flags.BoolVar(&o.Tracing.Insecure, "tracing-insecure", false, "Connect to --tracing-endpoint without TLS.")
-	flags.Float64Var(&o.Tracing.Ratio, "tracing-sampling-ratio", 1, "Share of claims to export, from 0 to 1.")
+	flags.Float64Var(&o.Tracing.Ratio, "tracing-sampling-ratio", 1, "Fraction of claims whose traces are exported, from 0 to 1.")
 }
 
 // Complete sets defaults from the environment and validates the options.

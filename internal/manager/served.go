@@ -13,7 +13,7 @@ import (
 
 const (
 	// servedLook is the interval at which served checks, and servedWait is how long it keeps
-	// checking. A liveness probe restarts the manager only after more time than that.
+	// checking. Liveness probes restart the manager only after a longer time.
 	servedLook = time.Second
 	servedWait = 20 * time.Second
 )
@@ -37,7 +37,7 @@ func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersio
 		return ctx.Err()
 	}
 	if wait.Interrupted(err) {
-		return fmt.Errorf("the host does not serve %s: install its CustomResourceDefinition", kind)
+		return fmt.Errorf("the host does not serve %s. Install its CustomResourceDefinition", kind)
 	}
 	if err != nil {
 		return fmt.Errorf("look up %s in the host: %w", kind, err)

@@ -46,7 +46,7 @@ func TestServed(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		err := served(t.Context(), &answers{errs: []error{missing}}, kind)
-		if err == nil || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
+		if err == nil || !strings.Contains(err.Error(), "Install its CustomResourceDefinition") {
 			t.Errorf("error is %v, want advice to install the CustomResourceDefinition", err)
 		}
 	})

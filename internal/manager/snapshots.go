@@ -16,8 +16,8 @@ import (
 // CustomResourceDefinitions may be installed later, or never.
 const snapshotLook = 30 * time.Second
 
-// serveSnapshots waits on the leader until the host serves snapshots, and then starts to watch
-// them.
+// serveSnapshots runs on the leader. It waits until the host serves snapshots, and then starts to
+// watch them.
 func (w *wiring) serveSnapshots(ctx context.Context) error {
 	for {
 		problem, err := member.SnapshotsServed(ctx, w.live, "the host")
@@ -25,7 +25,7 @@ func (w *wiring) serveSnapshots(ctx context.Context) error {
 			return w.watchSnapshots(ctx)
 		}
 		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Info("the host's snapshots cannot be read", "cause", err.Error())
+			ctrl.LoggerFrom(ctx).Info("could not read the host's snapshots", "cause", err.Error())
 		}
 		select {
 		case <-ctx.Done():

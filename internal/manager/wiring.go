@@ -47,6 +47,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
+	"github.com/xylem-io/xylem/internal/controller/sharedpv"
 	"github.com/xylem-io/xylem/internal/controller/source"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
@@ -60,6 +61,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/sharing"
 )
 
 // syncTimeout bounds the initial sync of a member's caches. 50,000 volumes take a few seconds.
@@ -103,13 +105,13 @@ func (w *wiring) add(ctx context.Context) error {
 		return err
 	}
 	if err := w.mgr.Add(w.revision); err != nil {
-		return fmt.Errorf("add the check of the host's revision: %w", err)
+		return fmt.Errorf("add the monitor of the host's revision: %w", err)
 	}
 	if err := w.mgr.Add(w.gate); err != nil {
-		return fmt.Errorf("add the claims' gate: %w", err)
+		return fmt.Errorf("add the gate for claims: %w", err)
 	}
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
-		return fmt.Errorf("add the check for the host's snapshots: %w", err)
+		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
 	}
 	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
@@ -168,7 +170,7 @@ func (w *wiring) add(ctx context.Context) error {
 
 // session adds the controllers of one member to its link.
 func (w *wiring) session(_ context.Context, link *member.Link) error {
-	sizes := &exhausted.Sizes{}
+	sizes, sharer := &exhausted.Sizes{}, sharing.New(link)
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
 		func(link *member.Link) error {
@@ -180,12 +182,13 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates(), Others: w.others})
 		},
 		func(link *member.Link) error {
-			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors})
+			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors, Sharer: sharer})
 		},
 		func(link *member.Link) error {
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: sizes})
 		},
 		rootpv.Setup,
+		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
 		rootsnapshot.Setup,
 		func(link *member.Link) error { return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book}) },
 		leafpod.Setup,

@@ -16,7 +16,7 @@ import (
 // refusalLimit is the maximum length, in bytes, of a member's error text in a message.
 const refusalLimit = 500
 
-// AttachmentsReadable reports why Xylem cannot list a member's VolumeAttachments, or nil if it can.
+// AttachmentsReadable returns why Xylem cannot list a member's VolumeAttachments, or nil if it can.
 // Older versions of the xylem-member chart do not grant the permission. An error means that it is
 // unknown whether Xylem can list them.
 func AttachmentsReadable(ctx context.Context, live client.Reader, registration string) (*mirror.Refusal, error) {
@@ -25,7 +25,7 @@ func AttachmentsReadable(ctx context.Context, live client.Reader, registration s
 	case err == nil:
 		return nil, nil //nolint:nilnil // no refusal, as with SnapshotsServed
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return mirror.Refuse(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member there, or apply config/member",
+		return mirror.Refuse(v1alpha1.ReasonAttachmentsUnreadable, "member %q does not let Xylem list volumeattachments.storage.k8s.io: %s. Upgrade the chart xylem-member in the member, or apply config/member to it",
 			registration, sanitize.Plain(err.Error(), refusalLimit)), nil
 	}
 	return nil, fmt.Errorf("list VolumeAttachments: %w", err)

@@ -32,7 +32,7 @@ const CallTimeout = 10 * time.Second
 type Connection struct {
 	Config    *rest.Config
 	transport *http.Transport
-	// the transport without a token; Bearer has the token
+	// wrapped is the transport without a token. Bearer holds the token.
 	wrapped http.RoundTripper
 	Bearer  *budget.Bearer
 	// Limiter limits how much memory of this process the member's responses take.
@@ -44,7 +44,7 @@ type Connection struct {
 	Discovery discovery.DiscoveryInterface
 	// Metadata lists kinds that are not in the scheme.
 	Metadata metadata.Interface
-	// Streams streams from the member's Pods.
+	// Streams opens log streams and connections to the member's Pods.
 	Streams *Streams
 }
 
@@ -61,7 +61,7 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's TLS settings cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the TLS settings in the kubeconfig cannot be used: %v", err)
 	}
 	way, err := access.WayTo(config.Host, allowLoopback, utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment))
 	if err != nil {
@@ -80,7 +80,7 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	})
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's credentials cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 	}
 	limiter := budget.NewLimiter(limits, scheme)
 	made := &Connection{

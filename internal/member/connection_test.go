@@ -196,8 +196,8 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 		"this machine":                                   {"127.0.0.1", "loopback"},
 		"this machine's IPv6 address":                    {"[::1]", "loopback"},
 		"this machine's IPv4 address as an IPv6 address": {"[::ffff:7f00:1]", "loopback"},
-		"a cloud's metadata service":                     {"169.254.169.254", "link-local"},
-		"a cloud's metadata service, IPv6":               {"[fd00:ec2::254]", "metadata"},
+		"a cloud metadata service":                       {"169.254.169.254", "link-local"},
+		"a cloud metadata service, IPv6":                 {"[fd00:ec2::254]", "metadata"},
 		"a link-local address":                           {"[fe80::1]", "link-local"},
 	} {
 		t.Run(name, func(t *testing.T) {

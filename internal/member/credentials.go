@@ -24,7 +24,7 @@ type Credentials struct {
 	Note       func(*TokenRenewal)
 }
 
-// TokenRenewal is the state of the renewal of a token.
+// TokenRenewal is the state of a token renewal.
 type TokenRenewal struct {
 	// Trouble is why the renewal failed, or "".
 	Trouble string
@@ -51,9 +51,9 @@ func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.T
 	return review.Status.Token, nil
 }
 
-// Verify verifies that a token belongs to the same account and authenticates with this member.
-// The issuer may differ: an admin may change it, and the API server accepts tokens of the old
-// issuer for some time (kube-apiserver: --service-account-issuer).
+// Verify verifies that a token belongs to the same account and authenticates with this member. The
+// issuer may differ: an admin may change it, and the API server accepts tokens from the old issuer
+// for some time (kube-apiserver: --service-account-issuer).
 func (c *Credentials) Verify(ctx context.Context, of access.Token, token string) error {
 	if said, ok := access.ParseToken(token); !ok || said.Namespace != of.Namespace || said.Account != of.Account {
 		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member issued a token for an account other than \"%s/%s\". Run `kubectl xylem register` for this registration again", of.Namespace, of.Account)

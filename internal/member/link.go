@@ -53,8 +53,8 @@ type Link struct {
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to their resource requests.
 	Workloads cache.Cache
-	// Snapshots is the cache of the member's snapshots. Not every member serves them. Host has the
-	// host's snapshots once HostSnapshots serves them.
+	// Snapshots is the cache of the member's snapshots. Not every member serves them. Host can read
+	// the host's snapshots once HostSnapshots serves them.
 	Snapshots     *Optional
 	HostSnapshots *route.Optional
 	// Attachments is the cache of the member's VolumeAttachments. Not every member lets Xylem read
@@ -77,7 +77,7 @@ type Link struct {
 	Leaf *guarded.Leaf
 	// Root writes to the host on behalf of this member.
 	Root *guarded.Root
-	// Streams streams logs and connections from the member's Pods.
+	// Streams opens log streams and connections to the member's Pods.
 	Streams *Streams
 	// Credentials are the link's current credentials.
 	Credentials *Credentials
@@ -130,8 +130,8 @@ func (l *Link) Place() placement.Member {
 // Publish reports the summary of the member's nodes to the fleet.
 func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 
-// Controller adds a controller to the link, with its own queue and workers. It starts once the
-// member's caches are synced.
+// Controller adds a controller to the link, with its own queue and workers. The controller starts
+// once the member's caches are synced.
 func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
 		Reconciler:              guarded.Settling(r),
@@ -252,7 +252,8 @@ func (l *Link) LastRestores() fencing.Restores {
 func (l *Link) Proof() proof.Prover {
 	p := proof.Prover{
 		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
-		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, Unrestored: l.Unrestored,
+		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, MayLackRoot: l.LastRestores().MayLackRoot,
+		Unrestored: l.Unrestored,
 	}
 	if p.Unrestored == nil {
 		p.Unrestored = func(context.Context) error { return nil } // unset in controller tests

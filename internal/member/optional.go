@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Optional is a cache of kinds that a member may not serve, or may not allow Xylem to read. In this
-// case, Xylem does not watch them, and Problem returns why.
+// Optional is a cache of kinds that a member might not serve, or might not allow Xylem to read. In
+// either case, Xylem does not watch these kinds, and Problem returns why.
 type Optional struct {
 	*route.Optional
 

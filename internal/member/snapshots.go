@@ -29,9 +29,9 @@ func SnapshotsServed(ctx context.Context, live client.Reader, who string) (*mirr
 		switch {
 		case err == nil:
 		case apierrors.IsNotFound(err):
-			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not serve snapshot.storage.k8s.io/v1. Install the VolumeSnapshot CustomResourceDefinitions, the snapshot-controller and the csi-snapshotter of its driver there", who), nil
+			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not serve snapshot.storage.k8s.io/v1. In that cluster, install the VolumeSnapshot CustomResourceDefinitions, the snapshot-controller, and the csi-snapshotter of its driver", who), nil
 		case apierrors.IsForbidden(err):
-			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. Grant the permissions of config/member or of chart xylem-member there", who, resource, sanitize.Plain(err.Error(), 500)), nil
+			return mirror.Refuse(v1alpha1.ReasonSnapshotsUnsupported, "%s does not let Xylem list %s.snapshot.storage.k8s.io: %s. In that cluster, grant the permissions from config/member, or upgrade the chart xylem-member", who, resource, sanitize.Plain(err.Error(), 500)), nil
 		default:
 			return nil, fmt.Errorf("list %s: %w", resource, err)
 		}

@@ -26,9 +26,9 @@ const streamAnswerTimeout = 20 * time.Second
 // Dial connects to an address.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Streams streams logs and upgraded connections from the member's API server. Each stream has its
-// own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow reader
-// does not delay other requests.
+// Streams opens log streams and upgraded connections to the member's API server. Each stream has
+// its own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow
+// reader does not delay other requests.
 type Streams struct {
 	server    *url.URL
 	transport *http.Transport
@@ -39,12 +39,12 @@ type Streams struct {
 	bearer *budget.Bearer
 }
 
-// newStreams creates the transport of streams, with the same proxy and credentials as the
+// newStreams creates the transport for streams, with the same proxy and credentials as the
 // connection. It sends no request.
 func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Streams, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig cannot be used: %v", err)
 	}
 	if tlsConfig != nil {
 		tlsConfig = tlsConfig.Clone()
@@ -64,11 +64,11 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's credentials cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 	}
 	mirrored, err := rest.HTTPWrappersForConfig(config, proxy.MirrorRequest)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's credentials cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 	}
 	return &Streams{
 		server: server, transport: transport, bearer: bearer, asking: asking,
@@ -79,11 +79,11 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 // Location returns the URL of a path of the member's API. The path must consist of valid names.
 func (s *Streams) Location(path ...string) *url.URL { return s.server.JoinPath(path...) }
 
-// Transport returns the transport of requests that are not upgraded. It does not follow redirects.
+// Transport returns the transport for requests that are not upgraded. It does not follow redirects.
 func (s *Streams) Transport() http.RoundTripper { return s.signed }
 
-// Upgrades returns the transport of upgrade requests. It dials with around(dial), where dial is the
-// Link's own Dial.
+// Upgrades returns the transport for upgrade requests. It dials with around(dial), where dial is
+// the Link's own Dial.
 func (s *Streams) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
 	transport := s.transport.Clone()
 	transport.DialContext = around(s.transport.DialContext)

@@ -47,7 +47,7 @@ func (l *Link) SharingPods(ctx context.Context, claim client.Object) []reconcile
 	key := client.ObjectKeyFromObject(claim)
 	pods, err := index.PodsOfClaim(ctx, l.Host, key)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods of a claim", "claim", key)
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the Pods that use a claim", "claim", key)
 	}
 	var requests []reconcile.Request
 	for i := range pods {

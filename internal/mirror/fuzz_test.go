@@ -43,7 +43,7 @@ func FuzzTranslatePod(f *testing.F) {
 	})
 }
 
-// FuzzRefusePod keeps the refused fields.
+// FuzzRefusePod is like FuzzTranslatePod, but keeps the fields that Xylem refuses.
 func FuzzRefusePod(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) { checkPod(t, fuzzedPod(data)) })

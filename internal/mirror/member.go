@@ -12,8 +12,8 @@ type Member struct {
 	NodeName string
 	// HostID is the cluster ID of the host.
 	HostID string
-	// PodCIDRs are the ranges of the Pod addresses that root Pods show. If it is empty, root Pods
-	// show no addresses.
+	// PodCIDRs are the ranges of the Pod addresses that root Pods show. If PodCIDRs is empty, root
+	// Pods show no addresses.
 	PodCIDRs []netip.Prefix
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.

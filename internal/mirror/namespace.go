@@ -21,7 +21,7 @@ func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 }
 
 // podSecurityPrefix is the prefix of the labels that configure Pod Security admission for a
-// namespace. podSecurityEnforce is the label that makes it reject Pods.
+// namespace. podSecurityEnforce is the label that makes admission reject Pods.
 const (
 	podSecurityPrefix  = "pod-security.kubernetes.io/"
 	podSecurityEnforce = podSecurityPrefix + "enforce"

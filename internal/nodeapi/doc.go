@@ -1,7 +1,7 @@
 // Package nodeapi implements the part of the kubelet API that the host's API server uses
 // for Pods on virtual nodes: logs, exec, attach, port-forward and resource metrics.
 //
-// A request passes these steps, in this order:
+// A request passes through these steps, in this order:
 //
 //  1. Authentication, as in a kubelet: with a client certificate signed by the CA that the
 //     host publishes, or with a bearer token (TokenReview). Anonymous requests fail.
@@ -14,7 +14,7 @@
 //
 // apimachinery's UpgradeAwareHandler then proxies the stream to the member's API server, over
 // connections that the Link uses for nothing else. No code decodes or buffers the stream. The
-// stream ends with the Pod, the Link, the client's connection, or an idle timeout.
+// stream ends when the Pod, the Link or the client's connection ends, or after an idle timeout.
 //
 // The limit on the size of a member's responses does not apply to streams, because the manager does
 // not decode or keep them: a slow client slows down the member, not the manager. The size of a

@@ -18,8 +18,8 @@ const (
 	knownLimit = 1024
 )
 
-// listener closes connections of peers that have too many without an authenticated request. It
-// never blocks, so rejected peers cannot delay others.
+// listener closes a peer's new connections if too many of its connections have no authenticated
+// request yet. It never blocks, so rejected peers cannot delay others.
 type listener struct {
 	net.Listener
 	limit int

@@ -50,11 +50,11 @@ func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte,
 	t.Node = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, nodes.MetricsPath), "/")
 	switch {
 	case r.Method != http.MethodGet:
-		return nil, &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use GET"}
+		return nil, &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed for this path. Use GET"}
 	case !s.guard.May(ctx, who, "get", resourceMetrics, t.Node):
 		return nil, errNoMetrics
 	case t.Node == "":
-		return nil, failure.NoPath("the path does not name a node, but all virtual nodes share this address. The path of a node is " + nodes.MetricsPath + "/NODE, which is in its annotation " + nodes.AnnMetricsPath + ". Use a metrics-server that reads the annotation (0.7 or later)")
+		return nil, failure.NoPath("the path does not name a node, but all virtual nodes share this address. Use metrics-server 0.7 or later, which reads the path of each node, " + nodes.MetricsPath + "/NODE, from the annotation " + nodes.AnnMetricsPath)
 	}
 	if failed := s.finder.Link(ctx, t); failed != nil {
 		failed.Exact = true
@@ -96,4 +96,4 @@ func (s *Server) measure(ctx context.Context, t *lookup.Target) ([]byte, *failur
 }
 
 // errNoMetrics does not reveal whether the node exists.
-var errNoMetrics = failure.Forbidden("Forbidden: the request needs permission for nodes/metrics of the node. Ask an admin of the host cluster")
+var errNoMetrics = failure.Forbidden("Forbidden: the request needs permission for nodes/metrics of the node. Ask an admin of the host cluster to grant the permission")

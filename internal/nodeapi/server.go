@@ -77,7 +77,7 @@ type Server struct {
 	sessions stream.Sessions
 }
 
-// New returns a Server. Start serves it.
+// New returns a Server. Start serves the API.
 func New(o Options) *Server {
 	s := &Server{
 		Options: o, sessions: stream.Sessions{Limits: o.Limits},
@@ -140,10 +140,10 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 	})
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(secure) }()
-	s.Log.Info("serving the Pods of virtual nodes", "address", tcp.Addr().String())
+	s.Log.Info("serving the node API", "address", tcp.Addr().String())
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serve the Pods of virtual nodes: %w", err)
+		return fmt.Errorf("serve the node API: %w", err)
 	case <-ctx.Done():
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
@@ -152,7 +152,7 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 		_ = server.Close() // close the streams that are still open
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve the Pods of virtual nodes: %w", err)
+		return fmt.Errorf("serve the node API: %w", err)
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
 	started := s.Clock.Now()
 	var t lookup.Target
-	// This is deferred, because an aborted stream panics with http.ErrAbortHandler.
+	// Defer Leave, because an aborted stream panics with http.ErrAbortHandler.
 	defer func() {
 		if t.Up != nil {
 			t.Up.Leave()

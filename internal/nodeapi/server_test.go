@@ -314,7 +314,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// The manager forwards every line immediately, and the stream ends with the link.
+// The manager forwards every line immediately, and ends the stream when the link ends.
 func TestLogsFollow(t *testing.T) {
 	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "first\n")
@@ -396,6 +396,46 @@ func TestStream(t *testing.T) {
 	}
 	if lines := w.lines(); strings.Contains(lines, "secret") || strings.Contains(lines, "hello") {
 		t.Errorf("the audit log contains arguments or data: %s", lines)
+	}
+}
+
+// A client that reads slowly receives everything, although it sends a ping after the command in the
+// member has ended. The kernel discards unread data when a write meets a closed connection.
+func TestSlowClientReceivesTheEnd(t *testing.T) {
+	const size = 512 << 10
+	ended := make(chan struct{})
+	w := begin(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+		_, _ = conn.Write(make([]byte, size))
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+		close(ended)
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	conn, reader, response := w.stream(t, "admin", "/exec/shop/web-0/app")
+	if response.code != http.StatusSwitchingProtocols {
+		t.Fatal(response.code, response.content)
+	}
+	<-ended
+	for range 20 { // until Xylem has noticed the end, and a reset would have arrived
+		if _, err := conn.Write([]byte("ping")); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if got, err := io.Copy(io.Discard, reader); got != size || err != nil {
+		t.Errorf("received %d of %d bytes: %v", got, size, err)
+	}
+	_ = conn.Close()
+	w.unlink() // returns after the session has ended
+	if open := w.sessions.Open(); open != 0 {
+		t.Errorf("%d sessions are still open", open)
 	}
 }
 
@@ -586,7 +626,7 @@ func TestNoLink(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"another replica leads":                   {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
+		"another replica is the leader":           {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
 		"the member is unreachable":               {true, fleet.State{Problem: &access.Problem{Message: "it does not respond"}}, true, http.StatusInternalServerError, "it does not respond"},
 		"the manager is connecting to the member": {true, fleet.State{}, true, http.StatusInternalServerError, "connecting to it"},
 	} {

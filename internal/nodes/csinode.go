@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Drivers are the names of the drivers in host PVs. A virtual node's CSINode lists them.
+// Drivers returns the names of the drivers in host PVs. A virtual node's CSINode lists them.
 func Drivers() []string { return []string{v1alpha1.ProvisionerName, v1alpha1.PromiseDriverName} }
 
 // ReadsCSINodes reports whether the host's scheduler may check CSINodes. If so, the host's API

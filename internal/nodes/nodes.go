@@ -43,7 +43,7 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	name := registration.NodeName()
 	switch {
 	case node == nil && registration.Status.ClusterID == "":
-		c.Reason, c.Message = v1alpha1.ReasonNotConnected, fmt.Sprintf("Xylem creates Node %q when the member is connected", name)
+		c.Reason, c.Message = v1alpha1.ReasonNotConnected, fmt.Sprintf("Xylem creates Node %q once the member is connected", name)
 		return c
 	case node == nil:
 		c.Message = fmt.Sprintf("Node %q does not exist", name)
@@ -97,10 +97,10 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 		is = "unavailable"
 	}
 	if registration.WhenAway() == v1alpha1.WhenAwayEvict {
-		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods until %s; from then on the host evicts them, unless they tolerate it for longer (spec.node.whenAway: Evict). Their volumes stay. Bring the member back, or set whenAway to Keep",
+		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to the member's Pods until %s. From then on, the host evicts the Pods, unless their tolerations let them stay longer (spec.node.whenAway: Evict). The volumes remain. Bring the member back, or set spec.node.whenAway to Keep",
 			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339))
 	}
-	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long it takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost permanently, delete its ClusterRegistration, and set the annotation %s=true on it",
+	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to the member's Pods and volumes, however long the outage lasts, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back. If the member is lost permanently, delete its ClusterRegistration and set the annotation %s=true on that ClusterRegistration",
 		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
 }
 

@@ -17,7 +17,7 @@ import (
 // Adoptable returns why a claim must not use the leaf volume that it requests and that no host PV
 // represents, or nil. The request alone proves nothing, because every user who can create a claim
 // can set volumeName. The claim can use the volume if it belonged to this tenant and was never
-// released: the namespace has the same UID, and the leaf claim still has the volume (kept).
+// released: the namespace has the same UID, and the leaf claim is still bound to the volume (kept).
 // Otherwise, an admin must allow the use with an annotation on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
@@ -28,15 +28,15 @@ func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.S
 	case m.Rules.Allows(leaf.Name):
 		return nil
 	case !kept:
-		return m.unconfirmed(leaf, "the earlier claim released it")
+		return m.unconfirmed(leaf, "that claim has released the volume")
 	case was == "" || was != namespace:
-		return m.unconfirmed(leaf, "the namespace was re-created since then, and may belong to a different user")
+		return m.unconfirmed(leaf, "the namespace has since been re-created, and may belong to a different user")
 	}
 	return nil
 }
 
 func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim with this name had volume %q in member %q, but %s. An admin can allow this claim to use the volume: `kubectl annotate clusterregistration %s %s=%s`",
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "an earlier claim with this name was bound to volume %q in member %q, but %s. Ask an admin to allow this claim to use the volume with `kubectl annotate clusterregistration %s %s=%s`",
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)
 }
 
@@ -44,19 +44,19 @@ func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.R
 func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
 	var wrong []string
 	if name, rule := m.ClassFor(class); name != leaf.Spec.StorageClassName {
-		wrong = append(wrong, fmt.Sprintf("its class in the member is %q, but the claim's class maps to %q (by %s)", leaf.Spec.StorageClassName, name, rule))
+		wrong = append(wrong, fmt.Sprintf("the volume's class in the member is %q, but the claim's class maps to %q (by %s)", leaf.Spec.StorageClassName, name, rule))
 	}
 	want, has := root.Spec.Resources.Requests[corev1.ResourceStorage], leaf.Spec.Capacity[corev1.ResourceStorage]
 	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("its capacity is %s, but the claim requests %s (request at most the capacity, and expand the volume afterwards)", has.String(), want.String()))
+		wrong = append(wrong, fmt.Sprintf("the volume's capacity is %s, but the claim requests %s (request no more than the capacity, and expand the volume once it is bound)", has.String(), want.String()))
 	}
 	for _, mode := range root.Spec.AccessModes {
 		if !slices.Contains(leaf.Spec.AccessModes, mode) {
-			wrong = append(wrong, fmt.Sprintf("it lacks access mode %s", mode))
+			wrong = append(wrong, fmt.Sprintf("the volume lacks access mode %s", mode))
 		}
 	}
 	if a, b := modeOf(root.Spec.VolumeMode), modeOf(leaf.Spec.VolumeMode); a != b {
-		wrong = append(wrong, fmt.Sprintf("its volume mode is %s, not %s", b, a))
+		wrong = append(wrong, fmt.Sprintf("the volume has volumeMode %s, not %s", b, a))
 	}
 	return wrong
 }

@@ -29,13 +29,13 @@ func (m Member) RefuseAttributesClass(a AttributesClass) *mirror.Refusal {
 	mapped, rule := m.AttributesClassFor(a.Name, a.Host)
 	switch {
 	case a.Host != nil && a.Host.DriverName != v1alpha1.ProvisionerName:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in the host has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver",
 			a.Name, a.Host.DriverName, v1alpha1.ProvisionerName)
 	case a.Forbidden:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
 			m.Registration, mapped, rule)
 	case a.Class == nil:
-		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+		return mirror.Refuse(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
 			mapped, m.Registration, rule, m.Registration)
 	case a.Driver != a.Class.DriverName:
 		return mirror.Refuse(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) has driver %q, but the claim's volume has driver %q. Use a class with the volume's driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",

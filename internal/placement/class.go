@@ -73,15 +73,15 @@ type named struct {
 // among the member's.
 func (m Member) mapped(n named) (name, rule string) {
 	if name := n.rules[n.name]; name != "" {
-		return name, fmt.Sprintf("rule in %s of ClusterRegistration %q", n.field, m.Registration)
+		return name, fmt.Sprintf("a rule in spec.%s of ClusterRegistration %q", n.field, m.Registration)
 	}
 	if name := n.parameters[n.parameter]; name != "" {
-		return name, fmt.Sprintf("parameter %s of %s %q", n.parameter, n.kind, n.name)
+		return name, fmt.Sprintf("the parameter %s of %s %q", n.parameter, n.kind, n.name)
 	}
 	if name, found := strings.CutPrefix(n.name, m.Rules.prefix); found && m.Rules.prefix != "" && len(validation.IsDNS1123Subdomain(name)) == 0 {
-		return name, fmt.Sprintf("prefix %q in ClusterRegistration %q", m.Rules.prefix, m.Registration)
+		return name, fmt.Sprintf("the prefix %q in ClusterRegistration %q", m.Rules.prefix, m.Registration)
 	}
-	return n.name, "the same name"
+	return n.name, "name"
 }
 
 // allowsNode reports whether a class allows volumes on a node, as the scheduler does

@@ -23,10 +23,10 @@ func ruled(storage v1alpha1.StorageSpec) Member {
 
 func TestClassFor(t *testing.T) {
 	const (
-		byRule      = `rule in storage.classes of ClusterRegistration "cluster38"`
-		byParameter = `parameter xylem.io/member-class of StorageClass "virtual-disk-hdd"`
-		byPrefix    = `prefix "virtual-disk-" in ClusterRegistration "cluster38"`
-		byName      = "the same name"
+		byRule      = `a rule in spec.storage.classes of ClusterRegistration "cluster38"`
+		byParameter = `the parameter xylem.io/member-class of StorageClass "virtual-disk-hdd"`
+		byPrefix    = `the prefix "virtual-disk-" in ClusterRegistration "cluster38"`
+		byName      = "name"
 	)
 	rules := v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "virtual-disk-ssd", Member: "by-rule"}, {Host: "hdd", Member: "other"}}}
 	prefix := func(p string) v1alpha1.StorageSpec { return v1alpha1.StorageSpec{Prefix: &p} }
@@ -47,7 +47,7 @@ func TestClassFor(t *testing.T) {
 		"nothing follows the prefix":                         {rules, "virtual-disk-", nil, "virtual-disk-", byName},
 		"the rest after the prefix is not a valid name":      {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
 		"the prefix is in the middle of the name":            {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
-		"a custom prefix applies":                            {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
+		"a custom prefix applies":                            {prefix("eu."), "eu.gp3", nil, "gp3", `the prefix "eu." in ClusterRegistration "cluster38"`},
 		"a custom prefix replaces the default":               {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 		"an empty prefix disables the rule":                  {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 	}
@@ -75,11 +75,11 @@ func TestAttributesClassFor(t *testing.T) {
 		parameters       map[string]string
 		wantName, wanted string
 	}{
-		"an exact rule wins":                           {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
-		"without an exact rule, the parameter wins":    {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
-		"without a rule or parameter, the prefix wins": {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
-		"if no rule applies, the name stays the same":  {"silver", nil, "silver", "the same name"},
-		"other parameters are ignored":                 {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
+		"an exact rule wins":                           {"gold", parameters, "by-rule", `a rule in spec.storage.attributesClasses of ClusterRegistration "cluster38"`},
+		"without an exact rule, the parameter wins":    {"virtual-disk-silver", parameters, "by-parameter", `the parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
+		"without a rule or parameter, the prefix wins": {"virtual-disk-silver", nil, "silver", `the prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
+		"if no rule applies, the name stays the same":  {"silver", nil, "silver", "name"},
+		"other parameters are ignored":                 {"silver", map[string]string{"iops": "5000"}, "silver", "name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			name, rule := ruled(rules).AttributesClassFor(tc.host, &storagev1.VolumeAttributesClass{Parameters: tc.parameters})

@@ -5,11 +5,11 @@
 // TestOnlyPlacementReadsRules fails if other code reads these rules.
 //
 // It reads topologies as the scheduler does, from the labels of the virtual node, so a tenant who
-// writes selected-node cannot bypass a zone. If a class excludes the member, Xylem removes the
-// selected node, because the scheduler can select a better one. If the registration does not admit
-// the namespace, Xylem keeps the selected node, because the scheduler does not evaluate this rule
-// and would select the same node again. The package does not check capacity, or whether a claim may
-// reuse its volume.
+// writes selected-node cannot bypass a zone restriction. If a class excludes the member, Xylem
+// removes the selected node, because the scheduler can select a better one. If the registration
+// does not admit the namespace, Xylem keeps the selected node, because the scheduler does not
+// evaluate this rule and would select the same node again. The package does not check capacity, or
+// whether a claim may reuse its volume.
 //
 // ClassFor maps a host class to a member's class by the first rule that applies: the registration's
 // exact rule, the class's parameter, the registration's prefix, the same name. If the member lacks

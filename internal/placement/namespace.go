@@ -23,14 +23,14 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 	ns := m.Inside.Namespace
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace with another name",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Ask the member's admin to hand the namespace over with `kubectl label namespace %[2]s %[3]s=%[4]s`, or use a namespace with another name",
 			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)
 	case holder != m.HostID:
-		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses it, the member's admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace with another name. If that host no longer uses the namespace, the member's admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
 			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q in member %[1]q is terminating: Xylem re-creates it when it is gone. If it remains, `kubectl get namespace %[2]s -o yaml` in the member shows what blocks its deletion",
+		return mirror.Refuse(v1alpha1.ReasonNamespaceTerminating, "namespace %[2]q in member %[1]q is terminating: Xylem re-creates the namespace once it is gone. If the deletion does not complete, `kubectl get namespace %[2]s -o yaml` in the member shows what blocks it",
 			m.Registration, ns.Name)
 	}
 	return nil
@@ -41,7 +41,7 @@ func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
 func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 	name := host.Name
 	if reserved(name) {
-		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem does not push into it in member %q. Use another namespace", name, m.Registration)
+		return mirror.Refuse(v1alpha1.ReasonNamespaceReserved, "namespace %q is reserved for the cluster itself: Xylem does not push objects to that namespace in member %q. Use another namespace", name, m.Registration)
 	}
 	why := m.Excludes(host)
 	if why == "" {
@@ -56,10 +56,10 @@ func (m Member) refuseHost(host Namespace) *mirror.Refusal {
 func (m Member) Excludes(host Namespace) string {
 	is := func(pattern string) bool { return matches(pattern, host.Name) }
 	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
-		return fmt.Sprintf("the pattern %q of spec.namespaces.deny matches it", m.Rules.deny[i])
+		return fmt.Sprintf("the pattern %q of spec.namespaces.deny matches the name", m.Rules.deny[i])
 	}
 	if len(m.Rules.allow) > 0 && !slices.ContainsFunc(m.Rules.allow, is) {
-		return "no pattern of spec.namespaces.allow matches it"
+		return "no pattern of spec.namespaces.allow matches the name"
 	}
 	if host.Known {
 		return m.Rules.lacksLabel(host.Labels)
@@ -74,9 +74,9 @@ func (r Rules) lacksLabel(has map[string]string) string {
 		value, found := has[key]
 		switch {
 		case !found:
-			return fmt.Sprintf("it lacks the label %s=%s of spec.namespaces.matchLabels", key, r.labels[key])
+			return fmt.Sprintf("the namespace lacks the label %s=%s of spec.namespaces.matchLabels", key, r.labels[key])
 		case value != r.labels[key]:
-			return fmt.Sprintf("its label %s is %q, but spec.namespaces.matchLabels requires %q", key, value, r.labels[key])
+			return fmt.Sprintf("the namespace's label %s is %q, but spec.namespaces.matchLabels requires %q", key, value, r.labels[key])
 		}
 	}
 	return ""

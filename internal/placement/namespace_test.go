@@ -159,7 +159,7 @@ func TestNamespaceLabels(t *testing.T) {
 		"an empty set of required labels":                            {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{}}, namespace: known(nil)},
 		"all labels match":                                           {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments", "tier": "gold", "other": "x"})},
 		"one label is missing":                                       {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "payments"}), says: "lacks the label tier=gold of spec.namespaces.matchLabels"},
-		"one label differs":                                          {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `its label team is "search", but spec.namespaces.matchLabels requires "payments"`},
+		"one label differs":                                          {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(map[string]string{"team": "search", "tier": "gold"}), says: `the namespace's label team is "search", but spec.namespaces.matchLabels requires "payments"`},
 		"no labels":                                                  {spec: v1alpha1.NamespacesSpec{MatchLabels: rule}, namespace: known(nil), says: "lacks the label team=payments"},
 		"a required label with an empty value is missing":            {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(nil), says: "lacks the label batch="},
 		"a required label with an empty value matches":               {spec: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"batch": ""}}, namespace: known(map[string]string{"batch": ""})},

@@ -53,7 +53,8 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
 		return false
 	}
-	// The member-away taint may remain for a moment after the member is reachable again.
+	// Ignore the member-away taint, which may remain for a moment after the member is reachable
+	// again.
 	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
 }
 
@@ -83,8 +84,8 @@ func Selects(pod *corev1.Pod, node *corev1.Node) bool {
 }
 
 // MayRun reports whether the scheduler may place all given Pods on the member's virtual node: the
-// node is Ready and not cordoned, its member is not away, and it suits the Pods. An away
-// member's Node may still be Ready, so that its Pods are not evicted.
+// node is Ready and not cordoned, its member is not away, and the Pods may be scheduled to it. An
+// away member's Node may still be Ready, so that its Pods are not evicted.
 func (m Member) MayRun(pods ...corev1.Pod) bool {
 	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.Away(m.Node) &&
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })

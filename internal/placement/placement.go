@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -118,11 +119,11 @@ const classesLimit = 512
 func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Refusal {
 	switch {
 	case !allowsNode(class, m.Node): // the member does not enforce host topologies
-		return mirror.Refuse(v1alpha1.ReasonClassKeepsOff, "StorageClass %q excludes member %q by its allowedTopologies. Re-create the Pod on another node, or use another class",
+		return mirror.Refuse(v1alpha1.ReasonClassKeepsOff, "the allowedTopologies of StorageClass %q exclude member %q. Re-create the Pod on another node, or use another class",
 			class.Name, m.Registration)
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
-		has := strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", ")
-		return mirror.Refuse(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q (by %s); it has: %s. Create it there, or map another one in ClusterRegistration %q, spec.storage.classes",
+		has := cmp.Or(strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", "), "none")
+		return mirror.Refuse(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q (by %s; existing classes: %s). Create that class in the member, or map another one in ClusterRegistration %q, spec.storage.classes",
 			m.Registration, a.Class, a.Rule, sanitize.Plain(has, classesLimit), m.Registration)
 	}
 	return nil
@@ -136,5 +137,5 @@ func (m Member) refuseVolume(volume *corev1.PersistentVolume) *mirror.Refusal {
 	if volume == nil || volumehelpers.CheckNodeAffinity(volume, labels) == nil {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the nodeAffinity of volume %q excludes member %q. Run the Pod where the volume is", volume.Name, m.Registration)
+	return mirror.Refuse(v1alpha1.ReasonVolumeElsewhere, "the nodeAffinity of volume %q excludes member %q. Run the Pod in a member that the nodeAffinity allows", volume.Name, m.Registration)
 }

@@ -29,6 +29,8 @@ type Rules struct {
 	restricts bool
 	// sources are the kinds and groups of data sources that the member's populators support.
 	sources []string
+	// backends are the storage backends that the member shares, by name.
+	backends map[string]backend
 	// adopt are the leaf volumes that an admin allows claims to request by name.
 	adopt []string
 }
@@ -40,7 +42,8 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 		attributesClasses: exact(cr.Spec.Storage.AttributesClasses),
 		snapshotClasses:   exact(cr.Spec.Storage.SnapshotClasses),
 		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(), labels: cr.Spec.Namespaces.MatchLabels,
-		adopt: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
+		backends: backends(cr.Spec.Storage.Shared),
+		adopt:    strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
 	}
 	for _, kind := range cr.Spec.Storage.DataSources {
 		rules.sources = append(rules.sources, datasource.Source{Group: kind.APIGroup, Kind: kind.Kind}.GroupKind())

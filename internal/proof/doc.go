@@ -15,17 +15,18 @@
 //
 // # Proofs
 //
-//	RootGone         the host has no claim with a UID: reads the claim's name
+//	RootGone         the host has no claim with the given UID: reads the claim by name
 //	RootUnchanged    the root's placement has not changed since it was observed: reads the claim
 //	HostReleased     the host PV has ended with its claim: reads the host PV
 //	HostAssigned     the host PV still names the same claim: reads the host PV
 //	HostUnchanged    the host PV has not changed since it was observed: reads the host PV
-//	LeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads it
-//	NotMirrored      no host PV represents a leaf PV: reads both names of a mirror, and all
-//	                 PVs in the host if data may be destroyed
-//	NothingMade      an unbound leaf claim has no volume that the host represents: reads the
-//	                 host PVs of its root, the leaf PVs that they record, and the host PVs of any
-//	                 volume that was provisioned for it; after a restore of the member, also all
+//	LeafVolume       the leaf PV has the expected UID, policy and holder, or is missing: reads the
+//	                 leaf PV
+//	NotMirrored      no host PV represents a leaf PV: reads the PVs with the two names that a
+//	                 mirror can have, and all PVs in the host if data may be destroyed
+//	NothingMade      the host represents no volume of an unbound leaf claim: reads the host PVs of
+//	                 the claim's root, the leaf PVs that they record, and the host PVs of any
+//	                 volume that was provisioned for the claim; after a restore of the member, also all
 //	                 PVs in both clusters
 //	Unused           no Pod needs a claim's disk in this member: reads the namespace's Pods and
 //	                 their nodes

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,6 +28,8 @@ const (
 	SetContentDelete
 	// DeleteContent deletes a leaf VolumeSnapshotContent.
 	DeleteContent
+	// DeleteCopy deletes a claim or PV that is a copy of a shared volume.
+	DeleteCopy
 )
 
 // Evidence contains the proofs that a destructive write requires. The proofs are fields, in the
@@ -74,7 +77,7 @@ type Unmirrored struct {
 	Member MemberCurrent
 }
 
-// Withdrawing is evidence that a leaf claim has no volume that the host represents: its root was
+// Withdrawing is evidence that the host represents no volume of a leaf claim: the claim's root was
 // deleted or is unchanged since it was observed, and nothing was provisioned for the claim.
 type Withdrawing struct {
 	Root   RootGone
@@ -96,6 +99,9 @@ type Releasing struct {
 func (e Destroying) Covers(_ witness.Key, action Action, object client.Object) error {
 	if e.Host.w == nil || e.Root.w == nil || e.Root.w.UID != rootOf(e.Host.pv) {
 		return witness.Unproven("there is no proof that the host PV ended with its root")
+	}
+	if copied := hostpv.CopiedIn(e.Host.pv); len(copied) > 0 {
+		return witness.Unproven("volume %q may have copies in other members (%s)", e.Host.pv.Name, strings.Join(copied, ", "))
 	}
 	destroys := e.Host.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
@@ -183,7 +189,7 @@ func (e Withdrawing) Covers(_ witness.Key, action Action, object client.Object) 
 		return err
 	}
 	if claim.Spec.VolumeName != "" || e.Made.w == nil || e.Made.w.UID != claim.UID {
-		return witness.Unproven("leaf claim %q may have a volume", client.ObjectKeyFromObject(claim))
+		return witness.Unproven("a volume may exist for leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
 	return witness.Spend(root.w, e.Made.w, e.Member.w)
 }

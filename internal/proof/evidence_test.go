@@ -29,7 +29,7 @@ var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "
 func prover(host client.Reader) Prover {
 	return Prover{
 		Member: here, Host: pages{}, HostLive: host, Cache: pages{}, Live: pages{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
-		MayBeRestored: func(metav1.Object) bool { return false }, Unrestored: func(context.Context) error { return nil },
+		MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false }, Unrestored: func(context.Context) error { return nil },
 	}
 }
 

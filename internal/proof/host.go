@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// RootGone is the proof that the host no longer has the claim with a UID.
+// RootGone is the proof that the host no longer has the claim with a given UID.
 type RootGone struct{ w *witness.Witness }
 
 // RootGone proves by a live read that the host has no claim with the given name and UID.
@@ -163,10 +163,10 @@ func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod
 	return using, nil
 }
 
-// uses reports whether a Pod needs a claim's disk in this member: it has not finished, and is, or
-// may be, bound to one of this member's nodes. It compares the cluster that the Pod's node names,
-// because the cluster may have had a different node under another registration. A node that does
-// not name a cluster may belong to this member. Pods that are never pushed do not count.
+// uses reports whether a Pod needs a claim's disk in this member: the Pod has not finished, and is,
+// or may be, bound to one of this member's nodes. It compares the cluster that the Pod's node
+// names, because the cluster may have had a different node under another registration. A node that
+// does not name a cluster may belong to this member. Pods that are never pushed do not count.
 func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	switch {
 	case podstatus.Finished(pod), podstatus.KeptOut(pod):

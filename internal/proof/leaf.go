@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// LeafVolume is the proof for the state of a leaf PV in the member.
+// LeafVolume is the proof of the state of a leaf PV in the member.
 type LeafVolume struct {
 	w       *witness.Witness
 	name    string
@@ -92,9 +92,9 @@ func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim)
 	return leaf == nil || leaf.Spec.VolumeName == "", err
 }
 
-// Unprovisioned proves that a root has no volume in the member. Live reads show that its leaf claim
-// is not bound, and that the member has no PV with the name that a provisioner uses. The cache
-// contains no PV with another name for the leaf claim.
+// Unprovisioned proves that the member has no volume for a root. Live reads show that the root's
+// leaf claim is not bound, and that the member has no PV with the name that a provisioner uses. The
+// cache contains no PV with another name for the leaf claim.
 func (p Prover) Unprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)
 	if err != nil || leaf == nil {

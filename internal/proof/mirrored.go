@@ -29,14 +29,17 @@ type NotMirrored struct {
 	w  *witness.Witness
 	By *corev1.PersistentVolume
 
-	leaf               string
-	thorough, restored bool
+	leaf     string
+	thorough bool
+	// restored is set if the member may have lost the stamp of the volume in a restore, or the host
+	// may have lost the claim.
+	restored bool
 }
 
 // NotMirrored proves, by live reads, that the host has no PV with the handle of the leaf PV that a
 // leaf claim names, regardless of that leaf PV's current UID. In a restored member, the leaf PV may
-// lack the stamp and have another UID. Then only the host's objects show that the volume is in use
-// or must be kept. NotMirrored looks up the host PV by both of its possible names.
+// lack the stamp and have a different UID. Then only the host's objects show that the volume is in
+// use or must be kept. NotMirrored looks up the host PV by both of its possible names.
 //
 // If thorough is set, as required before destroying data, it also searches for a PV with any other
 // name and for a promise that records the leaf PV, by a paged list of all PVs in the host. It first
@@ -47,7 +50,7 @@ func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeC
 	if err != nil || by != nil {
 		return NotMirrored{By: by}, false, err
 	}
-	return NotMirrored{w: p.testify(began, claim.UID, claim.ResourceVersion), leaf: leaf, thorough: thorough, restored: p.MayBeRestored(claim)}, true, nil
+	return NotMirrored{w: p.testify(began, claim.UID, claim.ResourceVersion), leaf: leaf, thorough: thorough, restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}, true, nil
 }
 
 // of reports whether the proof is for a leaf claim's volume.
@@ -81,7 +84,7 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("prove that no volume in the host represents %s: %w", leaf, err)
+		return nil, fmt.Errorf("prove that no host PV represents leaf volume %s: %w", leaf, err)
 	}
 	return by, nil
 }
@@ -112,8 +115,8 @@ type NothingMade struct {
 // NothingMade proves by live reads that no host PV represents a volume of an unbound leaf claim. It
 // reads the host PVs for the claim's root, the leaf PVs that these record, and the host PVs that
 // represent a volume created for the claim. A bound claim never becomes unbound, so an unbound
-// claim can have had a volume only if it may come from a backup of the member. In that case, it
-// lists all PVs in both clusters.
+// claim can have been bound before only if it may come from a backup of the member. In that case,
+// NothingMade lists all PVs in both clusters.
 func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
 	began := p.Clock.Now()
 	made, err := index.VolumesForClaim(ctx, p.Cache, claim.UID)

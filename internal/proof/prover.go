@@ -26,6 +26,9 @@ type Prover struct {
 	Clock       clock.PassiveClock
 	// MayBeRestored reports whether an object in the member may come from a backup.
 	MayBeRestored func(metav1.Object) bool
+	// MayLackRoot reports whether the host may have lost the root of an object in the member when the
+	// host was restored.
+	MayLackRoot func(metav1.Object) bool
 	// Unrestored returns nil if a live read shows that the member was not restored while this
 	// process ran.
 	Unrestored func(context.Context) error

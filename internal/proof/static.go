@@ -24,7 +24,7 @@ func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, l
 		}
 	})
 	if err != nil {
-		return false, fmt.Errorf("prove that no other host PV represents %s: %w", leaf, err)
+		return false, fmt.Errorf("prove that no other host PV represents leaf volume %s: %w", leaf, err)
 	}
 	return sole, nil
 }

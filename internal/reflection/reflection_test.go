@@ -152,7 +152,7 @@ func TestSummarize(t *testing.T) {
 		"all classes are published":                              {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
 		"no classes":                                             {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
 		"exactly the maximum number of classes":                  {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
-		"one more than the maximum: the last by name is omitted": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"omits 1 class,", "c003"}, 3},
+		"one more than the maximum: the last by name is omitted": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"1 class (c003), because"}, 3},
 		"many more classes than the maximum":                     {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
 		"a registration without the maximum field":               {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
 		"unselected classes do not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
@@ -162,10 +162,10 @@ func TestSummarize(t *testing.T) {
 		"mapped classes do not count": {many(2), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
-		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a host class with that name maps to class "x" in the member (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
-		"a class whose name has the prefix":        {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by prefix "virtual-disk-"`}, 0},
+		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000", because a host class with that name maps to class "x" in the member (by a rule in spec.storage.classes of ClusterRegistration "m1")`}, 1},
+		"a class whose name has the prefix":        {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`maps to class "x" in the member (by the prefix "virtual-disk-"`}, 0},
 		"an invalid selector":                      {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
-		"the host has its own class with the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
+		"the host has its own class with the name": {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken", because the host has a class`}, 0},
 		"more problems than a message can name":    {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,10 +41,10 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 		case !offers:
 		case host != nil && !Ours(host):
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q: the host has a class with that name, which Xylem did not create and does not change", name)}
+				"class %q, because the host has a class with that name, which Xylem did not create and does not change", name)}
 		case len(ruling.Offering) > 0 && terms != ruling.Terms:
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q: it has %s in this member, but %s in member %q, which was registered first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
+				"class %q, because the class has %s in this member, but %s in member %q, which was registered first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
 		default:
 			ruling.Terms = terms
 			ruling.Offering = append(ruling.Offering, Offering{cr.Name, cr.Status.ClusterID})
@@ -88,7 +88,7 @@ func Reflects(cr *v1alpha1.ClusterRegistration) bool {
 }
 
 // Names returns the sorted names of classes that a registration offers, or that it offers according
-// to the host classes. A change of the registration may change the rulings on them.
+// to the host classes. A change to the registration may change the rulings on them.
 func (v View) Names(registration string, host []storagev1.StorageClass) []string {
 	names := PublishedFor(registration, host)
 	for i := range v.Registrations {

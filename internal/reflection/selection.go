@@ -38,7 +38,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	if wanted := cr.Spec.Storage.Reflect.Selector; wanted != nil {
 		var err error
 		if selector, err = metav1.LabelSelectorAsSelector(wanted); err != nil {
-			s.problems = []Problem{{v1alpha1.ReasonSelectorInvalid, fmt.Sprintf("spec.storage.reflect.selector: %v", err)}}
+			s.problems = []Problem{{v1alpha1.ReasonSelectorInvalid, fmt.Sprintf("all classes, because spec.storage.reflect.selector is invalid (%v)", err)}}
 			return s
 		}
 	}
@@ -60,7 +60,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 		named := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class.Name}}
 		if means, rule := member.ClassFor(named); means != class.Name {
 			s.problems = append(s.problems, Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q: a host class with that name maps to class %q in the member (by %s)", class.Name, means, rule)})
+				"class %q, because a host class with that name maps to class %q in the member (by %s)", class.Name, means, rule)})
 			continue
 		}
 		if len(s.offers) == limit(cr) {
@@ -72,7 +72,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"Xylem omits %s, because the member has more than spec.storage.reflect.max (%d): %s. Raise the maximum, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), limit(cr), some(over))})
+			"%s (%s), because more classes match than spec.storage.reflect.max (%d) allows. Raise the maximum, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), some(over), limit(cr))})
 	}
 	return s
 }

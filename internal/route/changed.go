@@ -20,12 +20,12 @@ func Changed() predicate.Predicate {
 }
 
 // Concerns reports whether an update changes a part of an object that a controller reads. It is not
-// called for a resync, or for an update after which the object concerns another member: these
-// always enqueue.
+// called for a resync, or for an update after which the object concerns another member: such events
+// always enqueue requests.
 type Concerns func(before, after client.Object) bool
 
-// Of returns Concerns for a kind. look returns the part that the controller reads. Its values are
-// compared with ==.
+// Of returns Concerns for a kind. look returns the part that the controller reads. Of compares the
+// parts before and after the update with ==.
 func Of[T client.Object, V comparable](look func(T) V) Concerns {
 	return func(before, after client.Object) bool {
 		was, known := before.(T)

@@ -63,9 +63,20 @@ func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
 // annotations that only Kubernetes uses.
 func metadataChanged(was, is metav1.Object) bool {
 	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
-		slices.Contains(was.GetFinalizers(), v1alpha1.FinalizerLeafVolume) != slices.Contains(is.GetFinalizers(), v1alpha1.FinalizerLeafVolume) ||
+		FinalizersChanged(was, is) ||
 		!slices.EqualFunc(was.GetOwnerReferences(), is.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) ||
 		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(own(was.GetAnnotations()), own(is.GetAnnotations()))
+}
+
+// FinalizersChanged reports whether the finalizers with which Xylem keeps a host PV have changed.
+func FinalizersChanged(was, is metav1.Object) bool {
+	return !slices.Equal(was.GetFinalizers(), is.GetFinalizers()) && !slices.Equal(keepers(was), keepers(is))
+}
+
+func keepers(obj metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
+		return f != v1alpha1.FinalizerLeafVolume && !strings.HasPrefix(f, v1alpha1.FinalizerCopyPrefix)
+	})
 }
 
 // own drops the annotations of the PV controller and of provisioners, and the annotation that

@@ -10,7 +10,8 @@
 //
 // A controller can subscribe to the deletions of all members' objects (Ends). After a restore, or
 // after an admin has taken a promise from a member, that member may have a leaf of a claim that
-// names another member. The leaf does not change when that claim is deleted.
+// names another member. The leaf does not change when that claim is deleted, so only the
+// deletion of the claim can enqueue a request.
 //
 // After an informer has lost its watch, it lists again and reports each object as updated. In both
 // clusters, an object whose resourceVersion is unchanged enqueues nothing. Otherwise, a restart of
@@ -24,9 +25,9 @@
 // After a restart, every existing object causes a create event. Three controllers do not receive
 // all of these events. host_volume and recovery receive only PVs and claims whose own state
 // requires a decision (concerned, noted). cluster_registration receives no PVs, claims or Pods that
-// exist at the start, and host_volume receives no claims that do (SinceStart). They would enqueue
-// only registrations and promises, which are reconciled at the start anyway, and no worker starts
-// before its caches are synced. With 24,000 volumes, the manager spends most of a restart on
+// exist at the start, and host_volume receives no claims that do (SinceStart). Such events would
+// enqueue only registrations and promises, which are reconciled at the start anyway, and no worker
+// starts before its caches are synced. With 24,000 volumes, the manager spends most of a restart on
 // evaluating each volume. All controllers that prove or mirror volumes receive all events.
 //
 // # Urgent events

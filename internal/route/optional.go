@@ -33,7 +33,7 @@ func (o *Optional) Serve(c cache.Cache) {
 	}
 }
 
-// Cache returns the kinds' cache. It returns nil if they are not served, or if the Optional is nil.
+// Cache returns the cache of the kinds, or nil if the kinds are not served or the Optional is nil.
 func (o *Optional) Cache() cache.Cache {
 	if o == nil {
 		return nil

@@ -104,6 +104,10 @@ func ownersOf(obj client.Object) []key {
 		if cluster, _, asks := hostpv.ImportOf(obj); asks {
 			add(byCluster, cluster)
 		}
+		if hostpv.BackendOf(obj) != "" {
+			// Every member that shares the backend may have a copy.
+			keys = append(keys, key{kind: byAll})
+		}
 		if hostpv.IsPromise(obj) {
 			// Pods in any member may wait for the promise, and another member's actions on it may
 			// unblock or fail them.

@@ -22,14 +22,19 @@ type Placement struct {
 	problem                          mirror.Refusal
 	reporter                         mirror.Reporter
 	kept                             bool
+	copied                           corev1.PersistentVolumeClaimPhase
 }
 
 // PlacementOf returns the Placement of a claim, for Of.
 func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
-	return Placement{
+	p := Placement{
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
 		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
 		steered: claim.Annotations[v1alpha1.AnnotationSteeredTo], tried: claim.Annotations[v1alpha1.AnnotationTried],
 		problem: ptr.Deref(report.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOf(claim), kept: report.PromiseKept(claim),
 	}
+	if claim.Annotations[v1alpha1.AnnotationCopyOf] != "" {
+		p.copied = claim.Status.Phase // Pods wait until the copy of a shared volume is bound
+	}
+	return p
 }

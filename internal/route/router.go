@@ -71,10 +71,10 @@ func New(hostCache cache.Cache) *Router {
 const byOwner = "xylem.by-owner"
 
 // Setup adds the permanent handlers, and the index by owner, to the host's informers. Call it
-// before they start.
+// before the informers start.
 func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
 
-// SetupOptional works like Setup, for optional kinds. Call it once the host serves them. Existing
+// SetupOptional works like Setup, for optional kinds. Call it once the host serves these. Existing
 // subscriptions receive the existing objects.
 func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
 
@@ -82,7 +82,7 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 	for _, object := range kinds {
 		found, err := r.cache.GetInformer(ctx, object)
 		if err != nil {
-			return fmt.Errorf("route %T: get its informer: %w", object, err)
+			return fmt.Errorf("route %T: get the informer: %w", object, err)
 		}
 		tell := toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(obj any) { r.deliver(nil, stateOf(obj)) },
@@ -100,7 +100,7 @@ func (r *Router) route(ctx context.Context, kinds []client.Object) error {
 			tell = keeping(state, tell)
 		}
 		if err != nil {
-			return fmt.Errorf("route %T: index it: %w", object, err)
+			return fmt.Errorf("route %T: add indexers: %w", object, err)
 		}
 		if _, err := found.AddEventHandler(tell); err != nil {
 			return fmt.Errorf("route %T: add a handler: %w", object, err)
@@ -195,8 +195,8 @@ func (s *sink) concerned(was, is client.Object) bool {
 func (s *sink) wake(was, is client.Object) { add(s.ctx, s.queue, was, is, s.requests) }
 
 // Source returns a controller's source of the events of a host kind that concern one member. It
-// begins with the existing objects, skips updates that do not concern the controller, and ends with
-// the controller's context.
+// begins with the existing objects, skips updates that do not concern the controller, and ends when
+// the controller's context ends.
 func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}

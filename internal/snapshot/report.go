@@ -77,15 +77,15 @@ func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
 // Away reports that a member is not connected. A zero since means that it was never connected.
 func Away(registration string, since time.Time) *mirror.Refusal {
 	if since.IsZero() {
-		return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
+		return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when the member is connected", registration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected again",
+	return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when the member is connected again",
 		registration, since.UTC().Format(time.RFC3339))
 }
 
 // Unregistered reports that the cluster is not registered.
 func Unregistered(clusterID string) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost permanently, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
+	return mirror.Refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration represents cluster %q, which has the claim's volume. Register the cluster again. If the cluster is lost permanently, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
 }
 
 // ReportReleased reports that the member keeps the snapshot.
@@ -94,31 +94,31 @@ func (s *Observed) ReportReleased() *mirror.Refusal {
 		return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem neither destroys nor uses its data. Delete the snapshot, or remove the annotation",
 			v1alpha1.AnnotationAbandon, s.Host.Name)
 	}
-	return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from it",
+	return mirror.Refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data is still in cluster %q. Register that cluster again, under any name, to restore from the snapshot",
 		s.Host.Annotations[v1alpha1.AnnotationClusterGone], mirrorsnapshot.PlacedIn(s.Host))
 }
 
 // ReportTaken reports that a foreign object has the leaf's name.
 func (s *Observed) ReportTaken() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem does not change it. Use another name, or delete it in the member", s.Member.Registration, s.Origin.Root)
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create and does not change. Use another name, or delete that VolumeSnapshot in the member", s.Member.Registration, s.Origin.Root)
 }
 
 // ReportReplaced reports that the member has a different snapshot with this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
-	const what = "in member %q, the snapshot with the name %q is not the one that was taken. Xylem neither uses nor destroys either of them. "
+	const what = "in member %q, the snapshot with the name %q is not the one that was taken. Xylem neither uses nor destroys either snapshot. "
 	if s.Host.DeletionTimestamp != nil {
-		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot in the member when nobody needs its data: the deletion then continues", s.Member.Registration, s.Origin.Root)
+		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot in the member once nobody needs its data. The deletion of the VolumeSnapshot in the host then continues", s.Member.Registration, s.Origin.Root)
 	}
-	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another snapshot", s.Member.Registration, s.Origin.Root)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot in the host and take another snapshot", s.Member.Registration, s.Origin.Root)
 }
 
 // ReportLost reports that the snapshot no longer exists in the member.
 func (s *Observed) ReportLost() *mirror.Refusal {
 	record := s.Record()
 	if record.Content == "" {
-		return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete it in the host too, and take another snapshot", s.Origin.Root, s.Member.Registration)
+		return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete the VolumeSnapshot in the host too, and take another snapshot", s.Origin.Root, s.Member.Registration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. Its snapshot may still exist under handle %q of driver %q. Rescue the data in the member, then delete the VolumeSnapshot",
+	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. The snapshot may still exist under handle %q of driver %q. Rescue the data in the member, then delete the VolumeSnapshot in the host",
 		s.Member.Registration, mirrorsnapshot.LeafContent(s.Host), record.Handle, s.Host.Annotations[v1alpha1.AttributeDriver])
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Count returns a number with a noun in its correct plural: "1 Pod", "3 classes".
+// Count returns a number with a noun in the singular or plural: "1 Pod", "3 classes".
 func Count(n int, name string) string {
 	if n != 1 {
 		name = Plural(name)

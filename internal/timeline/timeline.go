@@ -12,13 +12,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Name is the name of a step. The names must not change, because spans have them too.
+// Name is the name of a step. The names must not change, because trace spans also use them.
 type Name string
 
 // The steps, in order.
 const (
-	// Selected lasts from the claim's creation until the scheduler selects a node for it (the last
-	// time, if it does so repeatedly). Claims that do not wait for a Pod lack this step.
+	// Selected lasts from the claim's creation until the scheduler selects a node for it. If the
+	// scheduler selects nodes repeatedly, the last time counts. Claims that do not wait for a Pod
+	// lack this step.
 	Selected Name = "selected"
 	// Placed lasts until Xylem records the member on the claim.
 	Placed Name = "placed"

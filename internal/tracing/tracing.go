@@ -124,7 +124,7 @@ func (q *quiet) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) 
 	err := q.SpanExporter.ExportSpans(ctx, spans)
 	switch was := q.failed.Swap(err != nil); {
 	case err != nil && !was:
-		q.log.Error(err, "the collector does not accept traces, and they are lost until it does: check --tracing-endpoint", "spans", len(spans))
+		q.log.Error(err, "the collector does not accept traces, so Xylem drops the spans. Check --tracing-endpoint", "spans", len(spans))
 	case err == nil && was:
 		q.log.Info("the collector accepts traces again")
 	}

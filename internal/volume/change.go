@@ -82,14 +82,21 @@ func (s *Observed) followed() bool {
 	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)
 }
 
-// overrules reports whether the member retains the volume and the host PV does not.
+// Rescues reports whether the host PV must get policy Retain because of HolderLost, before the
+// holder and the stamp, which show that another claim used the volume, are removed.
+func (s *Observed) Rescues() bool {
+	return s.HolderLost && s.Host != nil && s.Leaf != nil && s.Stamped && (!deleting(s.Host) || s.HasFinalizer()) && s.overrules()
+}
+
+// overrules reports whether the volume must be retained, but the host PV's policy is different: the
+// member retains the volume, or the host may have lost the claim that used it last.
 func (s *Observed) overrules() bool {
-	return s.Policy() != corev1.PersistentVolumeReclaimDelete && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
+	return (s.Policy() != corev1.PersistentVolumeReclaimDelete || s.HolderLost) && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
 // CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes class,
-// the registration's current name, Xylem's finalizer, and policy Retain if the member retains the
-// volume. It returns nil if the host PV already has them.
+// the registration's current name, Xylem's finalizer, and policy Retain if the volume must be
+// retained. It returns nil if the host PV already has them.
 func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	return changed(s.Host, func(after *corev1.PersistentVolume) {
 		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
@@ -108,8 +115,8 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	})
 }
 
-// attributesClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if it has
-// none, or if its leaf claim, which records that name, does not exist.
+// attributesClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if the
+// leaf PV has none, or if its leaf claim, which records that name, does not exist.
 func (s *Observed) attributesClass() string {
 	if !s.Held() {
 		return ""

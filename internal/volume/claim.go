@@ -45,8 +45,8 @@ type Placement struct {
 	// members that have such a volume.
 	Asked  *corev1.PersistentVolume
 	Rivals []string
-	// From is the root's data source. It is nil if the root has no data source, or already has its
-	// volume.
+	// From is the root's data source. It is nil if the root has no data source, or is already bound to
+	// its volume.
 	From *From
 	// Pods are a promise's Pods that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
@@ -100,14 +100,15 @@ func (s *Observed) Apart() bool {
 }
 
 // Agreed reports whether the scheduler has selected this member. If recovery reassigned the claim
-// to this member, selected-node does not prove it: a Pod must also be about to be bound here.
+// to this member, the annotation with the selected node does not prove this: a Pod must also be
+// about to be bound here.
 func (s *Observed) Agreed() bool {
 	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
 }
 
 // Alone reports whether the observation is of a claim without a volume in this member. The leaf
-// claim, if any, is that claim's.
+// claim, if there is one, belongs to that claim.
 func (s *Observed) Alone() bool { return s.Placement != nil && s.none() }
 
 // Unobserved reports whether the observation is of a claim without a volume and lacks the state of
@@ -257,7 +258,7 @@ func (s *Observed) hostAttributesClass(member string) string {
 }
 
 // ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc observes the
-// state that this needs.
+// state that this function needs.
 func (s *Observed) ReportRefused() *mirror.Refusal {
 	if s.Placement == nil {
 		return nil
@@ -266,8 +267,8 @@ func (s *Observed) ReportRefused() *mirror.Refusal {
 	return refusal
 }
 
-// Unmade reports whether, as far as observed, no member has begun to provision a volume for the
-// claim.
+// Unmade reports whether, as far as Xylem has observed, no member has begun to provision a volume
+// for the claim.
 func (s *Observed) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
 
 // Unrequested reports whether the scheduler has selected a node, but the host's PV controller

@@ -26,8 +26,8 @@ type Observed struct {
 	Name string
 	UID  types.UID
 
-	// Host is the host PV that represents the volume. Earlier is set only without Host. It lists
-	// the host PVs that represent a leaf PV with the same name but another UID.
+	// Host is the host PV that represents the volume. Earlier lists the host PVs that represent a
+	// leaf PV with the same name but a different UID. It is set only if Host is nil.
 	Host    *corev1.PersistentVolume
 	Earlier []corev1.PersistentVolume
 	// Twin is another host PV, not created by Xylem, that represents the same volume.
@@ -41,18 +41,18 @@ type Observed struct {
 	// ImportClass is the host class of the first import.
 	ImportClass *storagev1.StorageClass
 
-	// Leaf is the member's PV with that name and UID. Recreated is set only without Leaf. It has
-	// the same name but another UID.
+	// Leaf is the member's PV with that name and UID. Recreated is the member's PV with the same
+	// name but a different UID. It is set only if Leaf is nil.
 	Leaf, Recreated *corev1.PersistentVolume
 	// Stamp is Leaf's stamp, if Stamped is set.
 	Stamp   mirror.Origin
 	Stamped bool
 
-	// Root is the host's claim that the volume belongs to: Host's claim or, without Host, the root of
-	// the leaf claim or the leaf PV. Successor is set only without Root. It has the same namespace and
-	// name, but another UID.
+	// Root is the host's claim that the volume belongs to: Host's claim or, if Host is nil, the root
+	// of the leaf claim or the leaf PV. Successor is the host's claim with the same namespace and name
+	// but a different UID. It is set only if Root is nil.
 	Root, Successor *corev1.PersistentVolumeClaim
-	// Claim is the root's leaf claim. Origin is Claim's stamp or, without Claim, Leaf's.
+	// Claim is the root's leaf claim. Origin is Claim's stamp or, if Claim is nil, Leaf's.
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
 	// Holder is another root's leaf claim that Leaf is bound to, if an admin freed Host for Root.
@@ -60,15 +60,18 @@ type Observed struct {
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
+	// HolderLost is set if the host may have lost the holder's root when the host was restored. The
+	// volume may then have newer data than the host knows.
+	HolderLost bool
 	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
-	// gone. Only the observation of that leaf claim has it.
+	// gone. Only the observation of that leaf claim contains Left.
 	Left *corev1.PersistentVolumeClaim
 
 	// Namesake reports whether the member's object with the name of the root's data source is not the
 	// one from which the leaf claim was created.
 	Namesake bool
 
-	// Promise is the root's promise, fulfilled or not. It is set only without Host. PromiseLost
+	// Promise is the root's promise, fulfilled or not. It is set only if Host is nil. PromiseLost
 	// reports whether the root is bound to a promise that no longer exists.
 	Promise     *corev1.PersistentVolume
 	PromiseLost bool
@@ -78,22 +81,27 @@ type Observed struct {
 	// Users are the Pods that need the disk of a promise that is released with its last Pod.
 	// leaf_pv's observations lack them, because its steps do not depend on them.
 	Users []corev1.Pod
-	// Unused describes how long a promise has had no Users. Only root_pv's observations have it.
+	// Unused describes how long a promise has had no Users. Only root_pv observes this.
 	Unused Unused
-	// Restored is set if the leaf claim may come from a backup of the member.
-	Restored bool
+	// Restored is set if the leaf claim may come from a backup of the member. RootLost is set if the
+	// leaf claim has no root, and the host may have lost it when the host was restored.
+	Restored, RootLost bool
 
 	// PlacedRegistration is the registration of the other member that the root is placed in, if any.
-	// Only root_pvc's observations have it.
+	// Only root_pvc observes it.
 	PlacedRegistration string
 
+	// Copies names the other members that may have copies of a shared volume. Only root_pv
+	// observes them.
+	Copies []string
+
 	// Rules are the placement rules of the member's registration. Class is the host's class. Tenant
-	// is the UID of the root's or its successor's namespace. Only leaf_pv's and root_pvc's
-	// observations have them, because their steps need them.
+	// is the UID of the root's or its successor's namespace. Only leaf_pv and root_pvc
+	// observe these three, because their steps need them.
 	Rules  placement.Rules
 	Class  *storagev1.StorageClass
 	Tenant types.UID
-	// Placement is the state of the claim in the member. Only root_pvc's observations have it.
+	// Placement is the state of the claim in the member. Only root_pvc observes it.
 	Placement *Placement
 }
 
@@ -172,12 +180,12 @@ func (s *Observed) Bound() bool {
 	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
 }
 
-// Destroys reports whether the volume must be destroyed: the host PV's policy is Delete at this
-// moment, and the member's policy was Delete when the leaf PV was mirrored. A leaf PV without this
-// host's stamp is not the mirrored one. A leaf PV with the stamp of another root is the mirrored
-// one if no claim in the member has it: an admin freed the host PV, and the next claim was deleted
-// before the leaf PV referred to its leaf claim. Xylem keeps an adopted volume in the member if no
-// claim in the host has used it, because only the stamp connects it to this host.
+// Destroys reports whether the volume must be destroyed: the host PV's policy is Delete now, and
+// the member's policy was Delete when the leaf PV was mirrored. A leaf PV without this host's stamp
+// is not the mirrored one. A leaf PV with the stamp of another root is the mirrored one if no claim
+// in the member is bound to it: an admin freed the host PV, and the next claim was deleted before
+// the leaf PV referred to its leaf claim. Xylem keeps an adopted volume in the member if no claim
+// in the host has used the volume, because only the stamp connects it to this host.
 func (s *Observed) Destroys() bool {
 	if s.NeverUsed() || s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
@@ -190,8 +198,8 @@ func (s *Observed) Destroys() bool {
 // claim.
 func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
 
-// MayDelete reports whether the leaf claim may be deleted: its volume must be destroyed, or
-// outlives it.
+// MayDelete reports whether the leaf claim may be deleted: its volume must be destroyed too, or
+// will outlive it.
 func (s *Observed) MayDelete() bool {
 	if s.Recreated != nil {
 		return proof.Outlives(s.Recreated, s.Claim)
@@ -201,16 +209,17 @@ func (s *Observed) MayDelete() bool {
 
 // MayBeMirrored reports whether the volume of a leaf claim without a root must outlive the leaf
 // claim, although it has no stamp. Either the member retains it, the member's admin consented to
-// its adoption, or it may have been mirrored before the member was restored.
+// its adoption, it may have been mirrored before the member was restored, or a restore may have
+// removed its root from the host. In the last case, Pods may have written to it since.
 func (s *Observed) MayBeMirrored() bool {
 	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain || hostpv.Consented(s.Leaf, s.Member.HostID) {
 		return true
 	}
-	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
+	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored || s.RootLost)
 }
 
-// Freed reports whether an admin cleared the host PV's claimRef, so that another claim may get the
-// volume or already has it. root_pv may have set the leaf PV's policy to Delete before.
+// Freed reports whether an admin cleared the host PV's claimRef, so that another claim is, or may
+// be, bound to the volume. root_pv may have set the leaf PV's policy to Delete before that.
 func (s *Observed) Freed() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
@@ -237,8 +246,8 @@ func (s *Observed) Promised() bool {
 }
 
 // HostName returns the name that the host PV should have for a claim. If the claim names a volume,
-// only that name is possible, so that a claim that lost its volume finds it again. It returns "" if
-// that name is taken or does not fit the volume.
+// only that name is possible, so that a claim that lost its volume is bound to that volume again.
+// It returns "" if that name is taken or does not fit the volume.
 func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	plain := hostpv.Name(s.Name, s.Member.ClusterID, false)
 	suffixed := hostpv.Name(s.Name, s.Member.ClusterID, true)

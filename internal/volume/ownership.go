@@ -27,15 +27,15 @@ func (s *Observed) Elsewhere() string {
 	return ""
 }
 
-// AskedFor reports whether the root's successor requests the volume that the root's leaf claim
-// still has. The leaf claim and the volume must have the same origin.
+// AskedFor reports whether the root's successor requests the volume that the root's leaf claim is
+// still bound to. The leaf claim and the volume must have the same origin.
 func (s *Observed) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
 		hostpv.Requests(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
-// Superseded reports whether a promise that no member has will never be used by its claim. If the
-// claim was deleted, the host's PV controller releases the promise instead.
+// Superseded reports whether a promise that is not assigned to a member will never be used by its
+// claim. If the claim was deleted, the host's PV controller releases the promise instead.
 func (s *Observed) Superseded() bool {
 	claim := s.Named()
 	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
@@ -49,8 +49,8 @@ func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	return s.Successor
 }
 
-// Wanted reports whether the claim that a promise refers to by name (nil if it does not exist) has
-// the promise or should still be bound to it. While a promise is being created, its claim may be
+// Wanted reports whether the claim that a promise refers to by name (nil if it does not exist) is,
+// or should still be, bound to the promise. While a promise is being created, its claim may be
 // bound to another volume: one of the same class that an admin freed. The host's PV controller then
 // releases the promise or, with policy Retain, removes the UID from its claimRef. The promise would
 // then be bound to the next claim with that name.

@@ -68,7 +68,7 @@ func (s *Observed) SourceAway() bool {
 }
 
 // From returns the root's data source in the member. It returns nil if the root has no data source,
-// or already has a volume.
+// or is already bound to a volume.
 func (s *Observed) From() *From {
 	if s.Placement == nil {
 		return nil
@@ -90,8 +90,8 @@ func (s *Observed) SourceLost() bool {
 }
 
 // Unlike reports whether the leaf claim was not created from the root's data source, so that its
-// volume would be empty or have other data. A root that already has a volume does not need its
-// source.
+// volume would be empty or have other data. A root that is already bound to a volume does
+// not need its source.
 func (s *Observed) Unlike() bool {
 	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) || !datasource.Has(s.Root) {
 		return false

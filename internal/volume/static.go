@@ -27,8 +27,9 @@ func (s *Observed) BoundToImport() bool {
 	return asks != nil && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == asks.Name
 }
 
-// Untaken reports whether the leaf PV that an admin's host PV represents lacks that PV's stamp, a
-// claim's stamp, and a leaf claim of this host.
+// Untaken reports whether an admin's host PV represents a leaf PV that nothing in this host has
+// taken yet: it has neither the host PV's stamp nor a claim's stamp, and no leaf claim of this host
+// names it.
 func (s *Observed) Untaken() bool {
 	return s.Host != nil && s.Leaf != nil && hostpv.Imported(s.Host) && !s.Claimed() && s.Holder == nil &&
 		(!s.Stamped || s.Stamp.Root.Namespace == "" && !s.StampedForHost())

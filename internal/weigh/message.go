@@ -37,6 +37,8 @@ type field struct {
 	message func() *message
 	// wrapped means that the field may contain a document of its own.
 	wrapped bool
+	// quantity means that the field is the text of a quantity.
+	quantity bool
 }
 
 func (m *message) field(number protowire.Number) *field {
@@ -81,14 +83,19 @@ func compile(t reflect.Type) *message {
 	if t == reflect.TypeFor[runtime.RawExtension]() && len(m.fields) > 1 {
 		m.fields[1].wrapped = true
 	}
+	if t == quantityType {
+		m.fields = quantityFields
+	}
 	if len(m.fields) == 0 {
 		m.fields = opaqueFields
 	}
 	return m
 }
 
-// opaqueFields are the fields of types that decode themselves from one or two fields, such as
-// quantities and times.
+// quantityFields are the fields of a quantity.
+var quantityFields = []*field{nil, {byte: opaque, quantity: true}}
+
+// opaqueFields are the fields of types that decode themselves from one or two fields, such as times.
 var opaqueFields = []*field{nil, {byte: opaque}, {byte: opaque}, {byte: opaque}}
 
 func fieldOf(t reflect.Type, repeated bool) *field {

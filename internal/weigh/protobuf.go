@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 // magic is the prefix of Kubernetes' protobuf documents
@@ -42,7 +44,7 @@ type scale struct {
 
 // Protobuf returns an upper bound for the memory in bytes that a document takes when a client
 // decodes it. It returns ErrTooLarge above limit, and ErrMalformed if the data is not a document,
-// or has a kind that the client does not decode.
+// has a kind that the client does not decode, or contains a quantity that is out of range.
 func Protobuf(kinds Kinds, document []byte, limit int64) (int64, error) {
 	return weighed(kinds, limit, func(s *scale) error { return s.document(document) })
 }
@@ -132,6 +134,11 @@ func (s *scale) message(data []byte, m *message) error {
 		}
 		switch {
 		case wire != protowire.BytesType:
+			return nil
+		case f.quantity:
+			if err := quantity.Check(string(value)); err != nil {
+				return fmt.Errorf("%w: %w", ErrMalformed, err)
+			}
 			return nil
 		case f.wrapped && bytes.HasPrefix(value, magic):
 			return s.document(value)

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 const plenty = 1 << 40
@@ -201,7 +203,7 @@ func TestJSON(t *testing.T) {
 		"finalizers":   fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"finalizers":["a\"{"%s]}}`, repeat([]byte(`,""`), 10_000)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			var j JSON
+			j := NewJSON(ShapesOf(clientgoscheme.Scheme))
 			for rest := document; len(rest) > 0; {
 				taken, ended, err := j.Weigh(rest[:min(len(rest), 1000)])
 				if err != nil {
@@ -221,11 +223,10 @@ func TestJSON(t *testing.T) {
 			}
 		})
 	}
-	var deep JSON
+	deep, closed := NewJSON(ShapesOf(clientgoscheme.Scheme)), NewJSON(ShapesOf(clientgoscheme.Scheme))
 	if _, _, err := deep.Weigh(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
 		t.Errorf("nesting that is too deep: error is %v, want ErrMalformed", err)
 	}
-	var closed JSON
 	if _, _, err := closed.Weigh([]byte("]")); !errors.Is(err, ErrMalformed) {
 		t.Errorf("an unmatched closing bracket: error is %v, want ErrMalformed", err)
 	}
@@ -260,13 +261,50 @@ func TestJSONObjectCoversAllTypes(t *testing.T) {
 func FuzzProtobuf(f *testing.F) {
 	f.Add([]byte{0x12, 0, 0x12, 2, 0x12, 0})
 	f.Add(nested(1, nested(11, nested(1, []byte("a")))))
+	for _, text := range endless { // a PersistentVolume's capacity
+		f.Add(nested(2, nested(1, message2(1, []byte("storage"), 2, nested(1, []byte(text))))))
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, kind := range []string{"Pod", "PodList", "Node", "PersistentVolume", "Secret", "Event", "Status"} {
 			document := wrap(kind, raw)
 			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
+			if err != nil {
+				continue // do not decode a quantity that is out of range
+			}
 			object, failed := decode(document)
-			if failed == nil && err == nil && Object(object) > weight {
+			if failed == nil && Object(object) > weight {
 				t.Errorf("the %s has weight %d, but takes %d bytes in memory", kind, weight, Object(object))
+			}
+		}
+	})
+}
+
+// A document that passes the checks is decoded quickly, and its quantities are in range.
+func FuzzJSON(f *testing.F) {
+	for _, text := range append(harmless, endless...) {
+		f.Add(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Node","status":{"capacity":{"cpu":%q}}}`, text))
+		f.Add(fmt.Appendf(nil, `{"apiVersion":"v1","kind":"PersistentVolume","spec":{"c\u0061pacity":{"storage": %s }}}`, text))
+	}
+	f.Fuzz(func(t *testing.T, document []byte) {
+		if weighJSON(document, 3) != nil {
+			return
+		}
+		object, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
+		if err != nil {
+			return
+		}
+		var lists []corev1.ResourceList
+		switch o := object.(type) {
+		case *corev1.Node:
+			lists = append(lists, o.Status.Capacity, o.Status.Allocatable)
+		case *corev1.PersistentVolume:
+			lists = append(lists, o.Spec.Capacity)
+		}
+		for _, list := range lists {
+			for name, q := range list {
+				if !quantity.InRange(q) {
+					t.Errorf("the quantity of %q is out of range", name)
+				}
 			}
 		}
 	})

@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
@@ -171,7 +173,8 @@ var _ = Describe("What the charts render", func() {
 		Entry("one replica that a drain cannot evict", SpecTimeout(settle), "xylem", `{replicas: 1, podDisruptionBudget: {maxUnavailable: 0}}`, 3),
 		Entry("the member's chart, by default", SpecTimeout(settle), "xylem-member", `{}`, 0),
 		Entry("the member's chart, with all values set", SpecTimeout(settle), "xylem-member",
-			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform}}`, 0),
+			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform},
+			shared: {drivers: [a.example.com], secrets: [storage/node], namespaces: [default]}}`, 0),
 	)
 
 	It("is checked against Pod Security: the API server rejects an unrestricted Pod", func(ctx SpecContext) {
@@ -313,6 +316,58 @@ var _ = Describe("What the charts render", func() {
 			Expect(stream).NotTo(ContainSubstring("xylem-system"))
 			Expect(stream).To(ContainSubstring("system:serviceaccount:elsewhere:its-own"))
 		}
+	}, SpecTimeout(settle))
+})
+
+var _ = Describe("The part shared of the member's chart", func() {
+	rules := func(u *unstructured.Unstructured) []rbacv1.PolicyRule {
+		GinkgoHelper()
+		var role rbacv1.Role // a ClusterRole has the same rules
+		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &role)).To(Succeed())
+		return role.Rules
+	}
+	volumes := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumes"}, Verbs: []string{"create", "delete"}}
+	drivers := rbacv1.PolicyRule{APIGroups: []string{"xylem.io"}, Resources: []string{"drivers"}, ResourceNames: []string{"a.example.com", "b.example.com"}, Verbs: []string{"share"}}
+	secrets := rbacv1.PolicyRule{APIGroups: []string{"xylem.io"}, Resources: []string{"secrets"}, ResourceNames: []string{"storage/node"}, Verbs: []string{"use"}}
+
+	// A rule without resourceNames would apply to all drivers or Secrets.
+	DescribeTable("allows only the listed drivers and Secrets", func(ctx SpecContext, values string, want map[string][]rbacv1.PolicyRule) {
+		stream, err := render(ctx, "xylem-member", restricted, values)
+		Expect(err).NotTo(HaveOccurred())
+		got := map[string][]rbacv1.PolicyRule{}
+		all := objects(stream)
+		for key, u := range all {
+			if u.GetName() == "xylem-member-shared" && strings.HasSuffix(u.GetKind(), "Role") {
+				got[key] = rules(u)
+				Expect(all).To(HaveKey(strings.Replace(key, "Role ", "RoleBinding ", 1)))
+			}
+		}
+		Expect(got).To(Equal(want))
+	},
+		Entry("none by default", SpecTimeout(settle), `{shared: {secrets: [storage/node], namespaces: [shop]}}`, map[string][]rbacv1.PolicyRule{}),
+		Entry("drivers", SpecTimeout(settle), `{shared: {drivers: [a.example.com, b.example.com]}}`, map[string][]rbacv1.PolicyRule{
+			"ClusterRole  xylem-member-shared": {volumes, drivers},
+		}),
+		Entry("drivers and Secrets", SpecTimeout(settle), `{shared: {drivers: [a.example.com, b.example.com], secrets: [storage/node]}}`, map[string][]rbacv1.PolicyRule{
+			"ClusterRole  xylem-member-shared": {volumes, drivers, secrets},
+		}),
+		Entry("in some namespaces", SpecTimeout(settle), `{shared: {drivers: [a.example.com, b.example.com], secrets: [storage/node], namespaces: [shop, bank]}}`, map[string][]rbacv1.PolicyRule{
+			"ClusterRole  xylem-member-shared": {volumes, secrets},
+			"Role shop xylem-member-shared":    {drivers},
+			"Role bank xylem-member-shared":    {drivers},
+		}),
+	)
+
+	It("grants the same permissions as config/member/shared", func(ctx SpecContext) {
+		stream, err := render(ctx, "xylem-member", restricted, `{shared: {drivers: [driver.example.com], secrets: [namespace/name]}}`)
+		Expect(err).NotTo(HaveOccurred())
+		built, err := run(ctx, "", fleet.Kubectl(), "kustomize", path("config", "member", "shared"))
+		Expect(err).NotTo(HaveOccurred())
+		const role = "ClusterRole  xylem-member-shared"
+		want := rules(objects(built)[role])
+		Expect(want).To(HaveLen(3))
+		want[2].ResourceNames = []string{"namespace/name"} // the placeholder is not a valid name
+		Expect(rules(objects(stream)[role])).To(Equal(want))
 	}, SpecTimeout(settle))
 })
 

@@ -187,6 +187,9 @@ func (c *Cluster) Processes() []*Process { return slices.Clone(c.processes) }
 // DriverDir returns the CSI driver's directory.
 func (c *Cluster) DriverDir() string { return c.path("csi") }
 
+// KWOKAddress returns the address on which KWOK serves as the kubelet of all nodes, without TLS.
+func (c *Cluster) KWOKAddress() string { return c.kwokAddress }
+
 // VolumesDir returns the directory with a subdirectory for each volume.
 func (c *Cluster) VolumesDir() string { return csidriver.VolumesDir(c.DriverDir()) }
 

@@ -121,7 +121,7 @@ type ClusterOptions struct {
 	// cluster admin to kubelets.
 	Kubelets bool
 	// Kubelet is the loopback address of the caller's own server, which then serves as the nodes'
-	// kubelet instead of KWOK. It requires Kubelets.
+	// kubelet instead of KWOK, for example one of package kubelet. It requires Kubelets.
 	Kubelet string
 	// KubeAPIQPS and KubeAPIBurst limit the clients of the control plane and the sidecars, in
 	// requests per second. 0 means 2000.

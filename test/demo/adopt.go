@@ -53,7 +53,7 @@ func (d *demo) leaveVolume(ctx context.Context) (string, error) {
 		return "", err
 	}
 	volume := m.claim(legacySpace, archiveApp).Spec.VolumeName
-	id, err := d.diskOfVolume(m, volume)
+	id, err := m.diskOfVolume(volume)
 	if err != nil {
 		return "", err
 	}
@@ -131,29 +131,10 @@ func (d *demo) checkAdopted(volume string) error {
 	}
 	none := fmt.Sprintf("0 in %s, 0 in %s", pinned, spare)
 	d.checks.equal("adoption: no disk was created", none, counts, none)
-	id, err := d.diskOfVolume(m, volume)
+	data, err := d.readDisk(m, archiveApp)
 	if err != nil {
 		return err
 	}
-	data, err := m.ReadData(id)
-	if err != nil {
-		return err
-	}
-	d.out.line("   the disk of %s in %s contains: %s", archiveApp, pinned, data)
 	d.checks.equal("adoption: the disk still has its data", archiveData, data, data)
 	return nil
-}
-
-// diskOfVolume returns the ID that the driver gave a volume's disk.
-func (d *demo) diskOfVolume(m *view, volume string) (string, error) {
-	book, err := m.Ledger()
-	if err != nil {
-		return "", err
-	}
-	for id, e := range book.Live() {
-		if e.PVName == volume {
-			return id, nil
-		}
-	}
-	return "", &unmet{"a disk of volume " + volume + " in " + m.Name(), "none in the ledger"}
 }

@@ -30,7 +30,7 @@ func (d *demo) snapshot(ctx context.Context) error {
 	if err := d.do(ctx, d.host, "apply", "-f", manifests+"snapshot-class.yaml"); err != nil {
 		return err
 	}
-	if err := d.writeDisk(nginxClaim, mondayData); err != nil {
+	if err := d.writeDisk(d.members[0], nginxClaim, mondayData); err != nil {
 		return err
 	}
 	d.prompt(d.host, "kubectl apply -f "+manifests+"snapshot.yaml")
@@ -48,7 +48,7 @@ func (d *demo) snapshot(ctx context.Context) error {
 	if err := d.checkSnapshot(ctx); err != nil {
 		return err
 	}
-	return d.writeDisk(nginxClaim, tuesdayData)
+	return d.writeDisk(d.members[0], nginxClaim, tuesdayData)
 }
 
 // checkSnapshot checks that the snapshot was taken once, and that no action in the member alone can
@@ -94,7 +94,7 @@ func (d *demo) copied(ctx context.Context, what, app, want string) error {
 		return err
 	}
 	d.checks.equal(what+": in the member that has the data, not where the Pod prefers", pinned, where, "in "+where+", although "+spare+" was preferred")
-	data, err := d.readDisk(app)
+	data, err := d.readDisk(d.members[0], app)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (d *demo) forget(ctx context.Context) error {
 		return err
 	}
 	d.checks.equal("snapshot: deleted once, with its VolumeSnapshot", fmt.Sprintf("1 in %s, 0 in %s", pinned, spare), counts, counts)
-	data, err := d.readDisk(restoredApp)
+	data, err := d.readDisk(d.members[0], restoredApp)
 	if err != nil {
 		return err
 	}
@@ -131,28 +131,28 @@ func (d *demo) forget(ctx context.Context) error {
 	return d.clear(ctx, cloneApp, "clone: the disk is deleted with its claim")
 }
 
-// writeDisk overwrites the data on a claim's disk in the first member.
-func (d *demo) writeDisk(claim, data string) error {
-	id, err := d.diskID(d.members[0], claim)
+// writeDisk overwrites the data on a claim's disk in a member.
+func (d *demo) writeDisk(m *view, claim, data string) error {
+	id, err := d.diskID(m, claim)
 	if err != nil {
 		return err
 	}
-	if err := d.members[0].WriteData(id, data); err != nil {
+	if err := m.WriteData(id, data); err != nil {
 		return err
 	}
-	d.out.line("   the disk of %s in %s now contains: %s", claim, pinned, data)
+	d.out.line("   the disk of %s in %s now contains: %s", claim, m.Name(), data)
 	return nil
 }
 
-// readDisk returns and prints the data on a claim's disk in the first member.
-func (d *demo) readDisk(claim string) (string, error) {
-	id, err := d.diskID(d.members[0], claim)
+// readDisk returns and prints the data on a claim's disk in a member.
+func (d *demo) readDisk(m *view, claim string) (string, error) {
+	id, err := d.diskID(m, claim)
 	if err != nil {
 		return "", err
 	}
-	data, err := d.members[0].ReadData(id)
+	data, err := m.ReadData(id)
 	if err == nil {
-		d.out.line("   the disk of %s in %s contains: %s", claim, pinned, data)
+		d.out.line("   the disk of %s in %s contains: %s", claim, m.Name(), data)
 	}
 	return data, err
 }

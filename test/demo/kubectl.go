@@ -15,10 +15,7 @@ import (
 // kubectl runs kubectl as a cluster's admin, in the repository's root directory, and returns its
 // output. Xylem's plugin is on the PATH.
 func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, d.x.Fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
-	cmd.Dir = d.root
-	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.dir, "PATH=" + filepath.Join(d.root, "bin") + ":" + os.Getenv("PATH")}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the demo, not kubectl.
+	cmd := d.kubectlCommand(ctx, v, args...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
@@ -29,6 +26,15 @@ func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, er
 			v.Name(), strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
 	}
 	return out.String(), nil
+}
+
+// kubectlCommand returns the command that kubectl runs.
+func (d *demo) kubectlCommand(ctx context.Context, v *view, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, d.x.Fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
+	cmd.Dir = d.root
+	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.dir, "PATH=" + filepath.Join(d.root, "bin") + ":" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must reach only the demo, not kubectl.
+	return cmd
 }
 
 // do prints a command and runs it.

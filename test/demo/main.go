@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/controlplane/kubelet"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -99,7 +100,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	for _, step := range []func(context.Context) error{
 		d.install,
 		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
-		d.register, d.nginx, d.reach, d.showTables, d.reserved, d.snapshot, d.restore, d.clone, d.forget, d.statefulSet, d.grow, d.native, d.remove,
+		d.register, d.nginx, d.reach, d.showTables, d.reserved, d.snapshot, d.restore, d.clone, d.forget, d.share, d.move, d.statefulSet, d.grow, d.native, d.remove,
 		d.promise, d.full, d.failing, d.adopt, d.audit,
 	} {
 		if err = step(ctx); err != nil {
@@ -138,9 +139,15 @@ func (d *demo) startClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	members := make([]controlplane.ClusterOptions, 0, 2)
+	for _, name := range []string{pinned, spare} {
+		k := kubelet.New(func() *controlplane.Cluster { return d.x.Fleet.Member(name) })
+		context.AfterFunc(ctx, k.Close)
+		members = append(members, controlplane.ClusterOptions{Name: name, Kubelets: true, Kubelet: k.Address()})
+	}
 	d.x, err = harness.Start(ctx, harness.Options{
 		Host: controlplane.ClusterOptions{Kubelets: true}, Snapshots: true,
-		Members: []controlplane.ClusterOptions{{Name: pinned, Kubelets: true}, {Name: spare, Kubelets: true}},
+		Members: members,
 		Dir:     filepath.Join(d.dir, "clusters"), Bare: true, Manager: program,
 		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
 		ManagerArgs: []string{"--leader-elect", "--node-api-bind-address=" + nodeAPI, "--node-api-advertise-address=127.0.0.1"},

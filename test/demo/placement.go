@@ -122,7 +122,9 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 		if d.host.volume(volume) != nil {
 			return "volume " + volume + " still exists", nil
 		}
-		where, err := d.disksOf(app)
+		where, err := d.disks(func(e ledger.Entry) bool {
+			return e.ClaimNamespace == space && e.ClaimName == app || volume != "" && e.PVName == volume
+		})
 		if where != "" {
 			return "there is a disk in " + where, err
 		}
@@ -136,14 +138,21 @@ func (d *demo) clear(ctx context.Context, app, check string) error {
 
 // disksOf returns the names of the members that have a claim's disk, once for each disk.
 func (d *demo) disksOf(claim string) (string, error) {
+	return d.disks(func(e ledger.Entry) bool { return e.ClaimNamespace == space && e.ClaimName == claim })
+}
+
+// disks returns the names of the members that have matching disks, once for each disk.
+func (d *demo) disks(match func(ledger.Entry) bool) (string, error) {
 	var where []string
 	for _, m := range d.members {
 		book, err := m.Ledger()
 		if err != nil {
 			return "", err
 		}
-		for range book.ForClaim(space, claim).Live() {
-			where = append(where, m.Name())
+		for _, e := range book.Live() {
+			if match(e) {
+				where = append(where, m.Name())
+			}
 		}
 	}
 	return strings.Join(where, ", "), nil

@@ -266,16 +266,20 @@ func (d *demo) diskOf(m *view, claim string) (string, error) {
 	return dir, nil
 }
 
-// diskID returns the ID that the driver gave a claim's disk.
+// diskID returns the ID that the driver gave the disk of a claim in a member.
 func (d *demo) diskID(m *view, claim string) (string, error) {
-	book, err := m.Ledger()
-	if err != nil {
-		return "", err
+	if leaf := m.claim(space, claim); leaf != nil {
+		return m.diskOfVolume(leaf.Spec.VolumeName)
 	}
-	for id := range book.ForClaim(space, claim).Live() {
-		return id, nil
+	return "", &unmet{"claim " + claim + " in " + m.Name(), "it does not exist"}
+}
+
+// diskOfVolume returns the ID that the driver gave the disk of a volume.
+func (v *view) diskOfVolume(name string) (string, error) {
+	if volume := v.volume(name); volume != nil && volume.Spec.CSI != nil {
+		return volume.Spec.CSI.VolumeHandle, nil
 	}
-	return "", &unmet{"a disk of claim " + claim + " in " + m.Name(), "none in the ledger"}
+	return "", &unmet{"volume " + name + " in " + v.Name(), "it does not exist"}
 }
 
 // absent is met when none of the example's objects are left in a cluster.

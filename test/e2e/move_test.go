@@ -38,6 +38,7 @@ func moves(ctx SpecContext) {
 		var err error
 		files, err = strconv.Atoi(set)
 		Expect(err).NotTo(HaveOccurred(), moveFilesEnv)
+		Expect(files%100 == 0 && files > 0).To(BeTrue(), "%s=%d must be a multiple of 100", moveFilesEnv, files)
 	}
 	apply(ctx, world.Host(), sample("storageclass.yaml"))
 	makeNamespace(ctx, namespace)
@@ -104,21 +105,7 @@ func (m mover) move(to string) []string { return m.args("--to", to, "--yes") }
 // pod runs a Pod with the claim in a member.
 func (m mover) pod(ctx context.Context, registration string) {
 	GinkgoHelper()
-	apply(ctx, world.Host(), fmt.Sprintf(`apiVersion: v1
-kind: Pod
-metadata: {name: shell, namespace: %s}
-spec:
-  terminationGracePeriodSeconds: 1
-  nodeSelector: {kubernetes.io/hostname: %s}
-  tolerations: [{key: kosmos.io/node, operator: Exists, effect: NoSchedule}]
-  containers:
-  - name: app
-    image: %s
-    command: [sleep, infinity]
-    volumeMounts: [{name: data, mountPath: /data}]
-  volumes: [{name: data, persistentVolumeClaim: {claimName: %s}}]
-`, m.namespace, nodeName(registration), fleet.MoverImage, m.claim))
-	run(ctx, world.Host(), "kubectl", "-n", m.namespace, "wait", "pod/shell", "--for=condition=Ready", "--timeout", settle.String())
+	shellPod(ctx, m.namespace, "shell", m.claim, registration)
 }
 
 func (m mover) inPod(ctx context.Context, script string) string {

@@ -218,6 +218,8 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 	It("lets the host adopt an existing disk of a member, with its data", adopts, SpecTimeout(storyTime))
 
+	It("lets Pods in two members read and write one shared volume", sharesVolume, SpecTimeout(storyTime))
+
 	It("moves a claim's data to another member and back, even if each run of the command is killed", moves, SpecTimeout(moveTime))
 
 	It("keeps the host's DaemonSets off virtual nodes, without changing anything else about them", func(ctx SpecContext) {

@@ -375,3 +375,23 @@ func available(ctx context.Context, namespace, name string) {
 		return nil
 	}).WithContext(ctx).Should(Succeed())
 }
+
+// shellPod runs a Pod with a claim in a member, in which kubectl exec can run shell scripts.
+func shellPod(ctx context.Context, namespace, name, claim, registration string) {
+	GinkgoHelper()
+	apply(ctx, world.Host(), fmt.Sprintf(`apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: %s}
+spec:
+  terminationGracePeriodSeconds: 1
+  nodeSelector: {kubernetes.io/hostname: %s}
+  tolerations: [{key: kosmos.io/node, operator: Exists, effect: NoSchedule}]
+  containers:
+  - name: app
+    image: %s
+    command: [sleep, infinity]
+    volumeMounts: [{name: data, mountPath: /data}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: %s}}]
+`, name, namespace, nodeName(registration), fleet.MoverImage, claim))
+	run(ctx, world.Host(), "kubectl", "-n", namespace, "wait", "pod/"+name, "--for=condition=Ready", "--timeout", settle.String())
+}

@@ -8,20 +8,17 @@ import (
 	"reflect"
 	"slices"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 // errKilled ends a reconcile at its second write, as if the process had been killed.
@@ -132,25 +129,16 @@ func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			return nil
 		}
 	}
-	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+	return api.NotFound(into, key.Name)
 }
 
 // copy makes a deep copy of an object that was read live, and a shallow copy of a cached object,
 // because caches share their objects.
 func (r reader) copy(obj, into client.Object) {
 	if r.live {
-		obj = as[client.Object](obj.DeepCopyObject())
+		obj = api.As[client.Object](obj.DeepCopyObject())
 	}
 	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
-}
-
-// as converts a value to a type, and panics if the value has another type.
-func as[T any](value any) T {
-	typed, ok := value.(T)
-	if !ok {
-		panic(fmt.Sprintf("%T is not a %T", value, typed))
-	}
-	return typed
 }
 
 func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -177,7 +165,7 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 			continue
 		}
 		if r.live {
-			obj = as[client.Object](obj.DeepCopyObject())
+			obj = api.As[client.Object](obj.DeepCopyObject())
 		}
 		found = append(found, obj)
 	}
@@ -322,13 +310,13 @@ func (w writer) Create(_ context.Context, obj client.Object, opts ...client.Crea
 		return fmt.Errorf("the model has no slot for %T %s", obj, obj.GetName())
 	}
 	if *slot != 0 {
-		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())
+		return api.Exists(obj)
 	}
 	var options client.CreateOptions
 	if options.ApplyOptions(opts); len(options.DryRun) > 0 {
 		return nil
 	}
-	obj = as[client.Object](obj.DeepCopyObject())
+	obj = api.As[client.Object](obj.DeepCopyObject())
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		obj.UID = w.model.unused(w.run.world, claimUIDs[:]...)
@@ -342,7 +330,7 @@ func (w writer) Create(_ context.Context, obj client.Object, opts ...client.Crea
 		return errors.New("the model has run out of UIDs")
 	}
 	obj.SetCreationTimestamp(w.run.world.now())
-	return w.write("create", slot, nil, as[encoded](obj))
+	return w.write("create", slot, nil, api.As[encoded](obj))
 }
 
 func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
@@ -350,27 +338,8 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 		return nil
 	}
 	slot := w.slot(obj)
-	data, err := patch.Data(obj)
+	before, after, err := api.Patch(obj, patch, func(want metav1.Preconditions) (encoded, error) { return w.checked(slot, obj, want) })
 	if err != nil {
-		return err
-	}
-	var sent struct{ Metadata metav1.Preconditions }
-	if err := json.Unmarshal(data, &sent); err != nil {
-		return err
-	}
-	before, err := w.checked(slot, obj, sent.Metadata)
-	if err != nil {
-		return err
-	}
-	document, err := json.Marshal(before)
-	if err != nil {
-		return err
-	}
-	if document, err = jsonpatch.MergePatch(document, data); err != nil {
-		return err
-	}
-	after := as[encoded](reflect.New(reflect.TypeOf(obj).Elem()).Interface())
-	if err := json.Unmarshal(document, after); err != nil {
 		return err
 	}
 	return w.write("patch", slot, before, after)
@@ -378,13 +347,11 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 
 func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	slot := w.slot(obj)
-	var options client.DeleteOptions
-	options.ApplyOptions(opts)
-	before, err := w.checked(slot, obj, ptr.Deref(options.Preconditions, metav1.Preconditions{}))
+	before, err := w.checked(slot, obj, api.Preconditions(opts))
 	if err != nil {
 		return err
 	}
-	after := as[encoded](before.DeepCopyObject())
+	after := api.As[encoded](before.DeepCopyObject())
 	if after.GetDeletionTimestamp() == nil {
 		after.SetDeletionTimestamp(&deleted)
 	}
@@ -393,15 +360,11 @@ func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 
 // checked returns the object to write if it meets the preconditions, and an error otherwise.
 func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) (encoded, error) {
-	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
 	if slot == nil || *slot == 0 {
-		return nil, apierrors.NewNotFound(resource, obj.GetName())
+		return nil, api.NotFound(obj, obj.GetName())
 	}
 	there := w.there(slot, obj)
-	if ptr.Deref(want.UID, there.GetUID()) != there.GetUID() || ptr.Deref(want.ResourceVersion, there.GetResourceVersion()) != there.GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("the object has changed"))
-	}
-	return there, nil
+	return there, api.Check(there, want)
 }
 
 // write writes an object if no earlier write has changed the world.

@@ -18,7 +18,8 @@
 // second volume for a claim (I3), or is rejected by the guards. Two controllers never have a step
 // for the same object. A world without moves is settled, or a problem is reported to the user (I6).
 //
-// Package snapshots, below this one, does the same for a snapshot.
+// Package snapshots, below this one, does the same for a snapshot, and package moves for the command
+// that moves a claim.
 //
 // TestCheck covers one claim in mirror mode. Other tests, with fewer disruptions, cover more:
 //
@@ -55,4 +56,5 @@
 //	N4  silent-while-deleted        I6
 //	N5  passes-over-deleted         I6
 //	N6  forgets-the-restore         I2: TestRestores, because it takes four disruptions
+//	N7  forgets-the-lost-claim      I2
 package model

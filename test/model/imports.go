@@ -29,8 +29,8 @@ const (
 	secondImport = 2*leaves - 1
 )
 
-// beginImports visits the first worlds. Each has a member's existing volume, and a claim that
-// requests it in one of the possible ways.
+// beginImports adds the initial worlds of the search. In each of them, a member has an existing
+// volume, and a claim requests the volume in one of the possible ways.
 func (s *search) beginImports(w world) {
 	m := s.model
 	w.before, w.disks[handMadeLeaf] = true, true

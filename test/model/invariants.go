@@ -161,14 +161,7 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	leaf := m.objects.pv(w.memberState.pvs[n])
 	hosts := m.mirrorsOf(w.hostState, leafNames[n])
 	if len(hosts) == 0 {
-		_, stamped := mirror.OriginIn(here.HostID, leaf)
-		switch {
-		case stamped || w.mirrored[n]:
-			return []string{"I2: destroyed although it was mirrored and the host has no PV for it"}
-		case by == nil:
-			return []string{"I2: destroyed without a host PV as evidence"}
-		}
-		return nil
+		return m.destroyedUnmirrored(w, n, by)
 	}
 	var found []string
 	for _, host := range hosts {
@@ -194,6 +187,21 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 		}
 	}
 	return found
+}
+
+// destroyedUnmirrored returns why the data of a volume that no host PV represents must not be
+// destroyed. While no claim is bound to the volume, no Pod can have written to it.
+func (m *Model) destroyedUnmirrored(w world, n int, by *corev1.PersistentVolumeClaim) []string {
+	_, stamped := mirror.OriginIn(here.HostID, m.objects.pv(w.memberState.pvs[n]))
+	switch {
+	case stamped || w.mirrored[n]:
+		return []string{"I2: destroyed although it was mirrored and the host has no PV for it"}
+	case by == nil:
+		return []string{"I2: destroyed without a host PV as evidence"}
+	case by.Spec.VolumeName != "" && restoresOf(w.state).MayLackRoot(by):
+		return []string{"I2: destroyed although the host may have lost its claim in a restore"}
+	}
+	return nil
 }
 
 func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []string {

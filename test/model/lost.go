@@ -26,7 +26,7 @@ type reasons uint64
 type lost struct {
 	*search
 	wakes *wakes
-	// from contains, for each idle request, the previous world on the path on which it became idle.
+	// from maps each idle request to the world before it on the path on which the request became idle.
 	from  map[idle]int
 	work  []idle
 	known map[string]reasons

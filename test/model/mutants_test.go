@@ -1,16 +1,12 @@
 package model
 
 import (
-	"bytes"
 	"cmp"
 	"flag"
-	"os/exec"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/xylem-io/xylem/test/fault/mutation"
+	"github.com/xylem-io/xylem/test/model/mutants"
 )
 
 var runMutants = flag.Bool("mutants", false, "add each of the model's mutants to the controllers, and check that the model finds it (takes a minute each)")
@@ -19,28 +15,9 @@ func TestMutants(t *testing.T) {
 	if !*runMutants {
 		t.Skip("takes a minute for each mutant; run with -args -mutants")
 	}
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
+	var runs [][]string
+	for _, n := range []string{"1", "2", "3", "4"} {
+		runs = append(runs, []string{"-disruptions", n, "-fewer", n, "-promised", n, "-cloned", n, "-restores", n, "-spread", n})
 	}
-	for _, m := range mutation.Model() {
-		t.Run(m.Name, func(t *testing.T) {
-			_, list, err := m.Overlay(root, t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			caught := regexp.MustCompile(`\d+ worlds: [^\n]*(` + strings.Join(m.Caught, "|") + `)[^\n]*`)
-			for _, disruptions := range []string{"1", "2", "3", "4"} {
-				out, err := exec.CommandContext(t.Context(), "go", "test", "-overlay", list, "-run", "^"+cmp.Or(m.Check, "TestCheck")+"$", "-count", "1", "-timeout", "30m", ".", "-args", "-disruptions", disruptions, "-fewer", disruptions, "-promised", disruptions, "-cloned", disruptions, "-restores", disruptions, "-spread", disruptions).CombinedOutput()
-				if what := caught.Find(out); err != nil && what != nil {
-					t.Logf("with %s disruptions: %s", disruptions, what)
-					return
-				}
-				if err != nil && !bytes.Contains(out, []byte(" worlds: ")) {
-					t.Fatalf("unexpected result: %v\n%s", err, out)
-				}
-			}
-			t.Errorf("the model does not find %v with this mutant: %s", m.Caught, m.Class)
-		})
-	}
+	mutants.Check(t, "../..", mutation.Model(), func(m mutation.Mutation) string { return cmp.Or(m.Check, "TestCheck") }, runs...)
 }

@@ -237,7 +237,7 @@ func firstUnused(referred map[string]bool, uids ...types.UID) types.UID {
 }
 
 // volumeUIDs returns the UIDs that a PV can have. The state, the backup and the cache may each
-// contain another one.
+// contain a different one.
 func volumeUIDs(side, name string) []types.UID {
 	var uids []types.UID
 	for i := range 4 {

@@ -54,9 +54,12 @@ var exceptions = map[exception]string{
 	{"leafpv.reconciler", access{host, "Pod"}}:                  "for events on Pods when a promise is fulfilled: no decision depends on them",
 	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, the Pods are checked again at intervals",
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
+	{"rootpv.reconciler", access{host, "ClusterRegistration"}}:  "only its name, for a message",
+	{"rootpod.reconciler", access{host, "StorageClass"}}:        readAgain,
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    readAgain,
 	{"recovery.reconciler", access{host, "ClusterRegistration"}}:   readAgain,
+	{"recovery.reconciler", access{host, "PersistentVolume"}}:      "only its node affinity, which does not change",
 	{"recovery.reconciler", access{host, "Node"}}:                  readAgain,
 	{"recovery.reconciler", access{host, "StorageClass"}}:          readAgain,
 	{"recovery.reconciler", access{leaf, "Event"}}:                 readAgain,

@@ -62,8 +62,8 @@ var idioms = []rule{
 	{regexp.MustCompile(`\bin vain\b`), `"without effect"`},
 }
 
-// outside are the paths whose text the idioms do not cover, such as these rules themselves and a
-// nested module.
+// outside contains the paths in which the rules about idioms are not checked, such as these rules
+// themselves and a nested module.
 var outside = []string{"test/wording", "test/kube", "bin", "dist", ".git"}
 
 // prose returns what people read below a module: the comments and strings in Go files, the

@@ -1,4 +1,4 @@
-{{/* Object names are part of the contract and do not depend on the release's name, because a host has only one Xylem. */}}
+{{/* Object names are part of the contract and do not depend on the release name, because a host has only one Xylem. */}}
 
 {{- define "xylem.selectorLabels" -}}
 app.kubernetes.io/name: xylem
@@ -63,22 +63,22 @@ requirements. */}}
 {{- $duration := include "xylem.seconds" .Values.fence.duration | float64 }}
 {{- $probe := include "xylem.seconds" .Values.fence.probeInterval | float64 }}
 {{- if lt $duration 1.0 }}
-{{- fail (printf "fence.duration %s: at least 1s" .Values.fence.duration) }}
+{{- fail (printf "fence.duration %s: must be at least 1s" .Values.fence.duration) }}
 {{- end }}
 {{- if gt (mulf $probe 3.0) (addf $duration 0.000001) }}
-{{- fail (printf "fence.probeInterval (%s) is more than a third of fence.duration (%s): set fence.probeInterval to %ss or less, or fence.duration to %ss or more"
+{{- fail (printf "fence.probeInterval (%s) is more than a third of fence.duration (%s). Set fence.probeInterval to %ss or less, or fence.duration to %ss or more"
   .Values.fence.probeInterval .Values.fence.duration (divf $duration 3.0 | toString) (mulf $probe 3.0 | toString)) }}
 {{- end }}
 {{- if lt (include "xylem.seconds" .Values.orphanInterval | float64) 1.0 }}
-{{- fail (printf "orphanInterval %s: at least 1s" .Values.orphanInterval) }}
+{{- fail (printf "orphanInterval %s: must be at least 1s" .Values.orphanInterval) }}
 {{- end }}
 {{- if gt (float64 .Values.nodeAPI.memberSessions) (float64 .Values.nodeAPI.sessions) }}
-{{- fail (printf "nodeAPI.memberSessions (%v) is more than nodeAPI.sessions (%v): lower the former, or raise the latter" .Values.nodeAPI.memberSessions .Values.nodeAPI.sessions) }}
+{{- fail (printf "nodeAPI.memberSessions (%v) is more than nodeAPI.sessions (%v). Lower nodeAPI.memberSessions, or raise nodeAPI.sessions" .Values.nodeAPI.memberSessions .Values.nodeAPI.sessions) }}
 {{- end }}
 {{- if and .Values.nodeAPI.certificate.secretName .Values.nodeAPI.certificate.request }}
 {{- fail "nodeAPI.certificate: set secretName or request, not both" }}
 {{- end }}
 {{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* with --set, the value is a string */}}
-{{- fail (printf "renewTokensAfter %v: 0.6 at most" .Values.renewTokensAfter) }}
+{{- fail (printf "renewTokensAfter %v: the maximum is 0.6" .Values.renewTokensAfter) }}
 {{- end }}
 {{- end }}

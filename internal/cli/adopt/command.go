@@ -51,11 +51,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "adopt MEMBER VOLUME --member-kubeconfig FILE",
 		Short: "Use an existing volume of a member as a PersistentVolume in the host",
-		Long: "Show PersistentVolume VOLUME in member MEMBER and the PersistentVolume for it in the host, check whether the host\n" +
-			"can adopt it, label the member's volume for this host, create the host's PersistentVolume, and wait until Xylem\n" +
-			"has linked them. No claim in the member may use the volume: release it there first, with policy Retain. Claims in\n" +
-			"the host can then use it as they would in a single cluster: by volumeName, claimRef, selector or class.\n\n" +
-			"Xylem never destroys the volume, unless you set --policy=Delete and its policy in the member is Delete too.\n" +
+		Long: "Show PersistentVolume VOLUME in member MEMBER and the PersistentVolume that would represent it in the host, and\n" +
+			"check whether the host can adopt the volume. Then label the member's volume for this host, create the host's\n" +
+			"PersistentVolume, and wait until Xylem has linked the two. No claim in the member may use the volume: if one does,\n" +
+			"first set the volume's reclaim policy to Retain, and then delete that claim. After the adoption, claims in the host\n" +
+			"can use the volume as they would in a single cluster: by volumeName, claimRef, selector or class.\n\n" +
+			"Xylem never destroys the volume, unless you set --policy=Delete and the volume's policy in the member is also Delete.\n" +
 			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
 		Example: "  # Show the changes, and check whether the host can adopt the volume:\n" +
 			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --dry-run\n" +
@@ -69,12 +70,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command labels the volume there as this user.")
+	r.admin.AddFlags(flags, "the command labels the member's volume as this user.")
 	flags.StringVar(&r.name, "name", "", "Name of the PersistentVolume in the host. Default: VOLUME.")
 	flags.StringVar(&r.class, "class", "", "StorageClass of the PersistentVolume in the host. Default: the class that maps to VOLUME's class in the member.")
 	flags.StringVar(&r.claim, "claim", "", "NAMESPACE/NAME of the only claim in the host that can use the volume. Default: any matching claim.")
-	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain, or Delete, which destroys the volume with its claim if VOLUME has policy Delete too.")
-	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait until Xylem has linked the PersistentVolumes.")
+	flags.StringVar(&r.policy, "policy", string(corev1.PersistentVolumeReclaimRetain), "Reclaim policy of the PersistentVolume in the host: Retain or Delete. With Delete, the volume is destroyed when its claim is deleted, if VOLUME has policy Delete too.")
+	flags.DurationVar(&r.timeout, "timeout", time.Minute, "How long to wait for Xylem to link the PersistentVolumes.")
 	r.dry.AddFlag(c, "show and check the changes without making them.", "also let both clusters validate the writes.")
 	r.output.AddFlags(c)
 	return c
@@ -84,7 +85,7 @@ func (r *run) validate() error {
 	namespace, name, ok := strings.Cut(r.claim, "/")
 	switch {
 	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member: its admin must consent to the adoption")
+		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member: the member's admin must consent to the adoption")
 	case r.policy != string(corev1.PersistentVolumeReclaimRetain) && r.policy != string(corev1.PersistentVolumeReclaimDelete):
 		return fmt.Errorf("--policy=%s is unknown: use Retain or Delete", r.policy)
 	case r.claim != "" && (!ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0):
@@ -92,7 +93,7 @@ func (r *run) validate() error {
 	case r.name != "" && len(validation.IsDNS1123Subdomain(r.name)) > 0:
 		return fmt.Errorf("--name=%s is not a valid name for a PersistentVolume: use lower-case letters, digits, '-' and '.'", r.name)
 	case r.timeout <= 0:
-		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
+		return fmt.Errorf("--timeout=%s is out of range: the timeout must be greater than 0", r.timeout)
 	}
 	return errors.Join(r.dry.Validate(), r.output.Validate())
 }
@@ -146,7 +147,7 @@ func (r *run) consent() *corev1.PersistentVolume {
 }
 
 // write labels the member's volume, and then creates the PersistentVolume. If the creation fails,
-// it removes the label. The member's volume must not have changed since the check.
+// write removes the label. The member's volume must not have changed since the check.
 func (r *run) write(ctx context.Context, dry bool) error {
 	consented := hostpv.Consented(r.leaf, r.there.HostID)
 	if !consented {
@@ -203,11 +204,11 @@ func (r *run) await(ctx context.Context) error {
 		return stamped, nil
 	})
 	if err != nil {
-		return fmt.Errorf("PersistentVolume %q was created, but Xylem has not linked it to its volume yet: %w. `kubectl describe pv %s` shows its events", r.asks.Name, err, r.asks.Name)
+		return fmt.Errorf("PersistentVolume %q exists in the host, but Xylem has not linked it to the member's volume yet: %w. To see why, run `kubectl describe pv %s`", r.asks.Name, err, r.asks.Name)
 	}
 	if r.output.Format == "" {
 		paint := r.env.PaintOf(r.env.Out)
-		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q represents volume %q in member %q. Claims in the host can use it\n", paint.Good("Adopted"), r.asks.Name, r.leafName, r.registration)
+		fmt.Fprintf(r.env.Out, "%s: PersistentVolume %q represents volume %q in member %q. Claims in the host can now use the volume\n", paint.Good("Adopted"), r.asks.Name, r.leafName, r.registration)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (r *run) open(ctx context.Context) error {
 	r.cr = &v1alpha1.ClusterRegistration{}
 	if err := r.host.Get(ctx, client.ObjectKey{Name: r.registration}, r.cr); err != nil {
 		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Choose another cluster with --context", r.host.Config.Host)
+			return fmt.Errorf("xylem is not installed in the host at %s: the cluster does not serve ClusterRegistrations. Choose another cluster with --context", r.host.Config.Host)
 		}
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read registration %q: %w", r.registration, err))
 	}
@@ -57,9 +57,9 @@ func (r *run) open(ctx context.Context) error {
 	case err != nil:
 		return command.Explain("the member", r.member.Config, err)
 	case r.there.ClusterID == "":
-		return fmt.Errorf("the manager has not connected to member %q yet, so its cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
+		return fmt.Errorf("the manager has not connected to member %q yet, so the member's cluster ID is unknown. `kubectl describe clusterregistration %s` shows why", r.registration, r.registration)
 	case id != r.there.ClusterID:
-		return fmt.Errorf(access.OtherCluster+". Specify the kubeconfig of that member", "--member-kubeconfig", id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
+		return fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", "--member-kubeconfig", id, fmt.Sprintf("registration %q", r.registration), r.there.ClusterID)
 	}
 	r.leaf = &corev1.PersistentVolume{}
 	if err := r.member.Get(ctx, client.ObjectKey{Name: r.leafName}, r.leaf); err != nil {
@@ -123,7 +123,7 @@ func (r *run) planned() *corev1.PersistentVolume {
 }
 
 // hostClass returns the host class that the registration maps to the volume's class in the
-// member. It returns "" if the volume has no class, or no host class maps to it.
+// member. It returns "" if the volume has no class, or if no host class maps to that class.
 func (r *run) hostClass(ctx context.Context) (string, error) {
 	if r.leaf.Spec.StorageClassName == "" {
 		return "", nil
@@ -218,12 +218,12 @@ func (r *run) observeHolder(ctx context.Context, s *volume.Observed) error {
 	case ours:
 		s.Holder, s.HolderOrigin = claim, origin
 	case s.Leaf.Status.Phase == corev1.VolumeReleased:
-		return fmt.Errorf("claim \"%s/%s\" in the member still uses volume %q. Set the volume's policy to Retain and delete the claim there first", ref.Namespace, ref.Name, r.leafName)
+		return fmt.Errorf("claim \"%s/%s\" in the member still uses volume %q. First set the volume's reclaim policy to Retain, and then delete that claim", ref.Namespace, ref.Name, r.leafName)
 	}
 	return nil
 }
 
-// print prints both PersistentVolumes as text, or only the host's in the other formats.
+// print prints both PersistentVolumes as text, or only the one in the host in other formats.
 func (r *run) print() error {
 	if r.output.Format != "" {
 		asks := r.asks.DeepCopy()
@@ -234,7 +234,7 @@ func (r *run) print() error {
 	for _, half := range []struct {
 		where string
 		pv    *corev1.PersistentVolume
-	}{{fmt.Sprintf("member %q", r.registration), r.leaf}, {"host", r.asks}} {
+	}{{fmt.Sprintf("member %q", r.registration), r.leaf}, {"the host", r.asks}} {
 		pv := half.pv
 		storage := pv.Spec.Capacity[corev1.ResourceStorage]
 		driver, handle := hostpv.SourceOf(pv)
@@ -255,10 +255,10 @@ func (r *run) print() error {
 		}
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
+		return fmt.Errorf("print the PersistentVolumes: %w", err)
 	}
 	if r.asks.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && hostpv.MemberPolicy(r.leaf) == corev1.PersistentVolumeReclaimDelete {
-		fmt.Fprintln(r.env.ErrOut, "note: both policies are Delete, so the disk and its data are destroyed with the claim that uses it")
+		fmt.Fprintln(r.env.ErrOut, "note: both policies are Delete, so deleting the claim that uses the volume destroys the disk and its data")
 	}
 	return nil
 }

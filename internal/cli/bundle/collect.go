@@ -36,13 +36,13 @@ const (
 const readme = `A support bundle of Xylem, written by kubectl xylem support-bundle.
 
 doctor.txt, doctor.json   what kubectl xylem doctor found
-versions.yaml             of the plugin and of each cluster
+versions.yaml             the versions of the plugin and of each cluster
 host/                     objects of the host, and the manager's logs and metrics
 members/NAME/             objects of each member that could be read
 missing.yaml              what could not be read, and why
 
-Values of environment variables, commands, third-party annotations, class parameters, and the contents of Secrets
-and ConfigMaps are not included. REDACTED replaces text that was removed.
+The archive contains no commands, no values of environment variables, third-party annotations or class parameters, and
+no contents of Secrets or ConfigMaps. REDACTED replaces text that was removed.
 `
 
 // collect writes all files of the archive.
@@ -78,7 +78,7 @@ func (o *options) collect(ctx context.Context, b *bundle, s *collect.Sources) er
 func (o *options) doctor(ctx context.Context, b *bundle) error {
 	checkup, err := doctor.Examine(ctx, o.env, o.way)
 	if err != nil {
-		b.miss("", "what kubectl xylem doctor finds", err)
+		b.miss("", "the findings of kubectl xylem doctor", err)
 		return nil
 	}
 	if err := b.text("doctor.txt", doctor.Text(checkup)); err != nil {
@@ -101,7 +101,7 @@ func (b *bundle) versions(s *collect.Sources) error {
 		}
 		v, err := source.Raw.Discovery().ServerVersion()
 		if err != nil {
-			b.miss(source.Name, "the version of Kubernetes", err)
+			b.miss(source.Name, "the Kubernetes version", err)
 			continue
 		}
 		clusters[name] = map[string]any{"id": source.ID, "kubernetes": v.GitVersion, "platform": v.Platform}
@@ -152,7 +152,7 @@ func (c *cluster) read(ctx context.Context, kind schema.GroupVersionKind, keep f
 			return kept
 		}
 		if seen >= most {
-			c.miss(c.source.Name, text.Plural(kind.Kind), fmt.Errorf("there are more than %d: the rest was not read", most))
+			c.miss(c.source.Name, text.Plural(kind.Kind), fmt.Errorf("there are more than %d, and the rest was not read", most))
 			return kept
 		}
 	}

@@ -36,24 +36,24 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:     "support-bundle",
 		Aliases: []string{"bundle"},
 		Short:   "Collect what a bug report needs, without secrets",
-		Long: `Write an archive that helps somebody else to diagnose a problem: the findings of kubectl xylem doctor, versions,
-registrations, virtual nodes, classes, policies, and Xylem's claims, volumes, Pods and snapshots with their events from
-the host and from members, and the manager's logs and metrics.
+		Long: `Write an archive that helps somebody else diagnose a problem. It contains the findings of kubectl xylem doctor,
+versions, registrations, virtual nodes, classes and policies; Xylem's claims, volumes, Pods and snapshots in the host
+and in members, with their events; and the manager's logs and metrics.
 
-The archive contains no data of Secrets or ConfigMaps. The command reads no Secrets except the members' kubeconfigs.
-It keeps only fields that are known to be harmless: no values of environment variables, no commands, no third-party
-annotations and no class parameters. It removes credentials from logs and messages as far as it can recognize them, so
-read the archive before you publish it. It keeps names of objects, labels, images and addresses.
+The archive contains no data from Secrets or ConfigMaps. The command reads no Secrets except the members' kubeconfigs.
+It keeps only fields that are known to be harmless: no commands, and no values of environment variables, third-party
+annotations or class parameters. It removes all credentials that it recognizes in logs and messages. It keeps object
+names, labels, images and addresses, so read the archive before you publish it.
 
-The command changes nothing in the clusters, and connects to members like kubectl xylem doctor. missing.yaml lists what
-could not be read.`,
+The command changes nothing in the clusters, and connects to members in the same way as kubectl xylem doctor.
+missing.yaml lists what could not be read.`,
 		Example: `  kubectl xylem support-bundle
   kubectl xylem support-bundle --file /tmp/report.tar.gz --log-since 2h
   kubectl xylem support-bundle --member-kubeconfig ~/cluster38.kubeconfig`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
-	c.Flags().StringVarP(&o.file, "file", "f", "", "The archive to write. It must not exist. Default: xylem-support-TIME.tar.gz in the current directory.")
+	c.Flags().StringVarP(&o.file, "file", "f", "", "Path of the archive. The file must not exist yet. Default: xylem-support-TIME.tar.gz in the current directory.")
 	c.Flags().DurationVar(&o.logSince, "log-since", 24*time.Hour, "Age of the oldest line to include from the manager's logs.")
 	c.Flags().Int64Var(&o.logLimit, "log-limit", logLimit, "Maximum size of each container's log, in bytes.")
 	doctor.AddWayFlags(c, &o.way)
@@ -63,9 +63,9 @@ could not be read.`,
 func (o *options) validate() error {
 	switch {
 	case o.logSince <= 0:
-		return fmt.Errorf("--log-since=%s is out of range: use more than 0", o.logSince)
+		return fmt.Errorf("--log-since=%s is out of range: use a duration greater than 0", o.logSince)
 	case o.logLimit <= 0:
-		return fmt.Errorf("--log-limit=%d is out of range: use more than 0", o.logLimit)
+		return fmt.Errorf("--log-limit=%d is out of range: use a number greater than 0", o.logLimit)
 	}
 	return nil
 }
@@ -103,6 +103,6 @@ func (o *options) run(ctx context.Context) (err error) {
 	if len(b.missing) > 0 {
 		fmt.Fprintf(o.env.Out, "Could not read %s. For the causes, see %s in the archive.\n", text.Count(len(b.missing), "item"), filepath.Join(name, missingFile))
 	}
-	fmt.Fprintln(o.env.Out, "Read it before you publish it: it contains names, labels, images, addresses and log lines from your clusters.")
+	fmt.Fprintln(o.env.Out, "Read the archive before you publish it. It contains names, labels, images, addresses and log lines from your clusters.")
 	return nil
 }

@@ -169,7 +169,7 @@ func (c *cluster) events(ctx context.Context, lists ...[]*unstructured.Unstructu
 	for _, list := range lists {
 		for _, obj := range list {
 			about.Insert(string(obj.GetUID()))
-			namespaces.Insert(cmp.Or(obj.GetNamespace(), corev1.NamespaceDefault)) // namespace of events about cluster-scoped objects
+			namespaces.Insert(cmp.Or(obj.GetNamespace(), corev1.NamespaceDefault)) // events about cluster-scoped objects are in namespace default
 		}
 	}
 	var events []*unstructured.Unstructured

@@ -30,7 +30,7 @@ func (o *options) logs(ctx context.Context, c *cluster) error {
 		return nil
 	}
 	if len(pods.Items) == 0 {
-		c.miss("", "the manager's logs", fmt.Errorf("namespace %q has no Pod of the manager", o.env.Namespace))
+		c.miss("", "the manager's logs", fmt.Errorf("namespace %q contains no manager Pods", o.env.Namespace))
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
@@ -82,7 +82,7 @@ func (o *options) log(ctx context.Context, c *cluster, pod *corev1.Pod, containe
 	return c.text(path.Join(c.folder, "logs", pod.Name, name), content)
 }
 
-// tail reads a stream, and returns its end: at most limit bytes, from the beginning of a line.
+// tail reads a stream, and returns its end: the last whole lines, but no more than limit bytes.
 func tail(r io.Reader, limit int64) (string, error) {
 	var kept []byte
 	buffer := make([]byte, 64<<10)
@@ -97,7 +97,7 @@ func tail(r io.Reader, limit int64) (string, error) {
 			return string(lines(kept, limit, cut)), nil
 		}
 		if err != nil {
-			return string(lines(kept, limit, cut)), fmt.Errorf("read: %w", err)
+			return string(lines(kept, limit, cut)), fmt.Errorf("read the log: %w", err)
 		}
 	}
 }

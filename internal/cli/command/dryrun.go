@@ -22,7 +22,7 @@ const (
 // AddFlag adds the flag. Without a value, the flag means client.
 func (d *DryRun) AddFlag(c *cobra.Command, client, server string) {
 	*d = DryRunNone
-	c.Flags().StringVar((*string)(d), "dry-run", string(DryRunNone), fmt.Sprintf("none, client or server. client: %s server: %s", client, server))
+	c.Flags().StringVar((*string)(d), "dry-run", string(DryRunNone), fmt.Sprintf("One of none, client or server. With client, %s With server, %s", client, server))
 	c.Flags().Lookup("dry-run").NoOptDefVal = string(DryRunClient)
 	values := []cobra.Completion{string(DryRunNone), string(DryRunClient), string(DryRunServer)}
 	if err := c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {

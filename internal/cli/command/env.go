@@ -72,7 +72,7 @@ type Cluster struct {
 func (e *Env) HostCluster() (*Cluster, error) {
 	config, err := e.Host.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
+		return nil, fmt.Errorf("load the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
 	}
 	return e.NewCluster(config)
 }
@@ -167,10 +167,10 @@ func (e *Env) Confirm(kind, name, purpose string) error {
 	if !e.Interactive() {
 		return errors.New("nothing was changed: the command cannot prompt for confirmation without a terminal. Set --yes to continue")
 	}
-	fmt.Fprintf(e.ErrOut, "Type the %s's name to %s:  ", kind, purpose)
+	fmt.Fprintf(e.ErrOut, "Type the name of the %s to %s:  ", kind, purpose)
 	answer, err := bufio.NewReader(e.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name {
-		return fmt.Errorf("nothing was changed: the input was not the %s's name", kind)
+		return fmt.Errorf("nothing was changed: the input was not the name of the %s", kind)
 	}
 	return nil
 }

@@ -29,15 +29,15 @@ func Explain(who string, config *rest.Config, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf(access.Unauthorized+" of the kubeconfig: %w. They are wrong or have expired: log in again, or specify another kubeconfig", cluster, err)
+		return fmt.Errorf(access.Unauthorized+" in the kubeconfig: %w. If the credentials have expired, log in again. Otherwise, specify another kubeconfig", cluster, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is deleted, then run this command again", who, err)
+		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until the namespace is deleted, then run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
 		return fmt.Errorf(access.Forbidden+": %w. Specify a kubeconfig that belongs to a cluster admin", who, err)
 	case apierrors.IsForbidden(err): // rejected by an admission policy or a quota, whose message explains why
 		return fmt.Errorf("%s rejects the request: %w", cluster, err)
 	case errors.As(err, &certificate):
-		return fmt.Errorf("%s has a certificate that the kubeconfig's CA did not sign, or that is for another name: %w", cluster, err)
+		return fmt.Errorf("%s presents a certificate that the CA in the kubeconfig did not sign, or that is for another name: %w", cluster, err)
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("%s does not serve this kind of object: %w", who, err)
 	case errors.As(err, &network), errors.As(err, &address):

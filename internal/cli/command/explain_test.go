@@ -19,7 +19,7 @@ func TestExplainOfForbidden(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	terminating := apierrors.NewForbidden(secrets, "a", errors.New("unable to create new content in namespace xylem-system because it is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	const right, wait, refuses = "lack a permission", "Wait until it is deleted", "rejects the request"
+	const right, wait, refuses = "lack a permission", "Wait until the namespace is deleted", "rejects the request"
 	for name, c := range map[string]struct {
 		err  error
 		want string

@@ -56,7 +56,7 @@ func (m *Member) Config() (*rest.Config, error) {
 func (c *Cluster) ID(ctx context.Context) (string, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", fmt.Errorf("read the cluster's identity, the kube-system namespace: %w", err)
+		return "", fmt.Errorf("read the kube-system namespace, whose UID identifies the cluster: %w", err)
 	}
 	return string(system.UID), nil
 }

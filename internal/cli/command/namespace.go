@@ -17,7 +17,7 @@ import (
 // FieldOwner is the field owner of all of the plugin's writes.
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
-// Ours reports whether the plugin created or changed the object, by its managed fields. The
+// Ours reports whether the plugin created or changed the object, based on its managed fields. The
 // label is not evidence, because `kubectl apply -k` sets the same label. Ours is pure.
 func Ours(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
@@ -37,9 +37,9 @@ func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == Label
 // namespace is not empty.
 const few = 20
 
-// Holds lists the objects in a namespace, because deleting the namespace deletes them all. It
-// lists objects of all kinds, but skips Xylem's own objects (its account, and that host's fence)
-// and those that every namespace has.
+// Holds lists the objects that would be lost if a namespace were deleted. It lists objects of all
+// kinds, but skips Xylem's own objects (its account, and the host's fence) and those that every
+// namespace has.
 func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, error) {
 	known, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {

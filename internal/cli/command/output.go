@@ -21,7 +21,7 @@ type Output struct {
 // AddFlags adds the flag.
 func (o *Output) AddFlags(c *cobra.Command) {
 	formats := o.flags.AllowedFormats()
-	c.Flags().StringVarP(&o.Format, "output", "o", "", "Print objects instead of text: "+strings.Join(formats, ", ")+".")
+	c.Flags().StringVarP(&o.Format, "output", "o", "", "Output format, one of: "+strings.Join(formats, ", ")+". Default: text.")
 	if err := c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // impossible: the flag was just added
 	}
@@ -30,7 +30,7 @@ func (o *Output) AddFlags(c *cobra.Command) {
 // Validate checks the format.
 func (o *Output) Validate() error {
 	if o.Format != "" && !slices.Contains(o.flags.AllowedFormats(), o.Format) {
-		return fmt.Errorf("-o %s is unknown: use %s", o.Format, strings.Join(o.flags.AllowedFormats(), ", "))
+		return fmt.Errorf("-o %s is unknown: use one of %s", o.Format, strings.Join(o.flags.AllowedFormats(), ", "))
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (o *Output) Print(w io.Writer, objects ...runtime.Object) error {
 	}
 	for _, obj := range objects {
 		if err := printer.PrintObj(obj, w); err != nil {
-			return fmt.Errorf("print: %w", err)
+			return fmt.Errorf("print an object as %s: %w", o.Format, err)
 		}
 	}
 	return nil

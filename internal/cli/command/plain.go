@@ -31,7 +31,7 @@ func (p *plain) Write(b []byte) (int, error) {
 	out, rest := stripped(text, own)
 	p.rest = bytes.Clone(rest)
 	if _, err := p.to.Write(out); err != nil {
-		return 0, fmt.Errorf("write: %w", err)
+		return 0, fmt.Errorf("write the output: %w", err)
 	}
 	return len(b), nil
 }

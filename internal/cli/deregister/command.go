@@ -1,6 +1,7 @@
 package deregister
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -56,8 +57,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:   "deregister NAME",
 		Short: "Deregister a member cleanly",
 		Long: "Show which objects the host has in the member and what happens to them, then delete the registration, wait until\n" +
-			"the manager has left, and remove the Secret with the kubeconfig. With --member-kubeconfig, also remove\n" +
-			"what register created in the member. The command never destroys a volume that a claim uses.",
+			"the manager has left the member, and delete the Secret with the kubeconfig. With --member-kubeconfig, also\n" +
+			"delete the objects that `kubectl xylem register` created in the member. The command never destroys a volume that\n" +
+			"a claim uses.",
 		Example: "  kubectl xylem deregister cluster38 --dry-run\n" +
 			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig cluster38-admin.kubeconfig",
 		Args: cobra.ExactArgs(1),
@@ -74,7 +76,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "the command deletes what register created in the member.")
+	r.admin.AddFlags(flags, "the command deletes the objects that kubectl xylem register created in the member.")
 	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes in the member: Retain keeps them, Drain waits until the last claim is deleted. Default: the registration's spec.deregistration.")
 	r.dry.AddFlag(c, "show the changes without making them.", "also let the host validate the deletion.")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not prompt for confirmation before Pods in the member are evicted.")
@@ -109,7 +111,7 @@ func (r *run) do(ctx context.Context) error {
 		return r.unchanged()
 	case command.DryRunServer:
 		if err := r.host.Delete(ctx, cr, client.DryRunAll, client.Preconditions{UID: &cr.UID}); err != nil {
-			return command.Explain("the host", r.host.Config, fmt.Errorf("check the deletion of registration %q: %w", cr.Name, err))
+			return command.Explain("the host", r.host.Config, fmt.Errorf("validate the deletion of registration %q: %w", cr.Name, err))
 		}
 		return r.unchanged()
 	case command.DryRunNone:
@@ -124,7 +126,8 @@ func (r *run) do(ctx context.Context) error {
 }
 
 // open reads the registration. It checks that the member's kubeconfig, if given, points to that
-// member. It returns nil if the registration was deleted and only the member needs to be cleaned.
+// member. It returns nil if the registration was deleted and only the objects that register created
+// need to be removed.
 func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var err error
 	if r.host, err = r.env.HostCluster(); err != nil {
@@ -173,7 +176,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		case item.Name == r.name:
 			cr = item
 		case r.memberID != "" && item.Status.ClusterID == r.memberID:
-			return nil, fmt.Errorf("--member-kubeconfig points to the cluster that is registered as %q. Deregister that one, or specify another kubeconfig", item.Name)
+			return nil, fmt.Errorf("--member-kubeconfig points to the cluster that is registered as %q. Deregister that registration, or specify another kubeconfig", item.Name)
 		}
 	}
 	if cr == nil {
@@ -187,9 +190,9 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		for i := range all {
 			names = append(names, all[i].Name)
 		}
-		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
+		return nil, fmt.Errorf("there is no registration %q in the host.%s `kubectl get clusterregistrations` lists all registrations. To clean up a member without a registration, set --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf(access.OtherCluster+". Specify the kubeconfig of that member", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
+		return nil, fmt.Errorf(access.OtherCluster+". Specify a kubeconfig for cluster %[4]s", "--member-kubeconfig", r.memberID, fmt.Sprintf("registration %q", r.name), cr.Status.ClusterID)
 	}
 	return cr, nil
 }
@@ -235,14 +238,14 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("registration %q is still being deleted (%s): %w. Run this command again to wait for it; `kubectl describe clusterregistration %s` shows what it is waiting for",
-			r.name, shown, err, r.name)
+		return fmt.Errorf("registration %q is still being deleted (%s): %w. To continue waiting, run this command again. `kubectl describe clusterregistration %s` shows what the deletion is waiting for",
+			r.name, cmp.Or(shown, "no status reported yet"), err, r.name)
 	}
 	return nil
 }
 
 // release deletes the registration, and only then confirms that its Pods may be evicted. In the
-// other order, a failed deletion would leave a confirmation for a later, accidental one.
+// other order, a failed deletion would leave a confirmation for a later, accidental deletion.
 func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	host := func(err error) error { return command.Explain("the host", r.host.Config, err) }
 	set := func(ctx context.Context, policy v1alpha1.DeregistrationPolicy) error {
@@ -259,14 +262,14 @@ func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, pol
 			back, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
 			defer cancel()
 			if failed := set(back, cr.Spec.Deregistration); failed != nil {
-				err = fmt.Errorf("%w (spec.deregistration is now %s, was %s, and could not be restored: %w)", err, policy, cr.Spec.Deregistration, failed)
+				err = fmt.Errorf("%w (spec.deregistration is now %s, because restoring the earlier value %s failed: %w)", err, policy, cr.Spec.Deregistration, failed)
 			}
 		}
 		return host(err)
 	}
 	confirmed := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationConfirmDeregister: r.name}}}
 	if err := client.IgnoreNotFound(r.patch(ctx, cr, confirmed)); err != nil {
-		return host(fmt.Errorf("confirm the deregistration of %q, which is being deleted: %w. Run this command again", r.name, err))
+		return host(fmt.Errorf("confirm the deletion of registration %q, which has already begun: %w. Run this command again", r.name, err))
 	}
 	return nil
 }
@@ -282,7 +285,7 @@ func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, chang
 	metadata["uid"] = cr.UID
 	content, err := json.Marshal(change)
 	if err != nil {
-		return fmt.Errorf("encode: %w", err)
+		return fmt.Errorf("encode the patch: %w", err)
 	}
 	return r.host.Patch(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, client.RawPatch(types.MergePatchType, content), fieldOwner)
 }
@@ -299,11 +302,11 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	return secret, nil
 }
 
-// finish removes what register created, and reports what remains.
+// finish removes the objects that register created, and reports what remains.
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
 		if r.dry != command.DryRunNone {
-			fmt.Fprintf(r.env.Out, "Registration %q no longer exists. This command would delete the objects that register created for it\n", r.name)
+			fmt.Fprintf(r.env.Out, "Registration %q no longer exists. This command would delete the objects that `kubectl xylem register` created for it\n", r.name)
 			return r.unchanged()
 		}
 		if err := r.confirm(0); err != nil {
@@ -320,7 +323,7 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	}
 	if secret != "" {
 		if err := r.removeSecret(ctx, secret); err != nil {
-			return fmt.Errorf("%w\nRun this command again to delete it", command.Explain("the host", r.host.Config, err))
+			return fmt.Errorf("%w\nRun this command again to delete the Secret", command.Explain("the host", r.host.Config, err))
 		}
 	}
 	if r.member != nil {
@@ -328,7 +331,7 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 			return err
 		}
 	} else {
-		r.stays("in the member: Xylem's account, permissions and policies. Anybody who has a token of the account can renew it until the account is deleted. To delete all of these, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
+		r.stays("in the member: Xylem's account, permissions and policies. Anybody who has a token for the account can renew it until the account is deleted. To delete all these objects, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
 	}
 	for _, line := range r.kept {
 		fmt.Fprintf(r.env.Out, "Left %s\n", line)

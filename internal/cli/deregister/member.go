@@ -17,15 +17,16 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// recordPrefix is the prefix of the name of the host's record of a fence. A member's cluster ID
-// follows.
+// recordPrefix, followed by a member's cluster ID, is the name of the host's record of that member,
+// a Lease.
 const recordPrefix = "fence-"
 
 // there describes what this host and other hosts still have in a member.
 type there struct {
 	// hosts are the IDs of other hosts with a fence in the member.
 	hosts []string
-	// volumes and claims count the objects with this host's stamp. namespaces lists its namespaces.
+	// volumes and claims count the objects with this host's stamp. namespaces lists the namespaces
+	// with this host's label.
 	volumes, claims int
 	namespaces      []string
 	// record is the host's record of the member, and fence is this host's fence in the member. Either
@@ -38,7 +39,7 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 	ours := client.MatchingLabels{v1alpha1.LabelHost: r.hostID}
 	var leases coordinationv1.LeaseList
 	if err := r.member.List(ctx, &leases, client.InNamespace(r.env.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the Leases of namespace %q: %w", r.env.Namespace, err)
+		return nil, fmt.Errorf("list the Leases in namespace %q: %w", r.env.Namespace, err)
 	}
 	for i := range leases.Items {
 		switch host := leases.Items[i].Labels[v1alpha1.LabelHost]; {
@@ -85,7 +86,7 @@ func (r *run) removeAccount(ctx context.Context) error {
 	}
 	slices.Reverse(own)
 	for _, obj := range own {
-		if !config.OfAccount(obj.GetKind()) {
+		if !config.OfAccount(obj) {
 			continue
 		}
 		if err := r.remove(ctx, obj); err != nil {
@@ -95,9 +96,9 @@ func (r *run) removeAccount(ctx context.Context) error {
 	return nil
 }
 
-// clean removes from the member what register created: the account with its tokens, its permissions
-// and policies. If objects of the host remain, it keeps their records too: the namespace with the
-// fence, and the policy that protects stamps.
+// clean removes from the member the objects that register created: the account with its tokens, its
+// permissions, and the policies. If objects of the host remain, clean keeps their records too: the
+// namespace with the fence, and the policy that protects stamps.
 func (r *run) clean(ctx context.Context) error {
 	left, err := r.survey(ctx)
 	if err != nil {
@@ -133,15 +134,15 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: namespaces of this host (%s)", shown(left.namespaces))
 	}
 	if !left.forgettable() {
-		r.stays("in the member: %s and %s of this host, with namespace %q and policy \"xylem-stamps\", which record that these belong to this host",
+		r.stays("in the member: %s and %s of this host. Namespace %q and policy \"xylem-stamps\" stay too, because they record and protect ownership",
 			text.Count(left.volumes, "volume"), text.Count(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
 	if left.record == nil || !gone {
 		return nil
 	}
-	// The fence was deleted with its namespace. If the host's record remained, the member would look
-	// restored after a new registration.
+	// The fence was deleted with its namespace. If the host's record remained, the manager would
+	// conclude, after a new registration, that the member was restored from a backup.
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, left.record, client.Preconditions{UID: &left.record.UID})); err != nil {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease \"%s/%s\": %w", left.record.Namespace, left.record.Name, err))
 	}
@@ -186,7 +187,7 @@ func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error 
 		return nil
 	}
 	if !command.Xylems(now) {
-		r.stays("in the member: %s, which does not belong to Xylem (it lacks the label %s=%s)", what, command.LabelName, command.LabelNameValue)
+		r.stays("in the member: %s, which does not belong to Xylem because the label %s=%s is missing", what, command.LabelName, command.LabelNameValue)
 		return nil
 	}
 	uid := now.GetUID()

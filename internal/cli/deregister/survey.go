@@ -64,10 +64,10 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 
 // fates describes what happens to each group of objects. It is pure.
 func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
-	stay := "stay in the member with their data; registering the same cluster again adopts them"
+	stay := "stay in the member with their data; Xylem adopts them if you register the same cluster again"
 	claims := "keep their volumes, which become unreachable"
 	if policy == v1alpha1.DeregistrationDrain {
-		stay = "must be deleted first; the deregistration waits"
+		stay = "must be deleted first; the deregistration waits until they are"
 		claims = "must be deleted first; the deregistration waits until you delete them"
 	}
 	var rows [][3]string
@@ -77,8 +77,8 @@ func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 		}
 	}
 	row(len(s.pods), "running Pods", keys(s.pods), "are evicted")
-	row(len(s.unbound), "claims without a volume", keys(s.unbound), "are withdrawn, and can be placed in another member")
-	row(len(s.bound), "claims with a volume there", keys(s.bound), claims)
+	row(len(s.unbound), "unbound claims", keys(s.unbound), "are withdrawn, and can be placed in another member")
+	row(len(s.bound), "bound claims", keys(s.bound), claims)
 	row(len(s.volumes), "volumes", keys(s.volumes), stay)
 	row(int(s.orphans), "orphaned volumes", nil, "stay in the member (kubectl describe clusterregistration lists them)")
 	return rows
@@ -96,14 +96,14 @@ func (s *survey) print(out io.Writer, cr *v1alpha1.ClusterRegistration, policy v
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", row[0], row[1], row[2])
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
+		return fmt.Errorf("print the summary: %w", err)
 	}
 	return nil
 }
 
 func orUnknown(id string) string {
 	if id == "" {
-		return "never connected"
+		return "unknown"
 	}
 	return id
 }

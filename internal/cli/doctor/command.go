@@ -37,13 +37,14 @@ DaemonSets on virtual nodes, snapshots, and leftovers of former members. In each
 policies, permissions and fence. Each problem is reported with a remedy.
 
 The command changes nothing, and is safe in production: it gets and lists objects in pages, and creates access reviews.
-Each unreachable member takes two seconds. The command connects to members with the kubeconfigs of their
-registrations, if you can read those Secrets. For one member, you can specify your own kubeconfig
-(--member-kubeconfig, --member-context): with an admin's, the command also checks the member's policies. It can point to
-an unregistered cluster, to show what is left there. The output lists what could not be checked. As a cluster admin of
-the host, you can check everything in the host.
+An unreachable member takes two seconds. The command connects to members with the kubeconfigs of their registrations, if
+you can read the Secrets that contain them. For one member, you can specify your own kubeconfig (--member-kubeconfig,
+--member-context). If it is an admin's kubeconfig, the command also checks the member's policies. If it points to an
+unregistered cluster, the command shows what is left in that cluster. The output lists what could not be checked. As a
+cluster admin of the host, you can check everything in the host.
 
-The exit code is 0 if there are no errors (warnings are possible), 1 if there are, and 2 if the host does not respond.
+The exit code is 0 if there are no errors (warnings are possible), 1 if there are errors, and 2 if the host does not
+respond.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + judge.Kind + `, with the fields findings (level, check, cluster, message,
 toDo), missing and counts. Later versions may add fields, but never rename fields or change their meaning.`,

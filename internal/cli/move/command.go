@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/plan"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/cli/move/run"
+	"github.com/xylem-io/xylem/internal/cli/move/transfer"
 )
 
 // DefaultImage is the default of --image. It contains all programs that the scripts of package
@@ -82,7 +83,7 @@ func (o *options) addFlags(c *cobra.Command) {
 	flags.StringVar(&o.To, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
 	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless a Pod may have written to it.")
 	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim kept.")
-	flags.StringVar(&o.Image, "image", DefaultImage, "Image of the two Pods. It must have a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
+	flags.StringVar(&o.Image, "image", DefaultImage, "Image of the two Pods. The image must contain a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Do not prompt for confirmation.")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "How long to wait for the clusters in each step. Copying and comparing have no time limit.")
 	err := c.RegisterFlagCompletionFunc("to", func(c *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
@@ -91,7 +92,7 @@ func (o *options) addFlags(c *cobra.Command) {
 	if err != nil {
 		panic(err) // impossible: the flag was just added
 	}
-	o.DryRun.AddFlag(c, "print the plan and check the prerequisites, without changes.", "also let the host validate the first writes.")
+	o.DryRun.AddFlag(c, "print the plan and check the prerequisites, without making changes.", "also let the host validate the first writes.")
 }
 
 // open validates the flags, and creates the client.
@@ -100,13 +101,13 @@ func (o *options) open() error {
 	case o.undo && o.deleteOld:
 		return errors.New("--undo and --delete-source cannot be used together: one needs the disk that the other destroys")
 	case (o.undo || o.deleteOld) && o.To != "":
-		return errors.New("--to cannot be used with --undo or --delete-source. Omit it")
+		return errors.New("--to cannot be used with --undo or --delete-source. Omit --to")
 	case !o.undo && !o.deleteOld && o.To == "":
 		return errors.New("--to is missing. Specify the member to move the data to; `kubectl get clusterregistrations` lists the members")
 	case o.timeout <= 0:
-		return fmt.Errorf("--timeout=%s is out of range: use more than 0", o.timeout)
+		return fmt.Errorf("--timeout=%s is out of range: use a duration greater than 0", o.timeout)
 	case o.Image == "":
-		return errors.New("--image is empty. Omit it to use the default")
+		return errors.New("--image is empty. Omit the flag to use the default")
 	}
 	if err := o.DryRun.Validate(); err != nil {
 		return err
@@ -120,7 +121,7 @@ func (o *options) open() error {
 		return fmt.Errorf("find the namespace (--namespace): %w", err)
 	}
 	o.host = &host.Client{Cluster: cluster, Env: o.env, Namespace: namespace, Timeout: o.timeout}
-	o.ID = record.NewID()
+	o.ID, o.Shell = record.NewID(), transfer.Shell{Config: cluster.Config, Namespace: namespace}
 	return nil
 }
 
@@ -141,7 +142,7 @@ func (o *options) do(ctx context.Context, claims []string) error {
 		case len(claims) == 1:
 			return err
 		case errors.As(err, &plan.NothingToDo{}):
-			o.host.Report("Claim %q: nothing to do: %v", name, err)
+			o.host.Report("Nothing to do for claim %q: %v", name, err)
 			if idle++; idle == len(claims) {
 				return err
 			}

@@ -1,29 +1,29 @@
 // Package move implements `kubectl xylem move`, which moves the data of a claim, or of the claims
 // of a StatefulSet, to another member while no Pod uses them.
 //
-// It runs with the user's permissions in the host, and needs nothing in the members: it creates a
-// second claim, which the scheduler places in the other member, and one Pod for each of the two
-// claims. It copies the data through the two Pods' exec streams.
+// The command runs with the user's permissions in the host, and does not connect to the members. It
+// creates a second claim, which the scheduler places in the other member, and one Pod for each of
+// the two claims. It copies the data through the two Pods' exec streams.
 //
-// A ConfigMap in the claim's namespace records the move. Each run reads it and the objects again,
-// so a run can be killed at any write. Two runs never act concurrently: each run records its ID
-// first, and every later write of the record fails if another run has taken over.
+// A ConfigMap in the claim's namespace records the move. Each run reads the record and the objects
+// again, so a run can be killed at any write. Two runs never act concurrently: each run records its
+// ID first, and every later write of the record fails if another run has taken over.
 //
 // The order of the steps has these properties:
 //
-//   - The claim and its disk do not change before both disks have the same checksum.
+//   - The claim and its disk do not change until both disks have the same checksum.
 //   - While the command deletes the claim, the command's own Pod keeps the claim from disappearing.
 //     No other Pod can start with a claim that is being deleted: the scheduler, the kubelet and
-//     Xylem's root_pod all reject such a Pod. Only then does the command calculate the checksum
-//     again. So no write reaches the old disk after its last checksum, and the two disks never
-//     diverge.
+//     Xylem's root_pod all reject such a Pod. After the deletion has begun, the command calculates
+//     the checksum again. So no write reaches the old disk after its last checksum, and the two
+//     disks never diverge.
 //   - Both PersistentVolumes in the host have policy Retain before the claim is deleted, and the
-//     old one keeps it.
+//     old volume keeps that policy.
 //
 // Package run contains the sequence of a move. It uses the packages plan (checks before the first
 // write), record (the durable state), storage (claims and volumes), mover (the two Pods) and
 // transfer (the data). Package host is the client that they share.
 //
-// The labels and annotations have the prefix move.xylem.io/, because only the manager can write
-// keys with the prefix xylem.io/. No controller reads them.
+// The labels and annotations of a move have the prefix move.xylem.io/, because only the manager can
+// write keys with the prefix xylem.io/. No controller reads keys with the prefix move.xylem.io/.
 package move

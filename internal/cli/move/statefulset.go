@@ -28,7 +28,7 @@ func newStatefulSet(env *command.Env) *cobra.Command {
 		Short:   "Move the data of all claims of a StatefulSet, or of one of its Pods",
 		Long: "Move the claims of the StatefulSet NAME to the member MEMBER, one after another in the order of its Pods, each as\n" +
 			"`kubectl xylem move pvc` does. First scale the StatefulSet to 0 or, with --ordinal, far enough down that it no longer\n" +
-			"has that Pod. Its controller would otherwise create the Pod again during the move.",
+			"has the Pod with that ordinal. Otherwise, Kubernetes would create the Pod again during the move.",
 		Example: "  kubectl scale statefulset db --replicas=0 -n shop\n" +
 			"  kubectl xylem move statefulset db --to cluster39 -n shop --dry-run\n" +
 			"  # Move only the claims of the Pod db-2 (the StatefulSet must have at most 2 replicas):\n" +
@@ -60,7 +60,7 @@ func (o *options) claims(ctx context.Context, name string, one bool) ([]string, 
 	case err != nil:
 		return nil, o.host.Explain(err)
 	case set == nil:
-		return nil, fmt.Errorf("no StatefulSet %q in namespace %q. `kubectl get statefulsets -n %s` lists them", name, o.host.Namespace, o.host.Namespace)
+		return nil, fmt.Errorf("no StatefulSet %q in namespace %q. `kubectl get statefulsets -n %s` lists the StatefulSets", name, o.host.Namespace, o.host.Namespace)
 	}
 	if err := scaledDown(set, o.ordinal, one); err != nil && !o.deleteOld {
 		return nil, err
@@ -79,7 +79,7 @@ func (o *options) claims(ctx context.Context, name string, one bool) ([]string, 
 // scaledDown checks that a StatefulSet does not create the Pods whose claims the command moves.
 func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 	if p := set.Spec.PersistentVolumeClaimRetentionPolicy; p != nil && p.WhenScaled == appsv1.DeletePersistentVolumeClaimRetentionPolicyType {
-		return fmt.Errorf("StatefulSet %q has persistentVolumeClaimRetentionPolicy.whenScaled=Delete, so Kubernetes deletes the claims of Pods when the StatefulSet is scaled down. Set it to Retain, at least during the move", set.Name)
+		return fmt.Errorf("StatefulSet %q has persistentVolumeClaimRetentionPolicy.whenScaled=Delete, so Kubernetes deletes the claims of Pods when the StatefulSet is scaled down. Set whenScaled to Retain, at least during the move", set.Name)
 	}
 	start := 0
 	if set.Spec.Ordinals != nil {
@@ -96,7 +96,7 @@ func scaledDown(set *appsv1.StatefulSet, ordinal int, one bool) error {
 }
 
 // claimsOf returns the names of a StatefulSet's claims, in the order of its Pods and templates.
-// They include the claims of Pods that existed before it was scaled down.
+// They include the claims of Pods that existed before the StatefulSet was scaled down.
 func claimsOf(set *appsv1.StatefulSet, claims []corev1.PersistentVolumeClaim, ordinal int, one bool) []string {
 	type member struct {
 		ordinal, template int

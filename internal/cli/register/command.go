@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// nameLimit is the CRD's limit for the length of a name.
+	// nameLimit is the CRD's limit on the length of a name.
 	nameLimit = 56
-	// Limits of a token's lifetime: API servers do not issue tokens with a shorter one, and the
-	// member's admission policy does not let the manager request a longer one.
+	// Limits on the token lifetime: API servers do not issue tokens with a shorter lifetime, and
+	// the member's admission policy does not let the manager request a longer lifetime.
 	shortest = 10 * time.Minute
 	longest  = 7 * 24 * time.Hour
 )
@@ -46,8 +46,10 @@ type run struct {
 	dry                      command.DryRun
 	// print selects the cluster whose objects a dry run prints.
 	print string
-	// with selects the optional permissions to grant in the member, by name.
-	with map[string]*bool
+	// with selects the optional permissions to grant in the member, by name. shared selects the CSI
+	// drivers and Secrets for the permission config.PartShared.
+	with   map[string]*bool
+	shared sharing
 	// overwrite allows overwriting a Secret that somebody else created.
 	overwrite bool
 	timeout   time.Duration
@@ -61,10 +63,10 @@ type run struct {
 
 // partUsage contains the usage texts of the flags for optional permissions.
 var partUsage = map[string]string{
-	config.PartLogs:    "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account can read the logs of all Pods in the member.",
-	config.PartExec:    "Let the host exec into its Pods in the member, attach to them and forward their ports. An admission policy limits this to the host's namespaces.",
-	config.PartDebug:   "Let the host add ephemeral containers to its Pods in the member (kubectl debug). Attaching to them also needs --with-exec.",
-	config.PartMetrics: "Let the host read the CPU and memory usage of Pods from the member's metrics API (kubectl top). RBAC cannot select Pods, so the account can read the usage of all Pods in the member.",
+	config.PartLogs:    "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the manager's account can read the logs of all Pods in the member.",
+	config.PartExec:    "Let the host exec into its Pods in the member, attach to them, and forward their ports. An admission policy limits this to the host's namespaces.",
+	config.PartDebug:   "Let the host add ephemeral containers to its Pods in the member (kubectl debug). Attaching to these containers also requires --with-exec.",
+	config.PartMetrics: "Let the host read the CPU and memory usage of Pods from the member's metrics API (kubectl top). RBAC cannot select Pods, so the manager's account can read the usage of all Pods in the member.",
 }
 
 // NewCommand creates the register command.
@@ -73,12 +75,13 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Register a cluster as a member, or repair a registration and rotate its token",
-		Long: "Create Xylem's namespace, a ServiceAccount for this host, its permissions and admission policies in the member, and\n" +
-			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then wait until the manager has\n" +
+		Long: "In the member, create Xylem's namespace, a ServiceAccount for this host, its permissions, and admission policies.\n" +
+			"In the host, create the ClusterRegistration NAME and a Secret with a kubeconfig. Then wait until the manager has\n" +
 			"connected, and report the result. The token in the Secret is short-lived; the manager renews it.\n\n" +
-			"Run the command again to repair the objects and to rotate the token. If a step fails, it undoes its changes. Rotating\n" +
-			"revokes nothing: an older token stays valid until it expires, and anybody who has it can keep renewing it. To revoke\n" +
-			"all tokens, delete the ServiceAccount in the member, and register the member again.",
+			"To repair the objects and to rotate the token, run the command again. If a step fails, the command undoes its changes,\n" +
+			"or lists those that remain. Rotating the token does not revoke older tokens: they stay valid until they expire, and\n" +
+			"anybody who has one of them can keep renewing it. To revoke all tokens, delete the ServiceAccount in the member, and\n" +
+			"register the member again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
 			"  # Allow kubectl logs, exec, attach, cp and port-forward for Pods in the member (add --with-debug and --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
@@ -98,18 +101,19 @@ func NewCommand(env *command.Env) *cobra.Command {
 	}
 	flags := c.Flags()
 	r.admin.AddFlags(flags, "the command creates objects in the member as this user.")
-	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from --member-kubeconfig.")
-	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the member's certificate, if it differs from the address.")
+	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from the address in --member-kubeconfig.")
+	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the certificate of the member's API server, if it differs from the host name in the address.")
 	flags.BoolVar(&r.Prepared, "member-prepared", false, "The member already has the required objects, for example from the chart xylem-member: create nothing there, and only request a token.")
-	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: name of the manager's ServiceAccount in the member, in the namespace --xylem-namespace.")
-	for _, part := range config.Parts {
-		r.with[part] = flags.Bool("with-"+part, false, partUsage[part])
+	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: name of the manager's ServiceAccount in the member. Its namespace is the value of --xylem-namespace.")
+	for part, usage := range partUsage {
+		r.with[part] = flags.Bool("with-"+part, false, usage)
 	}
-	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is valid, %s to %s. The manager renews it well before it expires.", shortest, longest))
+	r.shared.addFlags(flags)
+	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("Lifetime of each token, from %s to %s. The manager renews a token well before it expires.", shortest, longest))
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret this command did not create.")
-	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
+	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait for the manager to connect.")
 	r.dry.AddFlag(c, "print the objects without contacting any cluster.", "also let both clusters validate them.")
-	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects for both to the same cluster.")
+	flags.StringVar(&r.print, "print", "", "With --dry-run and -o: the cluster whose objects to print, host or member. Never apply the objects of both to the same cluster.")
 	r.spec.AddFlags(c)
 	r.output.AddFlags(c)
 	return c
@@ -118,22 +122,25 @@ func NewCommand(env *command.Env) *cobra.Command {
 func (r *run) validate() error {
 	switch {
 	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
-		return fmt.Errorf("%q is not a valid name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
+		return fmt.Errorf("%q is not a valid registration name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
 	case r.admin.Kubeconfig == "":
 		return errors.New("--member-kubeconfig is missing. Specify an admin kubeconfig for the member")
 	case r.Lifetime < shortest || r.Lifetime > longest:
-		return fmt.Errorf("--token-lifetime=%s is out of range: use %s to %s", r.Lifetime, shortest, longest)
+		return fmt.Errorf("--token-lifetime=%s is out of range: use a duration from %s to %s", r.Lifetime, shortest, longest)
 	case r.timeout <= 0:
-		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
+		return fmt.Errorf("--timeout=%s is out of range: the timeout must be greater than 0", r.timeout)
 	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
 		return fmt.Errorf("the command can create only ServiceAccount \"%s/%s\" in a member. To use another name or namespace, install the chart xylem-member in the member, and specify --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
+	if r.Prepared && r.shared.requested() {
+		return fmt.Errorf("--%s cannot be combined with --member-prepared, which creates nothing in the member. Instead, set shared.drivers in the values of the chart xylem-member", flagDriver)
+	}
 	if parts := r.parts(); r.Prepared && len(parts) > 0 {
-		return fmt.Errorf("--with-%s has no effect with --member-prepared, which creates nothing in the member. Set %s.enabled of the chart xylem-member instead",
+		return fmt.Errorf("--with-%s cannot be combined with --member-prepared, which creates nothing in the member. Instead, set %s.enabled in the values of the chart xylem-member",
 			strings.Join(parts, ", --with-"), strings.Join(parts, ".enabled, "))
 	}
-	return errors.Join(r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
+	return errors.Join(r.shared.validate(), r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
 }
 
 func (r *run) validatePrint() error {
@@ -141,7 +148,7 @@ func (r *run) validatePrint() error {
 	case !slices.Contains([]string{"", printHost, printMember}, r.print):
 		return fmt.Errorf("--print=%s is unknown: use host or member", r.print)
 	case r.print == "" && r.dry != command.DryRunNone && r.output.Format != "":
-		return errors.New("--dry-run with -o needs --print=host or --print=member: objects for the member would break a host")
+		return errors.New("--dry-run with -o needs --print=host or --print=member: applying the member's objects to a host would break the host")
 	case r.print != "" && (r.dry == command.DryRunNone || r.output.Format == ""):
 		return errors.New("--print has no effect without --dry-run and -o: specify both")
 	case r.print == printMember && r.Prepared:
@@ -166,7 +173,7 @@ func (r *run) do(ctx context.Context) error {
 			return err
 		}
 		if !r.Prepared {
-			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID is a placeholder for the UID of the host's kube-system namespace, which --dry-run=client does not read. Use --dry-run=server to see it")
+			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID is a placeholder for the UID of the host's kube-system namespace, which --dry-run=client does not read. To see the UID, use --dry-run=server")
 		}
 		r.secret = &corev1.Secret{}
 		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -191,7 +198,7 @@ func (r *run) do(ctx context.Context) error {
 	cr, err := r.register(ctx)
 	if err != nil {
 		if r.connected {
-			return fmt.Errorf("%w\nNothing was undone, because the member is connected. Run this command again, or `kubectl xylem deregister %s`", err, r.name)
+			return fmt.Errorf("%w\nNothing was undone, because the member is connected. Run this command again, or remove the member with `kubectl xylem deregister %s`", err, r.name)
 		}
 		return r.Journal.Rollback(ctx, err)
 	}
@@ -206,12 +213,20 @@ func (r *run) plan(hostID string) (err error) {
 	}
 	r.Account = command.HostAccount(hostID)
 	r.Objects, err = config.MemberFor(r.Account, r.parts()...)
-	return err
+	if err != nil || !r.shared.requested() {
+		return err
+	}
+	return config.Share(r.Objects, r.shared.drivers, r.shared.secrets)
 }
 
 // parts returns the optional permissions that the user requested.
 func (r *run) parts() []string {
-	return slices.DeleteFunc(slices.Clone(config.Parts), func(part string) bool { return !*r.with[part] })
+	return slices.DeleteFunc(slices.Clone(config.Parts), func(part string) bool {
+		if part == config.PartShared {
+			return !r.shared.requested()
+		}
+		return !*r.with[part]
+	})
 }
 
 // check reads the IDs of both clusters, and checks the user's permissions in them.
@@ -255,7 +270,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err != nil {
 		return nil, err
 	}
-	if r.server == "" { // another address must be reachable by the manager, but not by this machine
+	if r.server == "" { // only the manager needs to reach an address from --member-server
 		if err := r.Verify(ctx, token); err != nil {
 			return nil, err
 		}

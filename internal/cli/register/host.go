@@ -26,7 +26,7 @@ func (r *run) look(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Install Xylem there, or choose another cluster with --context", r.host.Config.Host)
+			return fmt.Errorf("xylem is not installed in the host at %s: the cluster does not serve ClusterRegistrations. Install Xylem there, or choose another cluster with --context", r.host.Config.Host)
 		}
 		return command.Explain("the host", r.host.Config, fmt.Errorf("list registrations: %w", err))
 	}
@@ -42,10 +42,10 @@ func (r *run) look(ctx context.Context) error {
 	}
 	if r.before != nil {
 		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
-			return fmt.Errorf(access.OtherCluster+". Choose another name, or deregister that cluster first", "--member-kubeconfig", r.MemberID, fmt.Sprintf("registration %q", r.name), id)
+			return fmt.Errorf(access.OtherCluster+". Choose another name, or run `kubectl xylem deregister %s` first", "--member-kubeconfig", r.MemberID, fmt.Sprintf("registration %q", r.name), id, r.name)
 		}
 		if r.before.DeletionTimestamp != nil {
-			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what it is waiting for", r.name, r.name)
+			return fmt.Errorf("registration %q is being deleted. Wait until it is deleted; `kubectl describe clusterregistration %s` shows what the deletion is waiting for", r.name, r.name)
 		}
 	}
 	var namespace corev1.Namespace
@@ -78,7 +78,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	case r.before == nil:
 		return fmt.Errorf("the host already has a Secret \"%s/%s\", which this command did not create and no registration uses. Delete it, or choose another name", r.Env.Namespace, name)
 	case !r.overwrite:
-		return fmt.Errorf("this command did not create Secret \"%s/%s\", which has the credentials of registration %q. Specify --overwrite-secret to replace them with a token that the manager renews, and to let deregister delete the Secret, or write new credentials to it yourself",
+		return fmt.Errorf("this command did not create Secret \"%s/%s\", which contains the credentials of registration %q. Write new credentials to the Secret yourself, or specify --overwrite-secret to replace them with a token that the manager renews. `kubectl xylem deregister` then deletes the Secret too",
 			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there
@@ -161,8 +161,8 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 		}}, write)
 	}
 	write := func() error {
-		// Patch without a resourceVersion: the manager may renew the token at any time, but the admin's
-		// patch applies regardless.
+		// Patch without a resourceVersion, so that the patch succeeds even if the manager renews
+		// the token at the same time.
 		return r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), command.PatchOptions(dry)...)
 	}
 	if dry {
@@ -231,7 +231,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 		return write()
 	}
 	return r.Journal.Do(memberpart.Step{
-		What: "the changes of registration " + r.name, By: "kubectl edit clusterregistration " + r.name,
+		What: "the changes to registration " + r.name, By: "kubectl edit clusterregistration " + r.name,
 		Undo: func(ctx context.Context) (bool, error) { return r.restoreRegistration(ctx, wanted) },
 	}, write)
 }

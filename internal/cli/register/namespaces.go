@@ -22,7 +22,7 @@ func (r *run) adviseOnNamespaces(ctx context.Context) {
 	}
 	var list corev1.NamespaceList
 	if err := r.host.List(ctx, &list); err != nil {
-		fmt.Fprintf(r.Env.ErrOut, "note: could not check --%s: list the host's namespaces: %v\n", specflags.FlagNamespaces, err)
+		fmt.Fprintf(r.Env.ErrOut, "note: could not list the host's namespaces to check --%s: %v\n", specflags.FlagNamespaces, err)
 		return
 	}
 	cr := r.registration()
@@ -36,6 +36,6 @@ func (r *run) adviseOnNamespaces(ctx context.Context) {
 	for _, key := range slices.Sorted(maps.Keys(cr.Spec.Namespaces.MatchLabels)) {
 		labels = append(labels, key+"="+cr.Spec.Namespaces.MatchLabels[key])
 	}
-	fmt.Fprintf(r.Env.ErrOut, "warning: spec.namespaces of registration %q admits none of the host's %s: no Pod or claim can go to the member. Label a namespace: kubectl label namespace NAMESPACE %s\n",
+	fmt.Fprintf(r.Env.ErrOut, "warning: spec.namespaces of registration %q admits none of the host's %s, so no Pod or claim can go to the member. To label a namespace, run `kubectl label namespace NAMESPACE %s`\n",
 		r.name, text.Count(len(list.Items), "namespace"), strings.Join(labels, " "))
 }

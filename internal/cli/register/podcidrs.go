@@ -26,5 +26,5 @@ func (r *run) adviseOnPodCIDRs(ctx context.Context, cr *v1alpha1.ClusterRegistra
 			proposal = strings.Join(ranges, ",")
 		}
 	}
-	fmt.Fprintf(r.Env.ErrOut, "note: the host shows no Pod IPs of this member. If the host's network can reach its Pods, run the command again with --%s=%s\n", specflags.FlagPodCIDRs, proposal)
+	fmt.Fprintf(r.Env.ErrOut, "note: the host does not show the Pod IPs of this member. If the host's network can reach the member's Pods, run the command again with --%s=%s\n", specflags.FlagPodCIDRs, proposal)
 }

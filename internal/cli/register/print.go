@@ -43,10 +43,10 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	}
 	fmt.Fprintf(w, "  when deregistered\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
 	if cr.Status.TokenExpires != nil {
-		fmt.Fprintf(w, "  token\texpires %s; the manager renews it before that\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "  token\texpires %s; the manager renews it before then\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
+		return fmt.Errorf("print the registration: %w", err)
 	}
 	r.adviseOnPodCIDRs(ctx, cr)
 	// The cluster is registered even if the user cannot list its classes.
@@ -79,7 +79,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	if len(own) > 0 {
 		fmt.Fprintf(r.Env.Out, "  Create claims with one of these StorageClasses: %s\n", strings.Join(own, ", "))
 	} else {
-		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and parameter %s set to a class from the list above\n",
+		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and the parameter %s set to a class from the list above\n",
 			v1alpha1.ProvisionerName, storagev1.VolumeBindingWaitForFirstConsumer, v1alpha1.ParameterMemberClass)
 	}
 	var tolerations []string
@@ -89,7 +89,7 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 		}
 	}
 	if len(tolerations) > 0 {
-		fmt.Fprintf(r.Env.Out, "  Add this to the spec of the claims' Pods:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
+		fmt.Fprintf(r.Env.Out, "  Add this to the spec of each Pod that uses the claims:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
 	}
 	fmt.Fprintf(r.Env.Out, "  Then run: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
@@ -103,14 +103,14 @@ func amounts(list corev1.ResourceList) string {
 		}
 	}
 	if len(parts) == 0 {
-		return "unknown yet"
+		return "not known yet"
 	}
 	return strings.Join(parts, ", ")
 }
 
 func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	if len(classes) == 0 {
-		fmt.Fprintln(out, "The member has no StorageClasses. Create one there before you create claims")
+		fmt.Fprintln(out, "The member has no StorageClasses. Create one in the member before you create claims")
 		return nil
 	}
 	w := printers.GetNewTabWriter(out)
@@ -126,7 +126,7 @@ func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 			ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), ptr.Deref(class.AllowVolumeExpansion, false))
 	}
 	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
+		return fmt.Errorf("print the member's classes: %w", err)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (r *run) printPlan() error {
 	}
 	objects, note := there, "In the member:"
 	if r.print == printHost {
-		objects, note = here, "In the host. Add a kubeconfig with a token to the Secret: kubectl -n "+r.Env.Namespace+" create token "+r.Account+" (in the member)"
+		objects, note = here, "In the host. Add a kubeconfig to the Secret. To create the token for the kubeconfig, run this in the member: kubectl -n "+r.Env.Namespace+" create token "+r.Account
 	}
 	if r.output.Format != "json" { // JSON has no comments
 		fmt.Fprintln(r.Env.Out, "# "+note)
@@ -157,8 +157,8 @@ func (r *run) printPlan() error {
 	return r.output.Print(r.Env.MachineOut(), objects...)
 }
 
-// plannedSecret omits the data and the last-applied annotation of an existing Secret. Applying
-// the result keeps the data.
+// plannedSecret returns the Secret to apply, without the data and the last-applied annotation of an
+// existing Secret. Applying the result keeps the data.
 func (r *run) plannedSecret() *corev1.Secret {
 	secret := r.secret.DeepCopy()
 	secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}

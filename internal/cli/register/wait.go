@@ -46,8 +46,8 @@ func patience(reason string, first bool) time.Duration {
 	return insisting
 }
 
-// await waits until the manager has connected and serves the member. If the token has an expiry, it
-// also waits until the manager uses this token.
+// await waits until the manager has connected and the registration is ready. If the token has an
+// expiry, await also waits until the manager uses this token.
 func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -68,9 +68,9 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	case err == nil:
 		return &cr, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("not ready after %s: %s", r.timeout, w.missing(&cr))
+		return nil, fmt.Errorf("the registration was not ready after %s, because %s", r.timeout, w.missing(&cr))
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("interrupted: %s", w.missing(&cr))
+		return nil, fmt.Errorf("interrupted. The registration was not ready yet, because %s", w.missing(&cr))
 	}
 	return nil, err
 }
@@ -78,7 +78,7 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 // waiting is the state of a run that waits for its registration.
 type waiting struct {
 	*run
-	// expires is the expiry of the new token, which identifies it.
+	// expires is the expiry of the new token, which identifies the token.
 	expires time.Time
 	shown   string
 	since   time.Time
@@ -103,7 +103,7 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	}
 	if shown := w.missing(cr); shown != w.shown {
 		w.shown = shown
-		fmt.Fprintf(w.Env.ErrOut, "waiting: %s\n", shown)
+		fmt.Fprintf(w.Env.ErrOut, "waiting, because %s\n", shown)
 	}
 	return false, nil
 }
@@ -117,11 +117,11 @@ func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
 func (w *waiting) missing(cr *v1alpha1.ClusterRegistration) string {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("the registration is not %s (%s): %s", kind, c.Reason, c.Message)
+			return fmt.Sprintf("condition %s is not True (%s): %s", kind, c.Reason, c.Message)
 		}
 	}
 	if len(cr.Status.Conditions) == 0 {
-		return fmt.Sprintf("the manager has not reconciled the registration yet. Check that it runs: `kubectl -n %s get pods`", w.Env.Namespace)
+		return fmt.Sprintf("the manager has not reconciled the registration yet. Check that the manager is running: `kubectl -n %s get pods`", w.Env.Namespace)
 	}
 	return "the manager has not reconciled the change yet"
 }

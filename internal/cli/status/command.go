@@ -40,7 +40,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 pending, being deleted, orphaned), and the expiry of the manager's token for it. Then show the conditions that an admin
 must check, the waiting Pods, and the number of recently provisioned volumes.
 
-The command reads only the host. It needs permission to list ClusterRegistrations, and lists what else it could not read.
+The command reads only the host. It needs permission to list ClusterRegistrations, and lists anything else that it could
+not read.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields members, pods, provisioned and
 missing. Later versions may add fields, but never rename fields or change their meaning.`,
@@ -51,7 +52,7 @@ missing. Later versions may add fields, but never rename fields or change their 
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
 	o.output.AddFlags(c)
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it changes, until Ctrl-C.")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it changes, until you press Ctrl-C.")
 	return c
 }
 
@@ -132,7 +133,7 @@ func (p page) print(f *Fleet) string {
 		if i == 0 {
 			fmt.Fprintln(&out)
 		}
-		p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("not read: %s: %s", m.What, m.Why))
+		p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("could not read %s: %s", m.What, m.Why))
 	}
 	return out.String()
 }

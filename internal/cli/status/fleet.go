@@ -117,7 +117,7 @@ func Problems(r *v1alpha1.ClusterRegistration) []model.Condition {
 
 // concerns reports whether an admin must check a condition. Ready repeats the message of
 // another condition, except during deregistration. While destruction is suspended, Connected is
-// True with its own reason.
+// True with a different reason.
 func concerns(c, ready *metav1.Condition) bool {
 	switch c.Type {
 	case v1alpha1.ConditionConnected:

@@ -108,7 +108,7 @@ func TestPrint(t *testing.T) {
 	printed := page{now: now}.print(f)
 	for _, want := range []string{
 		"2 of 3 ready", "29d left", "expired", "! a: VolumesAccounted=False OrphanedVolumes (60s ago): one",
-		"Waiting Pods: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! not read: PersistentVolumes: forbidden",
+		"Waiting Pods: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! could not read PersistentVolumes: forbidden",
 	} {
 		if !strings.Contains(printed, want) {
 			t.Errorf("%q is missing from\n%s", want, printed)

@@ -30,7 +30,7 @@ func read(ctx context.Context, host *command.Cluster, now time.Time) (*Fleet, er
 	var registrations v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &registrations); {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		return nil, fmt.Errorf("this cluster does not serve ClusterRegistrations: Xylem is not installed here, or the current context is not the host. Choose another one with --context")
+		return nil, fmt.Errorf("this cluster does not serve ClusterRegistrations: Xylem is not installed, or the cluster is not the host. Choose another context with --context")
 	case err != nil:
 		return nil, command.Explain("the host", host.Config, fmt.Errorf("list ClusterRegistrations: %w", err))
 	}

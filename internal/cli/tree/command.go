@@ -32,10 +32,10 @@ func NewCommand(env *command.Env) *cobra.Command {
 host volume, member, leaf claim, leaf volume with the real driver and handle, and the Pods in both clusters. The tree
 includes states, ages, and relevant conditions and events.
 
-Permission to read the namespace's objects in the host is sufficient. The command then shows the host's records of the
-member's objects. To read the member itself, specify your own kubeconfig for it (--member-kubeconfig,
---member-context), or use --live to read it with its registration's kubeconfig, if you can read that Secret. The command
-lists what it could not read, and shows the rest.
+Permission to read the namespace's objects in the host is sufficient to show the host's records of the member's objects.
+To read the member itself, specify your own kubeconfig for it (--member-kubeconfig, --member-context). You can also use
+--live to read the member with its registration's kubeconfig, if you can read the Secret that contains the kubeconfig.
+The command lists what it could not read, and shows the rest.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + model.Kind + `. Its fields are: root, a node; missing, what could
 not be read (what, cluster, why); recorded, the members that were not read. A node has kind, namespace, name,
@@ -60,14 +60,14 @@ meaning.`,
 	}
 	o.output.AddFlags(c)
 	c.Flags().BoolVar(&o.problems, "problems", false, "Show only unhealthy objects, and the path to them.")
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the tree again whenever it changes, until Ctrl-C.")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the tree again whenever it changes, until you press Ctrl-C.")
 	AddWayFlags(c, &o.way)
 	return c
 }
 
 // AddWayFlags adds the flags that select how to connect to members.
 func AddWayFlags(c *cobra.Command, way *gather.Way) {
-	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you can read those Secrets in the host.")
+	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs. This requires permission to read the Secrets that contain them.")
 	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig for the member.")
 	c.Flags().StringVar(&way.Context, "member-context", "", "Context for the member in --member-kubeconfig or, if that is not set, in kubectl's own kubeconfig.")
 }
@@ -80,14 +80,14 @@ func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string)
 	}
 	namespace, _, err := env.Host.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("find the namespace: %w", err)
+		return nil, fmt.Errorf("determine the namespace: %w", err)
 	}
 	host, err := env.HostCluster()
 	if err != nil {
 		return nil, err
 	}
 	if asked.kind != gather.KindClaim && asked.kind != gather.KindPod {
-		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Run the command for one of its Pods; `kubectl xylem tree %s --problems` lists them", asked.kind, asked.name, strings.Join(args, " "))
+		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Run the command for one of its Pods. To list the unhealthy ones, run `kubectl xylem tree %s --problems`", asked.kind, asked.name, strings.Join(args, " "))
 	}
 	return reading{env: env, host: host, namespace: namespace, way: way}.facts(ctx, asked)
 }
@@ -111,7 +111,7 @@ func (o *options) run(ctx context.Context, asked target) error {
 	}
 	namespace, _, err := o.env.Host.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return fmt.Errorf("find the namespace: %w", err)
+		return fmt.Errorf("determine the namespace: %w", err)
 	}
 	if asked.kind == kindNamespace {
 		namespace = asked.name
@@ -142,7 +142,8 @@ func (o *options) run(ctx context.Context, asked target) error {
 	}
 }
 
-// once reads the tree, and returns the text to print. It prints objects for programs itself.
+// once reads the tree, and returns the text to print. With -o, it prints the object itself, and
+// returns "".
 func (o *options) once(ctx context.Context, r reading, asked target) (string, error) {
 	t, err := r.tree(ctx, asked)
 	if err != nil {

@@ -36,14 +36,15 @@ func NewCommand(env *command.Env) *cobra.Command {
 	o := &options{env: env}
 	c := &cobra.Command{
 		Use:   "why pvc|pod NAME",
-		Short: "Show why a Pod does not run, or a claim is not bound, and what to do",
-		Long: `Show why a Pod does not run or a claim is not bound, and what to do, in one sentence each. The evidence follows:
-objects, conditions and events from both clusters. If there are several causes, solve the first one first; the
-others often follow from it. For a claim, the output ends with the duration of each step, as far as
-known; --live also reads the steps in the member.
+		Short: "Show why a Pod is not running, or a claim is not bound, and what to do",
+		Long: `Show why a Pod is not running or a claim is not bound, and what to do, in one sentence each. The evidence follows:
+objects, conditions and events from both clusters. If there are several causes, fix the first one first, because it often
+leads to the others. For a claim, the output ends with the duration of each step, where known. With --live, the output
+includes the steps in the member.
 
 The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if the command could not
-determine this. It needs the same permissions as kubectl xylem tree, and has the same flags to read the member itself.
+determine this. The command needs the same permissions as kubectl xylem tree, and has the same flags for reading the
+member itself.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
 or Problem), summary, toDo, causes, evidence, times, missing and recorded. Later versions may add fields, but never rename
@@ -146,8 +147,8 @@ func (p page) evidence(d *diagnose.Diagnosis) {
 	}
 }
 
-// times prints how long each step of a claim took. Objects' timestamps have no fractions of
-// seconds.
+// times prints how long each step of a claim took. The resolution is one second, because the
+// timestamps of objects have no fractions of seconds.
 func (p page) times(d *diagnose.Diagnosis) {
 	for i, s := range d.Times {
 		if i == 0 {

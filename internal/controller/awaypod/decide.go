@@ -32,9 +32,9 @@ func decide(o observed) string {
 	away := nodes.Condition(o.node, v1alpha1.NodeMemberAway)
 	after := "The Pod is kept until the member is connected again"
 	if !nodes.IsReady(o.node) {
-		after = "The host evicts it when its tolerations for the node expire"
+		after = "The host evicts the Pod when its tolerations of the node's taints expire"
 	}
-	return fmt.Sprintf("member %q has been away since %s: %s. The Pod may still run there. %s",
+	return fmt.Sprintf("member %q has been away since %s: %s. The Pod may still be running in the member. %s",
 		o.node.Labels[v1alpha1.LabelCluster], away.LastTransitionTime.UTC().Format(time.RFC3339), away.Message, after)
 }
 

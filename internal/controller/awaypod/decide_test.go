@@ -48,7 +48,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"the member is away, and its Pods are kept": {seen(), []string{`member "a"`, "2026-11-20T20:49:00Z", "no response", "kept until the member is connected again"}},
 		"the member is away, and its Pods are evicted": {seen(func(o *observed) { o.node.Status.Conditions[1].Status = corev1.ConditionFalse }), []string{
-			`member "a"`, "evicts it when its tolerations for the node expire"}},
+			`member "a"`, "evicts the Pod when its tolerations of the node's taints expire"}},
 		"the node lifecycle controller set the Pod to not ready":           {seen(ready(corev1.ConditionFalse, "")), []string{`member "a"`}},
 		"away_pod has already set the condition":                           {seen(ready(corev1.ConditionFalse, v1alpha1.ReasonMemberAway)), nil},
 		"the Pod was not ready before":                                     {seen(ready(corev1.ConditionFalse, "ContainersNotReady")), nil},

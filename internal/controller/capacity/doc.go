@@ -23,9 +23,10 @@
 // quarter.
 //
 // If the driver rejected a size for lack of space (exhausted.Sizes), the controller publishes less
-// capacity until that record expires. It writes other changes at most every two seconds for each
-// class and member (I7).
+// capacity until that record expires. It writes other changes no more than once every two seconds
+// for each class and member (I7).
 //
 // The objects remain when the Link ends, because the Node is NotReady then anyway. The
-// ClusterRegistration owns the objects, so Kubernetes' garbage collector deletes them with it.
+// ClusterRegistration owns the objects, so Kubernetes' garbage collector deletes them when the
+// ClusterRegistration is deleted.
 package capacity

@@ -47,7 +47,7 @@ func NewExports(t *tracing.Tracer, c clock.PassiveClock) *Exports {
 	return &Exports{tracer: t, clock: c, exported: lru.New(remembered)}
 }
 
-// begin returns when this manager started leading, in whole seconds. This is the time at which it
+// begin returns when this manager became the leader, in whole seconds. This is when it
 // set up its first Link.
 func (e *Exports) begin() time.Time {
 	e.mu.Lock()

@@ -20,7 +20,7 @@ type observed struct {
 	volume, leafVolume *corev1.PersistentVolume
 	// pods are the host's Pods that use the claim.
 	pods []*corev1.Pod
-	// since is when this manager started leading.
+	// since is when this manager became the leader.
 	now, since time.Time
 }
 

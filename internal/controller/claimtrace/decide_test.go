@@ -12,7 +12,7 @@ func at(seconds int) metav1.Time {
 	return metav1.NewTime(time.Date(2026, 11, 25, 5, 0, seconds, 0, time.UTC))
 }
 
-// bound returns a claim that was bound 10 seconds after this manager started leading.
+// bound returns a claim that was bound 10 seconds after this manager became the leader.
 func bound() observed {
 	since := at(10)
 	o := observed{
@@ -55,15 +55,15 @@ func TestDecide(t *testing.T) {
 			o.pods = []*corev1.Pod{pod(1, waiting)}
 			o.pods[0].Status.ContainerStatuses[0].RestartCount = 1
 		}, true, 0},
-		"the claim's first Pod does not start in time":              {func(o *observed) { o.pods, o.now = []*corev1.Pod{pod(1, waiting)}, at(10).Add(patience) }, true, 0},
-		"the claim was deleted":                                     {func(o *observed) { o.claim = nil }, false, 0},
-		"the claim is not bound":                                    {func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }, false, 0},
-		"the volume is not bound":                                   {func(o *observed) { o.volume.Status.Phase = corev1.VolumeAvailable }, false, 0},
-		"a promise without its disk":                                {func(o *observed) { o.leafVolume = nil }, false, 0},
-		"the leaf is not in the cache":                              {func(o *observed) { o.leaf = nil }, false, 0},
-		"bound before this manager started leading":                 {func(o *observed) { o.since = at(11).Time }, false, 0},
-		"bound in the second in which this manager started leading": {func(o *observed) { o.since = at(10).Time }, true, 0},
-		"a promise that was bound before this manager started leading, and fulfilled afterwards": {func(o *observed) {
+		"the claim's first Pod does not start in time":                {func(o *observed) { o.pods, o.now = []*corev1.Pod{pod(1, waiting)}, at(10).Add(patience) }, true, 0},
+		"the claim was deleted":                                       {func(o *observed) { o.claim = nil }, false, 0},
+		"the claim is not bound":                                      {func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }, false, 0},
+		"the volume is not bound":                                     {func(o *observed) { o.volume.Status.Phase = corev1.VolumeAvailable }, false, 0},
+		"a promise without its disk":                                  {func(o *observed) { o.leafVolume = nil }, false, 0},
+		"the leaf is not in the cache":                                {func(o *observed) { o.leaf = nil }, false, 0},
+		"bound before this manager became the leader":                 {func(o *observed) { o.since = at(11).Time }, false, 0},
+		"bound in the second in which this manager became the leader": {func(o *observed) { o.since = at(10).Time }, true, 0},
+		"a promise that was bound before this manager became the leader, and fulfilled afterwards": {func(o *observed) {
 			o.since, o.leafVolume.CreationTimestamp = at(11).Time, at(12)
 		}, true, 0},
 	} {

@@ -29,8 +29,8 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 // report what a deregistration is waiting for.
 var announced = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
 
-// announceWaiting emits an event on the registration when its deregistration has to wait. It also
-// emits one when the member is away, which reports how long the Pods are kept, and what happens
+// announceWaiting emits an event on the registration when its deregistration has to wait. When the
+// member is away, it emits an event that reports how long the Pods are kept, and what happens
 // afterwards.
 func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration) {
 	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionNodeReady} {
@@ -57,19 +57,19 @@ func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) 
 }
 
 func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orphan) {
-	todo := "To use it again, re-create claim " + o.Root.String() + " with spec.volumeName: " + o.Volume
+	todo := "To use the volume again, re-create claim " + o.Root.String() + " with spec.volumeName: " + o.Volume
 	if o.Root.Namespace == "" {
-		todo = "To use it again, create a PersistentVolume for it, as `kubectl xylem adopt` does"
+		todo = "To use the volume again, create a PersistentVolume for it, as `kubectl xylem adopt` does"
 	}
 	switch o.Reason {
 	case account.Surplus:
 		todo = "Check which of the claim's volumes contains the data that you need"
 	case account.WithdrawnLate:
-		todo = "It was never used"
+		todo = "No Pod ever used the volume"
 	}
 	// Relate the event to the volume, because the recorder merges events that differ only in their
 	// note.
 	volume := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: o.Volume, UID: o.UID}
 	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedVolume, "Account",
-		"volume %q in the member has no root: %s. Xylem keeps its data. %s. To delete it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
+		"volume %q in the member has no root: %s. Xylem keeps its data. %s. To delete the volume, set its reclaim policy to Delete in the member, and delete its claim there if it has one", o.Volume, o.Message, todo)
 }

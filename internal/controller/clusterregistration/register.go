@@ -59,7 +59,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 		return wanted, fmt.Errorf("read Secret %s/%s: %w", r.Namespace, name, err)
 	case len(secret.Data[v1alpha1.KubeconfigKey]) == 0:
 		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
-			"Secret \"%s/%s\" has no value under the key %q. Put the member's kubeconfig there", r.Namespace, name, v1alpha1.KubeconfigKey)
+			"Secret \"%s/%s\" has no value under the key %q. Put the member's kubeconfig under that key", r.Namespace, name, v1alpha1.KubeconfigKey)
 	default:
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
 	}
@@ -119,7 +119,7 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	}
 	if owner := ownerOf(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
 		return refused(v1alpha1.ReasonDuplicateCluster,
-			access.AlreadyRegistered+". Delete this registration, or delete that one so that this one takes over",
+			access.AlreadyRegistered+". Delete this registration, or delete the other one so that this one takes over",
 			owner.Name)
 	}
 	if recorded == cr.UID {
@@ -172,7 +172,7 @@ func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, ident
 		return refused(v1alpha1.ReasonIsHost, access.IsHost+". Put the member's kubeconfig into the Secret", "the kubeconfig")
 	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
 		return refused(v1alpha1.ReasonIdentityChanged,
-			access.OtherCluster+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read or write there. If the change is intended, delete this registration and register the cluster again",
+			access.OtherCluster+": the member was re-created, or the kubeconfig is for another cluster. Xylem does not read from or write to that cluster. If the change is intended, delete this registration and register the cluster again",
 			"the kubeconfig", identity.ClusterID, "this registration", cr.Status.ClusterID)
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))

@@ -56,7 +56,7 @@ func (r *Reconciler) announceSnapshots(before, after *v1alpha1.ClusterRegistrati
 		if !slices.ContainsFunc(before.Status.OrphanedSnapshots, func(was v1alpha1.OrphanedSnapshot) bool { return was.Content == o.Content && was.Reason == o.Reason }) {
 			content := &corev1.ObjectReference{APIVersion: snapshotv1.SchemeGroupVersion.String(), Kind: "VolumeSnapshotContent", Name: o.Content}
 			r.Recorder.Eventf(after, content, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedSnapshot, "Account",
-				"no VolumeSnapshotContent in the host represents snapshot %q in the member, which was taken for VolumeSnapshot %q. Xylem does not delete it. If nobody needs the data, set its deletionPolicy to Delete there, and delete it", o.Content, o.Snapshot)
+				"no VolumeSnapshotContent in the host represents snapshot %q in the member, which was taken for VolumeSnapshot %q. Xylem does not delete the snapshot. If nobody needs the data, set the deletionPolicy of the snapshot to Delete in the member, and delete the snapshot", o.Content, o.Snapshot)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case remove:
 		err = host.Delete(ctx, driver)
 	case report:
-		ctrl.LoggerFrom(ctx).Error(nil, "Xylem did not create the CSIDriver, and it differs from what Xylem needs: the scheduler may assign claims to the host's own nodes, or Pods may wait for volumes to be attached",
+		ctrl.LoggerFrom(ctx).Error(nil, "a CSIDriver that Xylem did not create differs from what Xylem needs: the scheduler may assign claims to the host's own nodes, or Pods may wait for volumes to be attached",
 			"csiDriver", driver.Name, "wrong", d.wrong)
 		contradicts(r.Recorder, driver, d.wrong)
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
@@ -138,5 +138,5 @@ func (r *Reconciler) complete(ctx context.Context) (bool, error) {
 // contradicts emits an event on a foreign CSIDriver that differs from what Xylem needs.
 func contradicts(recorder events.EventRecorder, driver *storagev1.CSIDriver, wrong string) {
 	recorder.Eventf(driver, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotOfXylem, "KeepCSIDriver",
-		"Xylem did not create this CSIDriver, and it differs from what Xylem needs (%s). Delete it, so that Xylem creates its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
+		"Xylem did not create this CSIDriver, which differs from what Xylem needs (%s). Delete the CSIDriver, so that Xylem creates its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
 }

@@ -6,7 +6,8 @@
 // attachment (attachRequired).
 //
 // From Kubernetes 1.37, preventPodSchedulingIfMissing keeps Pods with volumes of a driver off nodes
-// whose CSINode does not name it. csi_node creates the CSINodes of virtual nodes. Until all of
-// them exist, the field would keep these Pods off members, so it is set last. Earlier hosts drop
-// the field. It is missing from the objects that they return, so csi_driver does not set it there.
+// whose CSINode does not name it. csi_node creates the CSINodes of virtual nodes. Until all of them
+// exist, the field would keep these Pods off members, so it is set last. Earlier hosts drop the
+// field: it is missing from the objects that they return. csi_driver therefore does not set it in
+// these hosts.
 package csidriver

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// takenRetry is how often the controller checks whether a CSINode's name is free again. The cache
+// takenRetry is how often the controller checks whether a CSINode name is free again. The cache
 // contains no foreign CSINodes, so no event reports their deletion.
 const takenRetry = 30 * time.Second
 
@@ -56,7 +56,7 @@ func decide(o observed) decision {
 		}}, o.node)}
 	case o.csiNode.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		return decision{problem: &problem{v1alpha1.ReasonCSINodeNameTaken, fmt.Sprintf(
-			"CSINode %q exists, and Xylem did not create it, so Pods with volumes of members cannot be placed on this node. Delete it: kubectl delete csinode %s. Xylem then creates its own",
+			"CSINode %q exists, and Xylem did not create it, so Pods that use members' volumes cannot be placed on this node. Delete the CSINode with `kubectl delete csinode %s`, so that Xylem creates its own",
 			o.csiNode.Name, o.csiNode.Name)}, again: takenRetry}
 	}
 	if after := completed(o.csiNode.DeepCopy(), o.node); !equality.Semantic.DeepEqual(o.csiNode, after) {
@@ -87,7 +87,7 @@ func completed(csiNode *storagev1.CSINode, node *corev1.Node) *storagev1.CSINode
 // notWritten describes a write that the host's API server rejected.
 func notWritten(node string, err error) *problem {
 	return &problem{v1alpha1.ReasonCSINodeMissing, fmt.Sprintf(
-		"Xylem cannot write CSINode %q, so Pods with volumes of members cannot be placed on this node: %v. Let the manager's account create and patch CSINodes, as in config/rbac", node, err)}
+		"Xylem cannot write CSINode %q, so Pods that use members' volumes cannot be placed on this node: %v. Let the manager's account create and patch CSINodes, as in config/rbac", node, err)}
 }
 
 // withCondition returns the Node with a condition that reports the problem, or without this

@@ -20,7 +20,7 @@ func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.ClusterID == placed && lost(m) {
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is connected again, or delete the claim; Xylem then deletes the volume once the member is connected. If the member is lost permanently, delete its ClusterRegistration and annotate the ClusterRegistration with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim, so no other member may provision one. Wait until the member is connected again. Or delete the claim: Xylem then deletes the volume once the member is connected. If the member is lost permanently, delete its ClusterRegistration and annotate the ClusterRegistration with %s=true",
 				m.Registration, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -36,8 +36,8 @@ func away(o observed, timeout time.Duration) decision {
 // the first attempt to connect has ended.
 func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
 
-// lost returns the decision to remove the selection of a member that has been disconnected for the
-// timeout. Until then, it reports the disconnection.
+// lost returns the decision for a claim that selects a disconnected member: to report the
+// disconnection and, once the timeout is over, to remove the selection.
 func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {
@@ -47,11 +47,11 @@ func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected: Xylem has created nothing there. If the member is still not connected after %s, the scheduler chooses again", m.Registration, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected, so Xylem has created nothing there. If the member is still not connected after %s, Xylem lets the scheduler choose again", m.Registration, timeout)
 		d.again = wait
 		return d
 	}
 	return decision{unselect: true, reason: v1alpha1.ReasonMemberAway, note: fmt.Sprintf(
-		"the scheduler chose member %q, which has not been connected since %s: Xylem has created nothing there. Xylem removes the annotation selected-node, and the scheduler chooses again",
+		"the scheduler chose member %q, which has not been connected since %s, so Xylem has created nothing there. Xylem removes the annotation selected-node, and the scheduler chooses again",
 		m.Registration, since.UTC().Format(time.RFC3339))}
 }

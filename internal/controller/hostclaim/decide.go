@@ -90,7 +90,7 @@ func decide(o observed) decision {
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
 		return o.promised()
 	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s; a class cannot change its mode, so create another one",
+		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	if o.bySource() {
@@ -183,10 +183,10 @@ func partlyOffered(o observed, offering, lacking, away []string) decision {
 	case !o.stuck || len(lacking) == 0:
 		return decision{}
 	case len(offering) == 0:
-		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class there, or map another one in the ClusterRegistration (spec.storage.classes)%s",
+		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class in a member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[3]s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}
-	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and only some members offer StorageClass %q: %s do; %s. If the Pod needs a member without the class, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+	return say(v1alpha1.ReasonNotOffered, "a Pod that uses this claim cannot be scheduled, and only some members offer StorageClass %q (%s): %s. If the Pod needs a member without the class, create the class in that member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[4]s",
 		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
 }
 
@@ -197,7 +197,7 @@ func others(what string, names []string) string {
 	return fmt.Sprintf("; %s %s", what, some(names, ", "))
 }
 
-// some joins the first names, and appends the number of the others.
+// some joins the first few names, and appends the number of the rest.
 func some(names []string, separator string) string {
 	if len(names) <= namedAtMost {
 		return strings.Join(names, separator)

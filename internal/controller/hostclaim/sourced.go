@@ -89,11 +89,11 @@ func (o observed) sourced() decision {
 	}
 	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == at.ClusterID })
 	if i < 0 {
-		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: it is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
+		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
 	}
 	m := o.members[i]
 	if lost(m) {
-		return say(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when it is connected again; `kubectl describe clusterregistration %s` shows the cause",
+		return say(v1alpha1.ReasonMemberAway, "member %q, which has the claim's data source, %s, is not connected. Xylem continues when the member is connected again; `kubectl describe clusterregistration %s` shows the cause",
 			m.Registration, o.source.Of, m.Registration)
 	}
 	if answer := m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: o.kind()}); answer.Refusal != nil {
@@ -105,7 +105,7 @@ func (o observed) sourced() decision {
 	}
 	if _, offered := m.Largest[o.class.Name]; !offered && m.Connected && o.stuck {
 		class, rule := m.ClassFor(o.class)
-		return say(v1alpha1.ReasonNotOffered, "the claim can only be created in member %q, which has %s, and no StorageClass %q (by %s). Create the class there, map another one in the ClusterRegistration (spec.storage.classes), or delete this claim and use the class of its source",
+		return say(v1alpha1.ReasonNotOffered, "the claim can only be created in member %q, which has %s, but no StorageClass %q (by %s). Create the class in that member, map the class of the claim to another one in the ClusterRegistration (spec.storage.classes), or delete this claim and use the class of its source",
 			m.Registration, o.source.Of, class, rule)
 	}
 	return o.podsElsewhere(m)
@@ -133,16 +133,16 @@ func (o observed) podsElsewhere(m index.Member) decision {
 // claims. It returns "" if it can.
 func (w waitingPod) elsewhere(m index.Member, in placement.Namespace) string {
 	if !placement.Selects(w.pod, m.Node) {
-		return "its nodeSelector or node affinity excludes it"
+		return "its nodeSelector or node affinity excludes the member"
 	}
 	var apart []string
 	for _, other := range w.others {
 		answer := m.Answer(placement.Request{Namespace: in, Volume: other.volume})
 		switch {
 		case other.volume != nil && answer.Refusal != nil && answer.Refusal.Reason == v1alpha1.ReasonVolumeElsewhere:
-			apart = append(apart, fmt.Sprintf("its claim %q has a volume elsewhere", other.name))
+			apart = append(apart, fmt.Sprintf("the volume of its claim %q is elsewhere", other.name))
 		case other.record.ClusterID != "" && other.record.ClusterID != m.ClusterID:
-			apart = append(apart, fmt.Sprintf("its claim %q has a data source elsewhere", other.name))
+			apart = append(apart, fmt.Sprintf("the data source of its claim %q is elsewhere", other.name))
 		}
 	}
 	return strings.Join(apart, ", and ")

@@ -19,8 +19,8 @@ import (
 )
 
 // ofClaim enqueues a waiting claim, and the claims that have it as their data source. For an
-// update, it considers both states, so that a claim that was just bound is enqueued too, and loses
-// its condition.
+// update, it considers both states, so that a claim that was just bound is enqueued too, and its
+// condition is removed.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 func (r *Reconciler) eventInMember(service *corev1.Service, pod *corev1.Pod, registration *v1alpha1.ClusterRegistration) {
 	if len(registration.Spec.Node.PodCIDRs) == 0 {
 		r.Recorder.Eventf(service, pod, corev1.EventTypeWarning, v1alpha1.ReasonEndpointsInMember, "CheckEndpoints",
-			"the Service has no endpoint for Pod %q: it runs in member %q, whose Pod addresses Xylem does not copy to the host. If the networks are connected, set spec.node.podCIDRs of ClusterRegistration %q; see Networking in Xylem's README",
+			"the Service has no endpoint for Pod %q: the Pod runs in member %q, whose Pod addresses Xylem does not copy to the host. If the networks are connected, set spec.node.podCIDRs of ClusterRegistration %q; see Networking in Xylem's README",
 			pod.Name, registration.Name, registration.Name)
 		return
 	}

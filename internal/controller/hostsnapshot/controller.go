@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, r.report(ctx, s, plan)
 }
 
-// observe observes a content and whether its member is connected.
+// observe observes a content, and reports whether its member is connected.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observed, error) {
 	s, cluster, err := observe.InHost(ctx, r.Client, name)
 	if err != nil || s == nil || cluster == "" {
@@ -144,7 +144,7 @@ func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 
 // abandon records that a member's snapshot was abandoned, and then releases the content.
 func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
-	what := fmt.Sprintf("snapshot %q (%q there)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
+	what := fmt.Sprintf("snapshot %q (%q in the member)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
 	if mirrorsnapshot.Abandoned(s.Host) {
 		what += fmt.Sprintf(": %s=true", v1alpha1.AnnotationAbandon)
 	} else {

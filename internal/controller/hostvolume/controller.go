@@ -117,7 +117,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
-		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("volume %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("volume %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 		return err
 	}
 	if clusterID != "" {
-		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("promise %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("promise %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
@@ -189,9 +189,10 @@ func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume)
 	return r.unchanged(ctx, pv)
 }
 
-// drop removes Xylem's finalizer.
+// drop removes Xylem's finalizers. Members delete their copies of an abandoned shared volume when they
+// are connected. The volume's data is kept.
 func drop(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	after := pv.DeepCopy()
+	after := hostpv.WithoutCopies(pv)
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	return host.Patch(ctx, actor, pv, after)
 }

@@ -9,15 +9,15 @@ import (
 func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID string) {
 	if clusterID == "" {
 		r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-			"abandoned the volume because of annotation %s: no member has it, so no objects remain in any member", v1alpha1.AnnotationAbandon)
+			"abandoned the volume because of annotation %s: no member has the volume, so no objects remain in any member", v1alpha1.AnnotationAbandon)
 		return
 	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: its data is kept there, and this cluster no longer uses it",
+		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: the data is kept in the member, and this cluster no longer uses the volume",
 		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
 }
 
 func (r *Reconciler) eventStray(pv *corev1.PersistentVolume, clusterID string) {
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAdoptionRefused, "Adopt",
-		"no registered member has cluster ID %q, with which spec.csi.volumeHandle begins. Register that cluster, or delete the PersistentVolume and create one with the status.clusterID of a ClusterRegistration", clusterID)
+		"no registered member has cluster ID %q, with which spec.csi.volumeHandle begins. Register that cluster, or delete the PersistentVolume and create one whose volumeHandle begins with the status.clusterID of a ClusterRegistration", clusterID)
 }

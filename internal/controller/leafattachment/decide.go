@@ -23,8 +23,8 @@ const (
 	// nodesShown is the maximum number of nodes in a message, since a volume may be attached to
 	// many.
 	nodesShown = 4
-	// wordsLimit is the maximum length, in bytes, of a driver's error in a message. nodeLimit is the
-	// maximum length of a node's name.
+	// wordsLimit is the maximum length, in bytes, of a driver's error in a message. nodeLimit is
+	// the maximum length of a node name.
 	wordsLimit = 400
 	nodeLimit  = 253
 )

@@ -32,7 +32,7 @@ const (
 	// The core API does not validate them for old-style events.
 	messageLimit = 1024
 	reasonLimit  = 128
-	// nameLimit is the maximum length of an object's name.
+	// nameLimit is the maximum length of an object name.
 	nameLimit = 253
 
 	// failedBinding is a reason that the PV controller uses

@@ -92,10 +92,10 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	o := observed{member: r.Member, rules: r.Rules, suspended: r.MayDestroy() != nil}
 	var err error
 	if o.root, err = index.Find[corev1.Namespace](ctx, r.Host, index.Named(name)); err != nil {
-		return o, fmt.Errorf("in the host: %w", err)
+		return o, fmt.Errorf("read the namespace in the host: %w", err)
 	}
 	if o.leaf, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(name)); err != nil {
-		return o, fmt.Errorf("in the member: %w", err)
+		return o, fmt.Errorf("read the namespace in the member: %w", err)
 	}
 	if o.leaf != nil {
 		if o.occupied, err = r.occupied(ctx, name); err != nil {

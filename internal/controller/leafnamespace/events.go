@@ -17,7 +17,7 @@ func (r *reconciler) eventRefused(ctx context.Context, name string, cause error)
 	}
 	for _, pod := range pods {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceRefused, "Push",
-			"member %q rejects the creation of namespace %q: %v. Its admin can allow it, or create the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
+			"member %q rejects the creation of namespace %q: %v. Ask the member's admin to allow the namespace, or to create it and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
 			r.Registration, name, cause, name, r.HostID)
 	}
 	return nil

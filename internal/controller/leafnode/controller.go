@@ -37,7 +37,7 @@ type summer struct {
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Setup adds the controller to a Link. Its event handlers end with the Link's caches.
+// Setup adds the controller to a Link. Its event handlers stop when the Link's caches stop.
 func Setup(link *member.Link) error {
 	s := &summer{
 		nodes: link.Cache, workloads: link.Workloads,

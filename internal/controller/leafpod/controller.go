@@ -72,9 +72,8 @@ type turn struct {
 	deleting bool
 }
 
-// ofLeaf enqueues the root of a leaf, except before the root is bound, because its binding
-// enqueues it. It also remembers a finished leaf, which may be gone before the root is
-// reconciled.
+// ofLeaf enqueues the root of a leaf, except before the root is bound, because the binding enqueues
+// the root. It also remembers a finished leaf, which may be gone before the root is reconciled.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
 	if leaf, ok := obj.(*corev1.Pod); ok && podstatus.Finished(leaf) && leaf.Size() <= rememberedSize {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {

@@ -80,11 +80,11 @@ func decide(o observed) decision {
 		return nothing{} // the event of the deletion enqueues the root
 	case o.root.DeletionTimestamp != nil:
 		return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafPodGone: true}
-	case podstatus.Pushed(o.root) != corev1.ConditionTrue:
+	case !podstatus.HadLeaf(o.root):
 		return o.admission()
 	}
 	return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
-		"the Pod's counterpart in member %q was evicted or deleted there, and Xylem does not run it again under this name", o.member.Registration)), leafPodGone: true}
+		"the Pod's counterpart in member %q was evicted or deleted, and Xylem does not run this Pod again", o.member.Registration)), leafPodGone: true}
 }
 
 // shows returns the decision to write a leaf's status. If the leaf was evicted, it returns fail,
@@ -103,7 +103,7 @@ func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	want := podstatus.Translate(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
 		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
-		want.Message = fmt.Sprintf("the Pod's counterpart in member %q was evicted or deleted there, and Xylem does not run it again under this name", o.member.Registration)
+		want.Message = fmt.Sprintf("the Pod's counterpart in member %q was evicted or deleted, and Xylem does not run this Pod again", o.member.Registration)
 	}
 	return want
 }

@@ -63,10 +63,17 @@ func evicted(later time.Duration) func(*observed) {
 			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(asked.Add(later))}}}}
 	}
 }
-func notPushed(o *observed)       { o.root.Status.Conditions = nil }
-func deleted(o *observed)         { o.root.DeletionTimestamp = &now }
-func doesNotFit(o *observed)      { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }
-func withdrawn(o *observed)       { o.root.Status.Conditions[0].Status = corev1.ConditionFalse }
+func notPushed(o *observed)  { o.root.Status.Conditions = nil }
+func deleted(o *observed)    { o.root.DeletionTimestamp = &now }
+func doesNotFit(o *observed) { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }
+func withdrawn(o *observed)  { o.root.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+// reported sets the condition to False, although a leaf ran for the root.
+func reported(o *observed) {
+	withdrawn(o)
+	metav1.SetMetaDataAnnotation(&o.root.ObjectMeta, v1alpha1.AnnotationLeafUID, "leaf-uid")
+}
+
 func on(n string) func(*observed) { return func(o *observed) { o.root.Spec.NodeName = n } }
 
 func phase(p corev1.PodPhase) func(*observed) { return func(o *observed) { o.root.Status.Phase = p } }
@@ -171,6 +178,7 @@ func TestDecide(t *testing.T) {
 		"the Pod has already failed because its disk was provisioned elsewhere: no write (I5)": {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
 		"a running Pod is not stranded":                                                        {seen(shown, stranded), nothing{}},
 		"the leaf vanished: Failed after proof, and never re-created":                          {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
+		"the leaf vanished, and the condition is False: Failed, and never re-created":          {seen(noLeaf, reported), fails(v1alpha1.ReasonLeafVanished, true)},
 		"the leaf vanished after the root succeeded: no write (I5)":                            {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
 		"the leaf vanished after the root failed: no write (I5)":                               {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
 		"deleted by the user, and the leaf was deleted: Failed":                                {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},

@@ -18,6 +18,6 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 	}
 	if hidden := podstatus.HiddenPodIP(o.leaf, r.Member); hidden != "" {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodIPHidden, "Show",
-			"Xylem does not copy Pod IP %q of member %q to the host: it is a special address, or outside spec.node.podCIDRs of the registration. If the host's network reaches it, add its range there", hidden, r.Registration)
+			"Xylem does not copy Pod IP %q of member %q to the host: the address is special, or outside spec.node.podCIDRs of the registration. If the host's network reaches the address, add its range to spec.node.podCIDRs", hidden, r.Registration)
 	}
 }

@@ -32,7 +32,7 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	case lifecycle.Repoint:
 		return r.patchLeaf(ctx, s, s.RepointedLeaf())
 	case lifecycle.UpdateHost:
-		return r.Root.Patch(ctx, actor, s.Host, s.CurrentHost())
+		return r.update(ctx, s)
 	case lifecycle.CreateHost:
 		return r.create(ctx, s)
 	case lifecycle.Import:
@@ -46,6 +46,16 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
+}
+
+func (r *reconciler) update(ctx context.Context, s *volume.Observed) error {
+	if err := r.Root.Patch(ctx, actor, s.Host, s.CurrentHost()); err != nil {
+		return err
+	}
+	if s.Rescues() {
+		r.eventLastClaimLost(s)
+	}
+	return nil
 }
 
 func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Observed, after *corev1.PersistentVolume) error {
@@ -65,9 +75,9 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 	case plan.Phase == lifecycle.Importing && plan.Report != nil:
 		r.warnOnce(s.Host, plan.Report)
 	case plan.Phase == lifecycle.Orphaned:
-		log.Info("leaf volume without a root: its data is kept")
+		log.Info("a leaf volume has no root: Xylem keeps its data")
 	case plan.Report != nil:
-		log.Info("leaf volume is not used: its data is kept", "why", plan.Report.Message)
+		log.Info("a leaf volume is not used: Xylem keeps its data", "why", plan.Report.Message)
 		r.eventUnused(s.Root, plan.Report)
 	}
 }
@@ -121,6 +131,9 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	}
 	host := hostpv.Mirror(s.Leaf, s.Root, policy, r.Member)
 	host.Name = s.HostName(s.Root)
+	if err := r.share(ctx, s, host); err != nil {
+		return err
+	}
 	if s.Root.Spec.VolumeName == "" {
 		other, end, err := r.Mirrors.Begin(ctx, s.Root, host.Name)
 		if err != nil {
@@ -140,6 +153,27 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 		r.eventRecreated(s.Root, host)
 	default:
 		r.eventMirrored(s.Root, host)
+	}
+	return nil
+}
+
+// share makes a new host PV reachable from all members that share the leaf PV's backend. It reads the
+// leaf PV live, because the cache drops the attributes that copies need.
+func (r *reconciler) share(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume) error {
+	driver, _ := hostpv.SourceOf(s.Leaf)
+	backend := r.Rules.BackendFor(driver, s.Leaf.Spec.StorageClassName)
+	if backend == "" || !hostpv.Sharable(s.Root.Spec.AccessModes) {
+		return nil
+	}
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(s.Name))
+	if err != nil {
+		return err
+	}
+	if leaf == nil || leaf.UID != s.UID {
+		return fmt.Errorf("volume %s has changed in the member", s.Name)
+	}
+	if hostpv.Sharable(leaf.Spec.AccessModes) && !hostpv.Share(host, leaf, backend) {
+		r.eventNotShared(s.Root, host, backend)
 	}
 	return nil
 }

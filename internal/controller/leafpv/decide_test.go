@@ -135,6 +135,8 @@ func askedIn(id string) func(*volume.Observed) {
 
 func restored(s *volume.Observed) { s.Restored = true }
 
+func rootLost(s *volume.Observed) { s.RootLost = true }
+
 func notAllowed(s *volume.Observed) { s.Rules = adopting("pv-2") }
 
 func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
@@ -247,14 +249,14 @@ func TestNext(t *testing.T) {
 		return result{Told: reason, Event: "Warning " + reason + " " + fmt.Sprintf(format, args...)}
 	}
 	surplus := func(why string) result {
-		return told(v1alpha1.ReasonSurplusVolume, "member \"cluster38\" has volume \"pv-1\" for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete the volume there if nobody needs it", why)
+		return told(v1alpha1.ReasonSurplusVolume, "member \"cluster38\" has a surplus volume \"pv-1\" for this claim: %s. Xylem does not use the volume, but keeps its data. If nobody needs the data, delete the volume in member \"cluster38\"", why)
 	}
 	taken := func(name string) result {
-		return told(v1alpha1.ReasonVolumeMismatch, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, but Xylem does not use it: volume %q, which the claim is bound to, does not represent it: another volume has that name. `+
-			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", name)
+		return told(v1alpha1.ReasonVolumeMismatch, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, but Xylem does not use it: the claim names PersistentVolume %q, which does not represent the leaf volume. `+
+			"Find out which of the two volumes has the claim's data before you delete either. Xylem keeps the data of the leaf volume", name)
 	}
-	replaced := told(v1alpha1.ReasonVolumeReplaced, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, but Xylem does not use it: member "cluster38" has re-created it with the same name, and volume "pv-1" of the claim represents the earlier one. `+
-		`To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName "pv-1". Xylem keeps its data`)
+	replaced := told(v1alpha1.ReasonVolumeReplaced, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, but Xylem does not use it: the volume was re-created with the same name, and PersistentVolume "pv-1" of the claim represents the earlier volume. `+
+		`To use the re-created volume, make sure that its disk is the right one, then delete the claim and create it again with volumeName "pv-1". Xylem keeps the data of the re-created volume`)
 	orphan := result{Orphan: true}
 	retainedHost, repointed := keepHost, leaf(lifecycle.Repoint)
 	retainedHost.Policy, repointed.ClaimOf = retains, "leaf-claim-2"
@@ -335,6 +337,8 @@ func TestNext(t *testing.T) {
 		// The root was deleted.
 		"the volume was never mirrored: root_pvc withdraws the leaf claim":                                 {seen(rootGone), rest},
 		"the volume may have been mirrored before a restore: retained (I2)":                                {seen(rootGone, restored), stamp},
+		"the host may have lost the root in a restore: retained (I2)":                                      {seen(rootGone, rootLost), stamp},
+		"the host may have lost the root in a restore, but the volume belongs to another claim (I4)":       {seen(rootGone, rootLost, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
 		"the volume may have been mirrored before a restore, but belongs to another claim (I4)":            {seen(rootGone, restored, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
 		"the PV is stamped and has no host PV: root_pvc deletes the leaf claim first":                      {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
 		"the PV is stamped and has neither host PV nor leaf claim: an orphan (I1)":                         {seen(stamped, rootGone, noClaim), orphan},

@@ -23,9 +23,14 @@ func (r *reconciler) eventRecreated(root *corev1.PersistentVolumeClaim, host *co
 		"Xylem re-created PersistentVolume %q for the volume in member %q, because it was missing from the host. Its policy is Retain. Set it to Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 
+func (r *reconciler) eventNotShared(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, backend string) {
+	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonNotShared, "Mirror",
+		"only Pods in member %q can use volume %q, although backend %q is shared: the volume's handle or attributes are too long or contain unusual characters. Use a class with other parameters if Pods in other members need the volume", r.Registration, host.Name, backend)
+}
+
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"the claim now has volume %q in member %q, which belonged to an earlier claim of the same name. Its policy is Retain", host.Name, r.Registration)
+		"the claim now uses volume %q in member %q, which belonged to an earlier claim of the same name. The policy of the volume is Retain", host.Name, r.Registration)
 }
 
 // warnOnce emits an event about a problem of an admin's host PV, unless the last event that this
@@ -42,7 +47,7 @@ func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Ref
 func (r *reconciler) eventTaken(s *volume.Observed) {
 	r.warned.Remove(s.Host.UID)
 	r.Recorder.Eventf(s.Host, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy there is Retain", s.Name, r.Registration)
+		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy in the member is Retain", s.Name, r.Registration)
 }
 
 // eventFulfilled reports on the claim, and on the Pods that use it, that the promise was fulfilled.
@@ -59,4 +64,11 @@ func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentV
 		r.Recorder.Eventf(object, host, corev1.EventTypeNormal, v1alpha1.ReasonPromiseFulfilled, "Fulfil",
 			"member %q has provisioned volume %q of %s for claim %q", r.Registration, s.Name, storage.String(), s.Root.Name)
 	}
+}
+
+// eventLastClaimLost reports that the host PV has policy Retain now.
+func (r *reconciler) eventLastClaimLost(s *volume.Observed) {
+	r.Recorder.Eventf(s.Host, s.Root, corev1.EventTypeWarning, v1alpha1.ReasonLastClaimLost, "Retain",
+		"claim %q may have used volume %q in member %q last, and the host may have lost this claim when the host was restored from a backup: the volume may have newer data than the backup. "+
+			"Xylem has set the reclaim policy of the PersistentVolume to Retain. Check the data before you set the policy to Delete again", s.HolderOrigin.Root, s.Name, r.Registration)
 }

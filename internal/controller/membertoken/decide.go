@@ -64,10 +64,10 @@ func decide(o observed) decision {
 	}
 	lifetime, err := time.ParseDuration(asked)
 	if err != nil || lifetime < time.Second {
-		return refuse{fmt.Sprintf("its annotation %s=%s is not a valid duration. Use one such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
+		return refuse{fmt.Sprintf("the Secret's annotation %s=%s is not a valid duration. Use a duration such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
 	}
 	if o.secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		return refuse{fmt.Sprintf("it lacks the label %s=%s, which the manager requires for writes. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
+		return refuse{fmt.Sprintf("the Secret lacks the label %s=%s, without which the manager does not write to it. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
 	}
 	raw := access.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
 	if raw != o.using {
@@ -75,7 +75,7 @@ func decide(o observed) decision {
 	}
 	token, ok := access.ParseToken(raw)
 	if !ok {
-		return refuse{"its kubeconfig does not contain a service account token that expires. Run `kubectl xylem register` again"}
+		return refuse{"the kubeconfig does not contain a service account token that expires. Run `kubectl xylem register` again"}
 	}
 	if left := due(o.registration, token, o.after).Sub(o.now); left > 0 {
 		return hold{left}
@@ -97,10 +97,10 @@ func due(registration string, token access.Token, after float64) time.Time {
 // manager renew the token continuously.
 func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
-		return fmt.Errorf("the member issued a token that does not expire later than the current one: it expires at %s", token.Expires.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the member issued a token that does not expire later than the current one: the new token expires at %s", token.Expires.UTC().Format(time.RFC3339))
 	}
 	if !due(registration, token, after).After(now) {
-		return fmt.Errorf("the member issued a token that is already due for renewal: valid from %s to %s, and its clock shows %s",
+		return fmt.Errorf("the member issued a token that is already due for renewal: the token is valid from %s to %s, and the member's clock shows %s",
 			token.Issued.UTC().Format(time.RFC3339), token.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil

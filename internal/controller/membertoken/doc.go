@@ -4,10 +4,10 @@
 //
 // A Secret that `kubectl xylem register` creates contains a short-lived token and the annotation
 // xylem.io/token-lifetime, which requests renewal. The renewal is due after a third to a half of
-// the token's lifetime (--renew-tokens-after, plus a jitter that depends on the token, so a restart
-// does not change it). The controller requests a token for the same account (TokenRequest) and
-// checks that the new token is for that account and works for the same cluster. Then it patches the
-// Secret, with the resourceVersion that it has read live. It takes the lifetime from the token,
+// the token's lifetime (--renew-tokens-after, plus jitter that depends on the token, so that a
+// restart does not change it). The controller requests a token for the same account (TokenRequest)
+// and checks that the new token is for that account and works for the same cluster. Then it patches
+// the Secret, with the resourceVersion that it has read live. It takes the lifetime from the token,
 // because members may shorten or extend the requested one. It uses the member's time, from the Date
 // header of the member's responses, because the member's clock decides whether the token is valid.
 //

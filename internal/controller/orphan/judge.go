@@ -117,7 +117,7 @@ func (e evidence) judge(v volume) *account.Orphan {
 	reason, message := "", ""
 	switch {
 	case mirrored:
-		reason, message = account.Surplus, fmt.Sprintf("claim %q has volume %q", v.origin.Root, root.Spec.VolumeName)
+		reason, message = account.Surplus, fmt.Sprintf("claim %q is bound to volume %q", v.origin.Root, root.Spec.VolumeName)
 	case v.withdrawn:
 		reason, message = account.WithdrawnLate, fmt.Sprintf("the provisioner created the volume after Xylem had withdrawn claim %q, and the volume's policy is Retain", v.origin.Root)
 	case root != nil && root.UID == v.origin.UID:
@@ -150,7 +150,7 @@ func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string
 		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)
 	}
 	if name := root.Spec.VolumeName; name != "" && !hostpv.IsNameFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
-		return fmt.Sprintf("claim %q has volume %q", v.origin.Root, name)
+		return fmt.Sprintf("claim %q is bound to volume %q", v.origin.Root, name)
 	}
 	return ""
 }

@@ -131,7 +131,7 @@ func TestVolume(t *testing.T) {
 		"the volume of a withdrawn leaf claim, which its provisioner destroys": {claim: "withdrawn-claim", policy: deletes},
 		"the volume of the member's own claim (I4)":                            {claim: "own-claim", policy: retains},
 		"a foreign volume of the member (I4)":                                  {policy: retains},
-		"a volume whose claimRef has a leaf claim's name, but another UID":     {claim: "of-the-same-name", policy: retains},
+		"a volume whose claimRef has a leaf claim's name, but a different UID": {claim: "of-the-same-name", policy: retains},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}}

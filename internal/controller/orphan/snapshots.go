@@ -142,9 +142,9 @@ func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, ro
 	case there && uid == leaf.origin.UID:
 		return nil // the host's snapshot-controller is about to create the content
 	case there:
-		return orphan(account.RootReplaced, "VolumeSnapshot %q, for which it was taken, has been replaced by another one with that name, and no VolumeSnapshotContent in the host represents it", root)
+		return orphan(account.RootReplaced, "VolumeSnapshot %q, for which the snapshot was taken, has been replaced by another one with that name, and no VolumeSnapshotContent in the host represents the snapshot", root)
 	}
-	return orphan(account.RootGone, "the host has neither VolumeSnapshot %q, for which it was taken, nor a VolumeSnapshotContent that represents it", root)
+	return orphan(account.RootGone, "the host has neither VolumeSnapshot %q, for which the snapshot was taken, nor a VolumeSnapshotContent that represents the snapshot", root)
 }
 
 // confirmedSnapshots returns the orphans that still exist.

@@ -86,5 +86,5 @@ func (o observed) promised() decision {
 	case placed && member != "":
 		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("member %q is provisioning the volume", member)}
 	}
-	return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the member to which the first Pod of the claim is bound provisions it"}
+	return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the claim's first Pod determines which member provisions it"}
 }

@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 	promised := func(message string) decision {
 		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, message}
 	}
-	const nowhere = "there is no disk yet: the member to which the first Pod of the claim is bound provisions it"
+	const nowhere = "there is no disk yet: the claim's first Pod determines which member provisions it"
 	lost := hostpv.PromiseFor(seen().claim, seen().class)
 	lost.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	reused := lost.DeepCopy()

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -19,6 +21,12 @@ import (
 const exhaustedFor = 5 * time.Minute
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
+	switch d.(type) {
+	case move, free:
+		if still, err := r.stillStranded(ctx, o); err != nil || !still {
+			return again(o.claim.timeout), err
+		}
+	}
 	switch d := d.(type) {
 	case nothing:
 		return again(d.again), nil
@@ -38,6 +46,28 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 		return again(o.claim.timeout), r.stay(ctx, o, d)
 	}
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
+}
+
+// stillStranded checks with live reads of the Pods that a claim that looks stranded still is. The
+// scheduler nominates a Pod before it selects the claim's node, but the caches may show these writes
+// in another order. It returns true for a claim that is reassigned for another reason.
+func (r *reconciler) stillStranded(ctx context.Context, o observed) (bool, error) {
+	if _, stranded := o.stranded(); !stranded {
+		return true, nil
+	}
+	pods := o.pods
+	o.pods = nil
+	for i := range pods {
+		live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(&pods[i]))
+		if err != nil {
+			return false, fmt.Errorf("read Pod %s: %w", client.ObjectKeyFromObject(&pods[i]), err)
+		}
+		if live != nil && live.UID == pods[i].UID && waiting(live) {
+			o.pods = append(o.pods, *live)
+		}
+	}
+	_, stranded := o.stranded()
+	return stranded, nil
 }
 
 // lower records that this member lacks capacity for the claim, so that less is published for the

@@ -1,11 +1,15 @@
 package recovery
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
@@ -33,6 +37,49 @@ func TestObserveCapacity(t *testing.T) {
 			r.observeCapacity(seen(tc.then))
 			if _, _, lowered := r.Exhausted.Limit("disk", now); lowered != tc.lowered {
 				t.Errorf("capacity is reduced: %t, want %t", lowered, tc.lowered)
+			}
+		})
+	}
+}
+
+// livePod answers live reads with one Pod, or with NotFound if it is nil.
+type livePod struct {
+	client.Reader
+	pod *corev1.Pod
+}
+
+func (l livePod) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if pod, ok := into.(*corev1.Pod); ok && l.pod != nil {
+		l.pod.DeepCopyInto(pod)
+		return nil
+	}
+	return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
+}
+
+// The caches may show the selection of a node before the nomination of the Pod, which precedes it.
+func TestStillStranded(t *testing.T) {
+	change := func(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(&o.pods[0]) } }
+	for name, tc := range map[string]struct {
+		cached, live func(*observed)
+		want         bool
+	}{
+		"the Pod has not changed":         {stranded(time.Hour), func(*observed) {}, true},
+		"the Pod has been nominated here": {stranded(time.Hour), nominated, false},
+		"the Pod has been pushed":         {stranded(time.Hour), pushed, false},
+		"the Pod has been bound":          {stranded(time.Hour), change(func(p *corev1.Pod) { p.Spec.NodeName = here.NodeName }), false},
+		"the Pod has been replaced":       {stranded(time.Hour), change(func(p *corev1.Pod) { p.UID = "another" }), false},
+		"the Pod is gone":                 {stranded(time.Hour), noPod, false},
+		"the member failed the claim":     {func(*observed) {}, noPod, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := livePod{}
+			if o := seen(tc.cached, tc.live); len(o.pods) > 0 {
+				live.pod = &o.pods[0]
+			}
+			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}}
+			got, err := r.stillStranded(t.Context(), seen(tc.cached))
+			if err != nil || got != tc.want {
+				t.Errorf("reassigns: %t, %v, want %t", got, err, tc.want)
 			}
 		})
 	}

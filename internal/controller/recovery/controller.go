@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -178,7 +179,14 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 				if err != nil {
 					return err
 				}
-				if c != nil {
+				shared, err := r.sharedVolume(ctx, c)
+				if err != nil {
+					return err
+				}
+				switch {
+				case shared != nil:
+					o.shared = append(o.shared, shared)
+				case c != nil:
 					o.group = append(o.group, *c)
 				}
 			}
@@ -186,6 +194,19 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 	}
 	slices.SortFunc(o.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// sharedVolume returns the host PV of a claim with a shared volume, or nil. Such a claim does not tie
+// its Pod to one member.
+func (r *reconciler) sharedVolume(ctx context.Context, c *claim) (*corev1.PersistentVolume, error) {
+	if c == nil || c.root.Spec.VolumeName == "" {
+		return nil, nil
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.root.Spec.VolumeName))
+	if pv == nil || hostpv.BackendOf(pv) == "" {
+		return nil, err
+	}
+	return pv, nil
 }
 
 // waiting reports whether a Pod waits for the scheduler: it has not finished, is not bound to a
@@ -213,18 +234,18 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	if source, has := datasource.Of(root); has {
 		c.source = &source
 	}
-	c.making, err = r.making(ctx, root)
-	return c, err
+	return c, r.observeCalls(ctx, c)
 }
 
-// making reports whether an abandoned call may still create the claim's volume here.
-func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
-	if err != nil || leaf == nil || origin.UID != root.UID || leaf.Spec.VolumeName != "" {
-		return false, err
+// observeCalls finds out whether a provisioner's call may create the claim's volume here.
+func (r *reconciler) observeCalls(ctx context.Context, c *claim) error {
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.root))
+	if err != nil || leaf == nil || origin.UID != c.root.UID || leaf.Spec.VolumeName != "" {
+		return err
 	}
 	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
-	return report.StillProvisioning(leaf, events), err
+	c.making, c.started = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
+	return err
 }
 
 // observePlaces reads the members and their published capacity.

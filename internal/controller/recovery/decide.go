@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -33,6 +34,9 @@ type observed struct {
 	// group contains the claims that must be in the same member: claim, the other claims of its Pods,
 	// the claims of other Pods that use those, and so on. It lacks deleted claims.
 	group []claim
+	// shared are the host PVs of the Pods' other claims with shared volumes, which several members can
+	// use.
+	shared []*corev1.PersistentVolume
 	// pods are the Pods that use a claim of the group, have not finished, and are not bound to a
 	// node yet.
 	pods []corev1.Pod
@@ -49,6 +53,9 @@ type claim struct {
 	// making reports whether an abandoned call of this member's provisioner may still create the
 	// claim's volume.
 	making bool
+	// started reports whether this member's provisioner may be creating the claim's volume. Unlike
+	// making, it includes a first call that has not failed yet.
+	started bool
 	// source is the claim's data source, or nil if it has none.
 	source *datasource.Source
 }
@@ -136,7 +143,7 @@ func decide(o observed) decision {
 	}
 	why, until := o.trouble()
 	switch {
-	case why == nil && o.waits():
+	case why == nil && (o.waits() || o.unwatched()):
 		return nothing{o.claim.timeout} // events of Pods without a node do not reach the member's controllers
 	case why == nil:
 		return nothing{}
@@ -147,9 +154,9 @@ func decide(o observed) decision {
 	return o.recover(why)
 }
 
-// settled returns the decision for a bound claim. When the claim has its volume, recovery's
-// annotations are removed, because events have reported the same. A claim that is bound to a
-// promise has its volume once the promise is fulfilled. Until then, leaf_pod needs the attempted
+// settled returns the decision for a bound claim. Once the claim has its volume, recovery removes
+// its annotations, because events have already reported what they record. A claim that is bound to
+// a promise has its volume once the promise is fulfilled. Until then, leaf_pod needs the attempted
 // members.
 func (o observed) settled() decision {
 	root := o.claim.root
@@ -270,7 +277,41 @@ func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	if o.waits() && len(o.pods) > 0 && !o.agreed() {
 		return o.notFollowed(), moved.Add(max(o.claim.timeout, followTime) + cut)
 	}
+	if since, stranded := o.stranded(); stranded {
+		return o.notFollowed(), slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(max(o.claim.timeout, followTime) + cut)
+	}
 	return nil, time.Time{}
+}
+
+// stranded reports whether the claim's selection keeps its Pods from all other members, although
+// none of them can be placed here, and since when. The scheduler never removes such a selection.
+// This happens if the Pod was replaced, or if this member no longer suits it. A Pod with a
+// scheduling gate does not count.
+func (o observed) stranded() (since time.Time, is bool) {
+	if !o.unwatched() || o.agreed() || slices.ContainsFunc(o.group, func(c claim) bool { return c.started }) {
+		return since, false
+	}
+	for i := range o.pods {
+		pod := &o.pods[i]
+		if len(pod.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		c := podstatus.Condition(pod.Status.Conditions, corev1.PodScheduled)
+		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable || podstatus.Pushed(pod) == corev1.ConditionTrue {
+			return since, false
+		}
+		if is = true; c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	return since, is
+}
+
+// unwatched reports whether the claim is not placed in another member, and none of its Pods is
+// nominated here. The events of such Pods do not reach the member's controllers.
+func (o observed) unwatched() bool {
+	placed := o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn]
+	return (placed == "" || placed == o.member.ClusterID) && (!o.nominated || !o.agreed())
 }
 
 // waits reports whether the claim was reassigned here and waits for the scheduler to follow,
@@ -293,12 +334,13 @@ func (o observed) agreed() bool {
 // notFollowed reports that the scheduler does not place the Pod here, with the scheduler's message.
 func (o observed) notFollowed() *mirror.Refusal {
 	said := "the scheduler reports no reason"
-	for _, c := range o.pods[0].Status.Conditions {
+	pod := append(o.consumers(), o.pods...)[0]
+	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			said = c.Message
 		}
 	}
-	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, o.pods[0].Name, said)
+	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, pod.Name, said)
 }
 
 // recover returns the decision after the member's timeout.
@@ -369,6 +411,11 @@ func (o observed) least(p place) int64 {
 func (o observed) suits(p place) bool {
 	for _, c := range o.group {
 		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: o.namespace, Class: c.class, Source: c.source}).Allowed() {
+			return false
+		}
+	}
+	for _, volume := range o.shared {
+		if !p.Answer(placement.Request{Namespace: o.namespace, Volume: volume}).Allowed() {
 			return false
 		}
 	}

@@ -162,6 +162,31 @@ func steered(age time.Duration) func(*observed) {
 	}
 }
 
+// stranded marks the claim as placed here, without a leaf Pod. Its only Pod has been unschedulable
+// for age.
+func stranded(age time.Duration) func(*observed) {
+	return func(o *observed) {
+		noEvidence(o)
+		notNominated(o)
+		o.pods[0].Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-age)),
+		}}
+	}
+}
+
+func scheduledReason(is string) func(*observed) {
+	return func(o *observed) { o.pods[0].Status.Conditions[0].Reason = is }
+}
+
+func pushed(o *observed) {
+	o.pods[0].Status.Conditions = append(o.pods[0].Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
+}
+
+func started(o *observed) {
+	o.claim.started = true
+	o.group[0] = *o.claim
+}
+
 // sibling adds another claim of the Pod.
 func sibling(change ...func(*claim)) func(*observed) {
 	return func(o *observed) {
@@ -299,6 +324,31 @@ func TestDecide(t *testing.T) {
 			o.claim.root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
 
+		// The scheduler keeps to the selection, but places none of the Pods here.
+		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + cut)), "move data to kosmos-third tried first"},
+		"the Pod has been unschedulable for less than the timeout":                                           {seen(stranded(10 * time.Second)), "again in 51s"},
+		"the Pod is unschedulable, and the claim was reassigned here only just now":                          {seen(stranded(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
+		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *observed) { o.claim.timeout = 2 * time.Second }), "again in 11s"},
+		"the Pod is unschedulable, and root_pvc has not placed the claim":                                    {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "")), "move data to kosmos-third tried first"},
+		"the Pod is unschedulable, and another member is not proven empty yet":                               {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"the Pod is unschedulable everywhere: the scheduler can select any member, and a backoff begins":     {seen(stranded(time.Hour), tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"the Pod is unschedulable everywhere, and the backoff has not ended (I5)":                            {seen(stranded(time.Hour), tried(paused(30*time.Second))), "again in 30s"},
+		"the Pod is unschedulable, and no other member is suitable: this is recorded":                        {seen(stranded(time.Hour), rooms("10Gi", "", "")), "stay tried first"},
+		"the Pod is unschedulable, and no other member is suitable, which is already recorded (I5)":          {seen(stranded(time.Hour), rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
+		"the Pod is unschedulable, but nominated here again":                                                 {seen(stranded(time.Hour), nominated), "nothing"},
+		"the Pod is unschedulable, but pushed":                                                               {seen(stranded(time.Hour), pushed), "again in 1m0s"},
+		"the scheduler has not tried the new Pod yet":                                                        {seen(noEvidence, notNominated), "again in 1m0s"},
+		"the scheduler could not process the Pod":                                                            {seen(stranded(time.Hour), scheduledReason(corev1.PodReasonSchedulerError)), "again in 1m0s"},
+		"the Pod was deleted, and none has replaced it yet":                                                  {seen(noEvidence, noPod), "again in 1m0s"},
+		"one of two Pods is unschedulable, and the scheduler has not tried the other one yet":                {seen(stranded(time.Hour), elsewherePod), "again in 1m0s"},
+		"the Pod is unschedulable, and another one has a scheduling gate":                                    {seen(stranded(time.Hour), gatedPod), "move data to kosmos-third tried first"},
+		"the Pod is unschedulable, and the provisioner may be creating the volume":                           {seen(stranded(time.Hour), started), "again in 1m0s"},
+		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *claim) { c.started = true })), "again in 1m0s"},
+		"the Pod with several claims is unschedulable: they are reassigned together":                         {seen(stranded(time.Hour), sibling()), "move data,logs to kosmos-third tried first"},
+		"the Pod is unschedulable, and another of its claims has its volume here":                            {seen(stranded(time.Hour), sibling(siblingBound)), "again in 1m0s"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *observed) { o.nominated = false }), "again in 1m0s"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried first"},
+
 		// Data sources.
 		"the claim is cloned from a claim in this member: it stays":                                  {seen(copies), "again in 1m0s"},
 		"another claim of the Pod is cloned from a claim in this member":                             {seen(sibling(siblingCopies(here.NodeName))), "again in 1m0s"},
@@ -365,8 +415,8 @@ func TestDecide(t *testing.T) {
 		"all members were tried for the second time: the backoff is longer":          {seen(tried(report.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
 		"during the backoff, the claim stays":                                        {seen(tried(paused(30 * time.Second))), "again in 30s"},
 		"after the backoff, all members can be tried again":                          {seen(tried(paused(0))), "move data to kosmos-third tried first"},
-		"no other member is suitable: that is recorded":                              {seen(rooms("10Gi", "", "")), "stay tried first"},
-		"no other member is suitable, and that is already recorded (I5)":             {seen(rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
+		"no other member is suitable: this is recorded":                              {seen(rooms("10Gi", "", "")), "stay tried first"},
+		"no other member is suitable, and this is already recorded (I5)":             {seen(rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
 		"another member has become suitable since":                                   {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
 		"all suitable members have failed: the scheduler can select any":             {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
 

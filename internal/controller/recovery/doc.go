@@ -33,6 +33,19 @@
 // was reassigned last. If the scheduler does not follow within the timeout (at least 15 s, since
 // the scheduler backs off for up to ten), recovery tries the next member.
 //
+// # A selection that its Pod cannot follow
+//
+// A claim can stay selected for a member in which its Pod cannot run: the Pod was replaced by one
+// with other requirements, or the member was cordoned, tainted, or filled up. The leaf Pod is gone,
+// and its evidence with it. The scheduler keeps to selected-node and never removes it. So recovery
+// also counts the following as evidence: all of the group's Pods are Unschedulable, none is
+// nominated here or pushed, and no provisioner may be creating one of the claims. A first call that
+// has not failed yet counts as one that may (MayBeProvisioning). The timer is the latest transition
+// of the Pods' condition PodScheduled, again with at least 15 s. The events of these Pods do not reach
+// the Link, so recovery checks such claims once per timeout. Before the reassignment, live reads of
+// the Pods confirm the evidence. If no member can place the Pod, one round of reassignments removes
+// selected-node, and recovery makes no more writes until the scheduler selects a member.
+//
 // # The next member
 //
 // The next member must meet all of these conditions:

@@ -33,7 +33,7 @@ func (r *reconciler) eventRoundEnded(o observed, d free) {
 func (r *reconciler) eventNowhereElse(o observed, d stay) {
 	for i := range o.pods {
 		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, "Stay",
-			"no other member can provision %s: none is Ready, offers the class, has enough capacity and can run the Pod. %s", claimsOf(d.claims), d.why.Message)
+			"no other member can provision %s: none that is Ready offers the class, has enough capacity and can run the Pod. %s", claimsOf(d.claims), d.why.Message)
 	}
 }
 

@@ -135,7 +135,7 @@ func (o observed) withdraw() decision {
 }
 
 func (o observed) conflict() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNameTaken, "Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete it",
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete that object",
 		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)
 }
 

@@ -2,6 +2,7 @@ package rootpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,18 +30,23 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 		return r.report(ctx, o.Root, r.reporter(d.Claim), d.Problem)
 	case lifecycle.AwaitReferences:
 		return r.reportUnpushed(ctx, o.Root, d.Problem)
+	case lifecycle.CopyVolume:
+		return r.copyVolume(ctx, o, d)
 	case lifecycle.Create:
 		return r.create(ctx, o)
 	case lifecycle.MarkPushed:
 		return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member), o.Leaf.UID, r.Clock.Now()))
 	case lifecycle.MarkWithdrawn:
-		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("withdrawn from member %q before the Pod was bound", r.Registration))
+		return r.withdrawn(ctx, o.Root)
 	case lifecycle.MarkAwaiting:
 		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
 	case lifecycle.Update:
-		return r.refusedByMember(ctx, o.Root, "update", r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift)))
+		return r.update(ctx, o, d)
 	case lifecycle.AddDebug:
 		return r.addDebug(ctx, o)
+	case lifecycle.ReportResize:
+		r.reportResize(o.Root)
+		return nil
 	case lifecycle.Remove:
 		return r.remove(ctx, o, d)
 	case lifecycle.Finish:
@@ -65,7 +71,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 		return nil // the leaf's event enqueues the Pod, which is then marked as pushed
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return r.refusedByMember(ctx, root, "create", err)
+		return r.refusedByMember(ctx, root, err)
 	}
 	var there corev1.Pod
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
@@ -74,11 +80,24 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil
 	}
-	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)
+	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a Pod \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that Pod", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reportUnpushed(ctx, root, problem); err != nil {
 		return err
 	}
 	return problem // the foreign Pod is not watched, so retry with backoff
+}
+
+// copyVolume takes the next step towards a copy of a claim's shared volume, and reports on the Pod
+// why there is none yet.
+func (r *reconciler) copyVolume(ctx context.Context, o lifecycle.Observed, d lifecycle.CopyVolume) error {
+	problem, err := r.Sharer.Ensure(ctx, actor, d.Claim, d.Volume)
+	if o.Leaf != nil {
+		return err // the leaf's status reports that its claim is missing
+	}
+	if err != nil || problem != nil {
+		return errors.Join(err, r.reportUnpushed(ctx, o.Root, problem))
+	}
+	return r.act(ctx, o, o.Awaiting(d.Claim))
 }
 
 // stillCreate decides again with a live read of the root. In a stale cache, a Pod that ran,
@@ -104,13 +123,29 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 
 // refusedByMember reports to the user why the member's API server rejects a Pod, for example
 // because of a quota or Pod Security. It returns the error for a retry with backoff.
-func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
-	problem := report.RefusedByMember(r.Registration, doing, "the Pod", err)
+func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, err error) error {
+	problem := report.RefusedByMember(r.Registration, "create", "the Pod", err)
 	if problem == nil {
 		return err
 	}
 	if reportErr := r.reportUnpushed(ctx, root, problem); reportErr != nil {
 		return reportErr
+	}
+	return err
+}
+
+// update patches the leaf. If the member rejects the patch, the leaf still runs, so the root stays
+// pushed, and an event reports the rejection. The error causes a retry with backoff, because no
+// watch shows when an admin changes the member's policy.
+func (r *reconciler) update(ctx context.Context, o lifecycle.Observed, d lifecycle.Update) error {
+	err := r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift))
+	key := string(o.Root.UID)
+	if err == nil {
+		r.warned.Remove(key)
+		return nil
+	}
+	if problem := report.UpdateRefused(r.Registration, err); problem != nil && r.news(key, problem.Message) {
+		r.eventProblem(o.Root, problem)
 	}
 	return err
 }
@@ -211,8 +246,16 @@ func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Rep
 	return r.condition(ctx, root, by, corev1.ConditionFalse, problem.Reason, problem.Message)
 }
 
+// condition sets the root's Pushed condition, and keeps the UID of a leaf that ran for the root.
 func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, "", r.Clock.Now()))
+	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, podstatus.LeafUID(root), r.Clock.Now()))
+}
+
+// withdrawn reports that the root's leaf is gone and never started, and removes the leaf's UID, so
+// that the root may get another leaf.
+func (r *reconciler) withdrawn(ctx context.Context, root *corev1.Pod) error {
+	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn,
+		fmt.Sprintf("withdrawn from member %q before the Pod was bound", r.Registration), "", r.Clock.Now()))
 }
 
 // reporter returns this member as the reporter of a problem with the claim, or with the Pod itself

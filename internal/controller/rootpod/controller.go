@@ -33,6 +33,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/sharing"
 )
 
 const (
@@ -41,11 +42,11 @@ const (
 	actor = guarded.Actor("root-pod")
 	// workers is the number of Pods of one member that are reconciled concurrently.
 	workers = 8
-	// referencesAgain is the interval at which Xylem reads the host's ConfigMaps and Secrets that a
-	// Pod waits for, because it does not watch them.
+	// referencesAgain is the interval at which Xylem reads the host's ConfigMaps and Secrets, and the
+	// copies of shared volumes, that a Pod waits for, because it does not watch all of them.
 	referencesAgain = 10 * time.Second
-	// remembered is the maximum number of ephemeral containers whose last event is kept in memory.
-	// After a restart, the manager emits the events again.
+	// remembered is the maximum number of Pods and ephemeral containers whose last event is kept in
+	// memory. After a restart, the manager emits the events again.
 	remembered = 1024
 )
 
@@ -58,14 +59,16 @@ type Options struct {
 	NominatedNode bool
 	// Mirrors contains the host PVs that were created for claims.
 	Mirrors *account.Mirrors
+	// Sharer creates the copies of shared volumes.
+	Sharer *sharing.Sharer
 }
 
 type reconciler struct {
 	*member.Link
 	Options
-	// debugged maps a Pod's UID and the name of an ephemeral container to the reason in its last
-	// event.
-	debugged *lru.Cache
+	// warned maps a Pod's UID, or the UID and the name of an ephemeral container, to the cause in the
+	// last event about a rejected change.
+	warned *lru.Cache
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
@@ -75,7 +78,7 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, options Options) error {
-	r := &reconciler{Link: link, Options: options, debugged: lru.New(remembered)}
+	r := &reconciler{Link: link, Options: options, warned: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
 		route.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
@@ -109,7 +112,7 @@ type step struct {
 func ofRecord(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolume)
 	is, ok := after.(*corev1.PersistentVolume)
-	return !known || !ok || was.UID != is.UID || !equality.Semantic.DeepEqual(was.Spec, is.Spec) ||
+	return !known || !ok || was.UID != is.UID || route.FinalizersChanged(was, is) || !equality.Semantic.DeepEqual(was.Spec, is.Spec) ||
 		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
 }
 
@@ -123,7 +126,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	if _, awaits := d.(lifecycle.AwaitReferences); awaits {
+	switch d.(type) {
+	case lifecycle.AwaitReferences, lifecycle.CopyVolume:
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
 	}
 	return reconcile.Result{}, nil
@@ -171,12 +175,13 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	return o, nil
 }
 
-// observeUnpushed observes what a Pod without a leaf is waiting for.
+// observeUnpushed observes what a Pod without a leaf is waiting for. A Pod that had a leaf does not
+// get another one, so its references do not matter.
 func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed) error {
 	switch {
-	case !o.AwaitsNode():
+	case !podstatus.HadLeaf(o.Root):
 		return r.references(ctx, o)
-	case o.Ran(): // otherwise, another member's controller decides
+	case o.AwaitsNode() && o.Ran(): // otherwise, another member's controller decides
 		return r.observeMirrors(ctx, o)
 	}
 	return nil
@@ -189,6 +194,10 @@ func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) 
 	for i := range o.Claims {
 		c := &o.Claims[i]
 		if c.Root == nil || c.Leaf != nil {
+			continue
+		}
+		if c.Copied { // the member's copy may have been bound, and then deleted
+			c.Mirrored = slices.Contains(hostpv.CopiedIn(c.Volume), r.ClusterID)
 			continue
 		}
 		name := c.Root.Spec.VolumeName
@@ -252,6 +261,10 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 	if c.Volume, err = boundVolume(ctx, r.Host, c.Root); err != nil {
 		return c, err
 	}
+	if c.Volume != nil && r.Place().Shares(c.Volume) {
+		c.Copied = true
+		return c, r.observeCopy(ctx, key, &c)
+	}
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
 		return c, err
@@ -266,6 +279,21 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 		c.Shared, err = r.shared(ctx, key, pod.UID)
 	}
 	return c, err
+}
+
+// observeCopy observes the copy of the claim's shared volume, which another member has. The copy
+// counts as the leaf claim once it is bound.
+func (r *reconciler) observeCopy(ctx context.Context, key types.NamespacedName, c *lifecycle.Claim) error {
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
+	if claim == nil {
+		return err
+	}
+	of, ours := mirror.VolumeCopyIn(r.HostID, claim)
+	if ours && of.UID == c.Volume.UID && of.Claim == c.Root.UID && claim.DeletionTimestamp == nil && claim.Status.Phase == corev1.ClaimBound &&
+		slices.Contains(hostpv.CopiedIn(c.Volume), r.ClusterID) {
+		c.Leaf = claim
+	}
+	return nil
 }
 
 // boundVolume returns the host PV that a claim is bound to, if its claimRef has the claim's UID. It
@@ -329,7 +357,7 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) erro
 		}
 	}
 	if o.Lacking == nil && len(absent) > 0 {
-		o.Lacking = mirror.Refuse(v1alpha1.ReasonReferenceMissing, "Xylem does not push the Pod to member %q: namespace %q of the host lacks objects that the Pod refers to: %s. Create them there, or mark the references as optional",
+		o.Lacking = mirror.Refuse(v1alpha1.ReasonReferenceMissing, "Xylem does not push the Pod to member %q: namespace %q of the host lacks objects that the Pod refers to (%s). Create them in that namespace, or mark the references as optional",
 			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))
 	}
 	return nil

@@ -76,11 +76,9 @@ func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err err
 
 // reportDebug emits one event for each reason why an ephemeral container does not run.
 func (r *reconciler) reportDebug(root *corev1.Pod, name, why string) {
-	key := string(root.UID) + "/" + name
-	if known, _ := r.debugged.Get(key); known == why {
+	if !r.news(string(root.UID)+"/"+name, why) {
 		return
 	}
-	r.debugged.Add(key, why)
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",
 		"ephemeral container %q does not run: %s", name, why)
 }

@@ -14,6 +14,25 @@ func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
+// news reports whether the last event about a rejected change had another cause, and remembers the
+// new one.
+func (r *reconciler) news(key, cause string) bool {
+	if known, _ := r.warned.Get(key); known == cause {
+		return false
+	}
+	r.warned.Add(key, cause)
+	return true
+}
+
+// reportResize emits one event for each resize of a root.
+func (r *reconciler) reportResize(root *corev1.Pod) {
+	if !r.news(string(root.UID)+"//resize", podspec.ResourcesDigest(root)) { // no container has this name
+		return
+	}
+	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotResized, "Resize",
+		"the Pod runs in member %q with the resources that it started with: Xylem does not resize running Pods. Undo the change, or re-create the Pod with the new resources", r.Registration)
+}
+
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "withdrawn from member %q: %s", r.Registration, why)
 }
@@ -22,7 +41,7 @@ func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 func (r *reconciler) eventLeftOut(root *corev1.Pod) {
 	if names := podspec.LeftOut(root); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
-			"the Pod runs in member %q without %s, which have no meaning outside this cluster. Remove them if the Pod does not need them, or run it on a node of this cluster",
+			"the Pod runs in member %q without %s, which have no meaning outside this cluster. Remove these fields if the Pod does not need them, or run the Pod on a node of this cluster",
 			r.Registration, strings.Join(names, ", "))
 	}
 }

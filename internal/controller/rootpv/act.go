@@ -178,9 +178,9 @@ func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error 
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))
 }
 
-// sameLeaf proves that the leaf claim's volume is unchanged since it was observed: it is still the
-// mirrored volume with the observed policy, or it is absent. If the volume was observed as
-// re-created with that name, it must be the observed one, and outlive the claim.
+// sameLeaf proves that the leaf claim's volume has not changed since it was observed: it is absent,
+// or still the mirrored volume with the observed policy. If s.Recreated is set, the volume must be
+// that one, and must outlive the claim.
 func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
 	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {

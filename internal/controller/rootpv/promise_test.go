@@ -403,8 +403,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// Once the leaf PV has policy Delete, the release cannot be undone, regardless of the cache. The
-// promise keeps its marks, and no Pod is pushed.
+// Once the leaf PV has policy Delete, the release cannot be undone, even if the cache still shows
+// policy Retain. The promise keeps its marks, and no Pod is pushed.
 func TestReleaseCannotBeUndone(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {

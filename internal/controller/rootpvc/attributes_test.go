@@ -55,8 +55,8 @@ func TestLookUpAttributesClass(t *testing.T) {
 	}{
 		"the host has no such class: the member's class has the same name": {member: attributesClasses{drivers: map[string]string{"gold": disk}}, want: "gold"},
 		"a parameter of the host's class names the member's class":         {host: attributesClasses{drivers: map[string]string{"gold": "csi.xylem.io"}, parameters: parameter}, member: attributesClasses{drivers: map[string]string{"m-gold": disk}}, want: "m-gold"},
-		"the host's class belongs to another driver":                       {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
-		"the member lacks the class":                                       {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
+		"the host's class belongs to another driver":                       {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" in the host`, disk, "csi.xylem.io"}},
+		"the member lacks the class":                                       {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "(by name)", "spec.storage.attributesClasses"}},
 		"the member's class belongs to another driver":                     {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
 		"the member does not let Xylem read the class":                     {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
 		"the member does not respond":                                      {member: attributesClasses{err: down}, err: down},

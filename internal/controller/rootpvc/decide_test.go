@@ -459,8 +459,11 @@ func TestDecide(t *testing.T) {
 		"the root is gone, and the volume was never mirrored: destroyed after proof (I1)":                                                 {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root was re-created, and the old volume was never mirrored (I1)":                                                             {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":                                                   {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
-		"the root is gone, and the host has a PV for a leaf PV with another UID (I2)":                                                     {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, and the host has a PV for a leaf PV with a different UID (I2)":                                                 {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the root is gone, and the leaf claim may come from the member's backup (I2)":                                                     {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root is gone, and the host may have lost it in a restore (I2)":                                                               {seen(leafBound, hostRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root was re-created after a restore of the host, and requests the volume, which has no stamp yet (I2)":                       {seen(leafBound, hostRestored(0), rootNewer, func(o *scene) { o.root.Spec.VolumeName = o.leafVolume.Name }), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root is gone, and the leaf claim is younger than the host's restore":                                                         {seen(leafBound, hostRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, and the leaf claim is younger than the member's restore":                                                       {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, and the leaf PV was replaced: reported":                                                                        {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
 		"the root was re-created, and the leaf PV was replaced: reported":                                                                 {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
@@ -495,7 +498,7 @@ func TestDecide(t *testing.T) {
 		"re-created, and requests its volume and more than its capacity":                                                      {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
 		"re-created, requests its volume, and its class is not Xylem's (I4)":                                                  {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
 		"re-created, requests its volume, and the leaf claim is being deleted":                                                {seen(comesBack, leafDeleted), decision{}},
-		"re-created, and requests its volume, whose stamp names another root than the leaf claim's (I8)":                      {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"re-created, and requests its volume, whose stamp names a different root than the leaf claim's (I8)":                  {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the volume was abandoned: an admin must allow its use (I8)":                                                          {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"the volume was abandoned, and an admin allows its use: the placement is recorded":                                    {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
 		"the volume was abandoned, an admin allows its use, and the claim is placed: leaf_pv continues":                       {seen(comesBack, noLeaf, allowed), decision{}},
@@ -573,9 +576,9 @@ func TestMissingClassListsClasses(t *testing.T) {
 		want   []string
 	}{
 		"the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
-			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", `ClusterRegistration "cluster38"`}},
+			[]string{`no StorageClass "disk"`, "(by name;", "existing classes: fast, slow)", `ClusterRegistration "cluster38"`}},
 		"mapped by the registration": {func(o *scene) { o.rules = mapping("gp9") },
-			[]string{`no StorageClass "gp9"`, `storage.classes of ClusterRegistration "cluster38"`, "it has: disk, slow."}},
+			[]string{`no StorageClass "gp9"`, `storage.classes of ClusterRegistration "cluster38"`, "existing classes: disk, slow)"}},
 		"named by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
 	} {
@@ -675,7 +678,7 @@ func TestClassNotFoundListsExistingClasses(t *testing.T) {
 		}
 		return plan.Report.Message
 	}
-	for _, part := range []string{here.Registration, `no StorageClass "disk" (by the same name)`, "it has: fast, slow."} {
+	for _, part := range []string{here.Registration, `no StorageClass "disk" (by name;`, "existing classes: fast, slow)"} {
 		if message := said("slow", "fast"); !strings.Contains(message, part) {
 			t.Errorf("%q lacks %q", message, part)
 		}

@@ -102,10 +102,10 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 
 // destroyUnmirrored implements case (b) of I2: it deletes the leaf claim of a volume that was
 // never mirrored. Live reads show that the leaf PV has no stamp, that the root's UID is gone, and
-// that no host PV has the leaf PV's handle. The leaf claim is younger than the member's last
-// restore, and this process holds the fence. The leaf PV's own policy decides about the data.
+// that no host PV has the leaf PV's handle. The leaf claim is younger than the last restore of
+// either cluster, and this process holds the fence. The leaf PV's own policy decides about the data.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) error {
-	if r.LastRestores().Predates(o.Leaf) {
+	if restores := r.LastRestores(); restores.Predates(o.Leaf) || restores.MayLackRoot(o.Leaf) {
 		return nil // the restore was detected in the meantime, so another rule applies
 	}
 	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })

@@ -23,7 +23,9 @@
 // has the volume's handle but otherwise does not match it, the leaf claim stays, and rootpvc emits
 // the event VolumeKept on the PV. While destruction is suspended, for example after a restore of
 // the host, a leaf claim without a root keeps its volume, which proves that nobody released the
-// volume. rootpvc deletes a leaf claim that has lost both its root and its volume.
+// volume. A leaf claim that is older than the restore never takes its volume with it: the host may
+// have lost the claim, so leaf_pv retains the volume first. rootpvc deletes a leaf claim that has
+// lost both its root and its volume.
 //
 // # Adopting
 //

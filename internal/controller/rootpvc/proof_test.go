@@ -83,6 +83,9 @@ func proving(o observing.Claim) (r *reconciler, hostLive, leafLive *cluster, tol
 	if o.Observed.Restored {
 		restores.Member = now.Time
 	}
+	if o.Observed.RootLost {
+		restores.Host = now.Time
+	}
 	return newReconciler(&member.Link{
 		Member: here, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
 		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() fencing.Restores { return restores },
@@ -112,7 +115,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"a host PV has the volume's name": {change: func(o *scene, host *cluster) {
 			host.add(mirrorFor(o))
 		}},
-		"a host PV has the volume's name, but records another UID for the leaf PV": {change: func(o *scene, host *cluster) {
+		"a host PV has the volume's name, but records a different UID for the leaf PV": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
@@ -144,6 +147,12 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"the member was restored since the claim was created": {change: func(o *scene, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}},
+		"the host was restored since the claim was created": {change: func(o *scene, _ *cluster) {
+			hostRestored(0)(o)
+		}},
+		"the claim is younger than the host's restore": {change: func(o *scene, _ *cluster) {
+			hostRestored(-time.Second)(o)
+		}, want: errWrite},
 		"the claim was created in the same second as the restore": {change: func(o *scene, _ *cluster) {
 			memberRestored(0)(o)
 		}},

@@ -55,7 +55,7 @@ func (r *reconciler) keepsSource(ctx context.Context, o observing.Claim, leaf *c
 		return nil
 	}
 	source, _ := datasource.Of(o.Root)
-	problem := mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create it. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
+	problem := mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "member %q drops the claim's data source, %s: the claim would get an empty disk there, so Xylem does not create the claim. Ask the member's admin which admission webhook removes spec.dataSource or spec.dataSourceRef, or whether the cluster is older than Kubernetes 1.24",
 		r.Registration, source)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err

@@ -104,11 +104,11 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 	}
 	switch {
 	case protected && len(users) > 0:
-		return because(account.CauseUsed, "in use by %s. Delete the Pods that use it", strings.Join(users, ", "))
+		return because(account.CauseUsed, "in use by %s. Delete these Pods", strings.Join(users, ", "))
 	case len(others) > 0:
-		return because(account.CauseFinalizer, "finalizers of other programs block it: %s. Check the controllers that set them", strings.Join(others, ", "))
+		return because(account.CauseFinalizer, "blocked by finalizers of other programs (%s). Check the controllers that set these finalizers", strings.Join(others, ", "))
 	case protected:
-		return because(account.CauseUsed, "Kubernetes reports that it is still in use. Find the Pod that uses it")
+		return because(account.CauseUsed, "still in use, according to Kubernetes. Find the Pod that uses the volume")
 	}
 	return none
 }

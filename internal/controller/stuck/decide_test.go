@@ -92,9 +92,9 @@ func TestWaitsFor(t *testing.T) {
 	}{
 		"no known cause":        {nil, nil, ""},
 		"Xylem's own finalizer": {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
-		"Pods":                  {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete the Pods that use it"},
-		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, nil, "finalizers of other programs block it: example.com/backup. Check the controllers that set them"},
-		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
+		"Pods":                  {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete these Pods"},
+		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, nil, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers"},
+		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, nil, "still in use, according to Kubernetes. Find the Pod that uses the volume"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}

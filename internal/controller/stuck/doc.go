@@ -1,6 +1,7 @@
 // Package stuck reports deletions that take longer than expected, each with its cause if known. It
 // covers the host's volumes, claims and Pods that concern a member, and the leaf objects there. It
-// reads only caches, so it also works while a member is away, and then reports this as the cause.
+// reads only caches, so it also works while a member is away, and then reports the outage as the
+// cause.
 //
 // It writes only events. cluster_registration shows the oldest stuck deletion.
 package stuck

@@ -33,7 +33,7 @@ func Setup(link *member.Link, book *account.Book) error {
 func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	ending, err := index.EndingLeaves(ctx, e.Cache)
 	if err != nil {
-		return nil, fmt.Errorf("in member %q: %w", e.Registration, err)
+		return nil, fmt.Errorf("list the deletions in member %q: %w", e.Registration, err)
 	}
 	var found []account.Deletion
 	add := func(kind string, obj client.Object) {
@@ -86,7 +86,7 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 		return none, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
 	}
 	if why := waitsFor(claim, users(pods.Items, key)); why != none {
-		return because(why.Kind, "claim %q waits: %s", key, why.Text), nil
+		return because(why.Kind, "claim %q is %s", key, why.Text), nil
 	}
 	return because(account.CausePending, "claim %q is being deleted", key), nil
 }
@@ -114,7 +114,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
 	case pv.DeletionTimestamp != nil:
 		if why := waitsFor(pv, nil); why != none {
-			return because(why.Kind, "volume %q waits: %s", name, why.Text), nil
+			return because(why.Kind, "volume %q is %s", name, why.Text), nil
 		}
 	}
 	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner is running", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
@@ -146,7 +146,7 @@ func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.
 		return none, err
 	}
 	if why := waitsFor(pod, nil); why != none {
-		return because(why.Kind, "Pod %q waits: %s", key, why.Text), nil
+		return because(why.Kind, "Pod %q is %s", key, why.Text), nil
 	}
 	if pod.DeletionTimestamp == nil {
 		return because(account.CausePending, "Pod %q is not being deleted yet", key), nil

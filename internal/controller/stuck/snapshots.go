@@ -47,18 +47,18 @@ func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	return heldBySnapshots(names, away(cr)), nil
 }
 
-// heldBySnapshots returns the snapshots that a claim's deletion is waiting for and, if the member
-// is away, why they take so long.
+// heldBySnapshots names the snapshots that a claim's deletion is waiting for and, if the member is
+// away, reports why they are not ready.
 func heldBySnapshots(names []string, away account.Cause) account.Cause {
 	if len(names) == 0 {
 		return none
 	}
 	slices.Sort(names)
-	text := "the host's snapshot-controller keeps the claim until its snapshots are ready: VolumeSnapshot " + some(names) + ". Delete these snapshots if nobody needs them"
+	text := "the host's snapshot-controller keeps the claim until its snapshots are ready (VolumeSnapshot " + some(names) + ")"
 	if away != none {
-		return because(away.Kind, "%s: %s", text, away.Text)
+		return because(away.Kind, "%s, but %s", text, away.Text)
 	}
-	return because(account.CauseSnapshots, "%s", text)
+	return because(account.CauseSnapshots, "%s. Delete these snapshots if nobody needs them", text)
 }
 
 // some returns the first few names.
@@ -89,7 +89,7 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 	}
 	if content.DeletionTimestamp != nil {
 		if why := waitsFor(content, nil); why != none {
-			return because(why.Kind, "snapshot %q waits: %s", name, why.Text), nil
+			return because(why.Kind, "snapshot %q is %s", name, why.Text), nil
 		}
 	}
 	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter are running", name, content.Spec.DeletionPolicy), nil

@@ -39,8 +39,8 @@ const (
 	// shorter than the 50 s of later versions.
 	DefaultGrace = 40 * time.Second
 
-	// takenRetry is how often the controller checks whether a Node's name is free again. If
-	// the Node with that name is in the cache, the watch reports this sooner.
+	// takenRetry is how often the controller checks whether a node name is free again. If the Node
+	// with that name is in the cache, the watch reports this sooner.
 	takenRetry = 30 * time.Second
 
 	// podNodeName is the field selector of Pods bound to a node. The API server supports it,

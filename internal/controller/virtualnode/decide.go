@@ -136,7 +136,7 @@ func judge(o observed) verdict {
 	case !s.Synced, s.Node == nil:
 		return verdict{reason: v1alpha1.ReasonSyncing, message: "Xylem is reading the member's objects", passing: true}
 	case s.Node.Ready == 0:
-		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check its nodes"}
+		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check the nodes of the member"}
 	case s.Node.Nodes == 0:
 		// The Node stays Ready, because the host would otherwise evict its Pods, and in a single
 		// cluster, a cordon does not evict Pods. The Node has no capacity, so no new Pods are bound

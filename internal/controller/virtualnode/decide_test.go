@@ -3,6 +3,7 @@ package virtualnode
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -276,6 +277,43 @@ func TestLabelsFollowTheRegistration(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, node.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+// The scheduler binds Pods with a shared volume to the nodes that have the label of its backend.
+func TestBackendsFollowTheRegistration(t *testing.T) {
+	sharing := func(names ...string) observed {
+		return seen(func(o *observed) {
+			for _, name := range names {
+				o.registration.Spec.Storage.Shared = append(o.registration.Spec.Storage.Shared, v1alpha1.SharedBackend{Name: name, Driver: "nfs.example.com", Classes: []string{"nfs"}})
+			}
+		})
+	}
+	labelled := func(node *corev1.Node) map[string]string {
+		found := map[string]string{}
+		for key, value := range node.Labels {
+			if name, backend := strings.CutPrefix(key, v1alpha1.LabelBackendPrefix); backend {
+				found[name] = value
+			}
+		}
+		return found
+	}
+	node := newNode(sharing("archive", "filer"))
+	for _, step := range []struct {
+		name string
+		seen observed
+		want map[string]string
+	}{
+		{"both backends", sharing("archive", "filer"), map[string]string{"archive": "", "filer": ""}},
+		{"one is removed, and another one is added", sharing("filer", "media"), map[string]string{"filer": "", "media": ""}},
+		{"all are removed", sharing(), map[string]string{}},
+		{"one is added", sharing("filer"), map[string]string{"filer": ""}},
+	} {
+		setMeta(node, step.seen)
+		if diff := cmp.Diff(step.want, labelled(node)); diff != "" {
+			t.Errorf("%s: backends (-want +got):\n%s", step.name, diff)
+		}
+		node.Labels[v1alpha1.LabelBackendPrefix+"forged"] = ""
 	}
 }
 

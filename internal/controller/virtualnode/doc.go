@@ -2,11 +2,11 @@
 // virtual_node reconciles one registration for each request and is the only writer of these
 // Nodes. The controller heartbeat writes their Leases.
 //
-// Xylem creates a Node once the member's identity is recorded in its registration. It then
-// owns its own labels and taints, those in the registration, and the status. It does not
-// change anything else, such as a cordon, taints of Kubernetes' node controllers, or an
-// admin's labels. An annotation records the labels and taints that the registration had last,
-// so that Xylem removes those that the registration no longer has and keeps an admin's.
+// Xylem creates a Node once the member's identity is recorded in its registration. It then owns its
+// own labels and taints, those in the registration, and the status. It does not change anything
+// else, such as a cordon, taints of Kubernetes' node controllers, or an admin's labels. An
+// annotation records the labels and taints that the registration had last, so that Xylem removes
+// those that the registration no longer has and keeps those of an admin.
 //
 // A member is away immediately if the problem does not disappear without action: rejected
 // credentials, another identity, or no ready node. If the problem may disappear, the member is away

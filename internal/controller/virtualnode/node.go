@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 const (
@@ -63,6 +65,7 @@ func setMeta(node *corev1.Node, o observed) {
 		taints = append(taints, awayTaint)
 	}
 	setLabels(node, o, before)
+	setBackends(node, placement.RulesOf(o.registration).Backends())
 	node.Spec.Taints = mergedTaints(node.Spec.Taints, taints, before.Taints)
 	if o.leaving() {
 		node.Spec.Unschedulable = true
@@ -116,6 +119,14 @@ func setLabels(node *corev1.Node, o observed, before asked) {
 	if facts := o.state.Node; facts != nil {
 		setOrDrop(node.Labels, corev1.LabelArchStable, facts.Architecture)
 		setOrDrop(node.Labels, corev1.LabelOSStable, facts.OperatingSystem)
+	}
+}
+
+// setBackends labels the Node with the storage backends that the member shares.
+func setBackends(node *corev1.Node, backends []string) {
+	maps.DeleteFunc(node.Labels, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.LabelBackendPrefix) })
+	for _, name := range backends {
+		node.Labels[v1alpha1.LabelBackendPrefix+name] = ""
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -100,10 +101,10 @@ func (o observed) onWrongNode() *mirror.Refusal {
 	c := o.claims[0]
 	remedy := "Re-create the Pod without spec.nodeName"
 	if c.volume != nil && hostpv.IsPromise(c.volume) {
-		remedy = fmt.Sprintf("Re-create the Pod. In a host before Kubernetes 1.37, also set nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
+		remedy = fmt.Sprintf("Re-create the Pod. If the host runs a Kubernetes version before 1.37, also set nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
 			v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q cannot be mounted on node %q: only members provide its volumes, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)
+	return mirror.Refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q cannot be mounted on node %q: only nodes of members can mount the volume, and this node belongs to the host. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {
@@ -125,7 +126,26 @@ func (o observed) find() decision {
 	if wait := since.Add(patience).Sub(o.now); wait > 0 {
 		return decision{again: wait}
 	}
-	return decision{problem: o.obstacles()}
+	return decision{problem: cmp.Or(o.obstacles(), o.stranded())}
+}
+
+// stranded reports that a claim is selected for a member that cannot run the Pod, although another
+// member can. The scheduler's message names the volumes of the other members as the cause. It returns
+// nil if no such claim is known.
+func (o observed) stranded() *mirror.Refusal {
+	for _, c := range o.claims {
+		node := c.claim.Annotations[route.AnnSelectedNode]
+		for _, m := range o.members {
+			if c.class == nil || m.NodeName != node || m.Connecting {
+				continue
+			}
+			if ob := o.obstacle(m); ob != nil {
+				return mirror.Refuse(v1alpha1.ReasonNotScheduled, "claim %q is selected for member %q, which cannot run the Pod because it %s. The scheduler considers no other member until the selection changes. Xylem selects another member after the class's %s, unless member %[2]q may be provisioning the volume",
+					c.claim.Name, m.Registration, ob.why, v1alpha1.ParameterPlacementTimeout)
+			}
+		}
+	}
+	return nil
 }
 
 // claimProblem returns the first problem of a claim that concerns the Pod.
@@ -301,7 +321,7 @@ func (o observed) change(m index.Member) string {
 			}
 		}
 	}
-	return "Change the Pod's nodeSelector or affinity if it should run in another member."
+	return "Change the Pod's nodeSelector or affinity if the Pod should run in another member."
 }
 
 // nodeTerms returns the terms of the Pod's required node affinity.
@@ -323,7 +343,7 @@ func (o observed) refused(m index.Member) *obstacle {
 		case answer.Refusal == nil:
 		case answer.Refusal.Reason == v1alpha1.ReasonClassKeepsOff:
 			return &obstacle{v1alpha1.ReasonClassKeepsOff, fmt.Sprintf("is excluded by the allowedTopologies of StorageClass %q", request.Class.Name),
-				"Use another class, or change this one."}
+				"Use another class, or change the allowedTopologies of the class."}
 		default:
 			return &obstacle{answer.Refusal.Reason, o.notAdmitted(m), "Use another namespace, or change spec.namespaces of a ClusterRegistration."}
 		}
@@ -363,7 +383,7 @@ func (o observed) noCapacity(m index.Member) *obstacle {
 		if !offered {
 			class, rule := m.ClassFor(c.class)
 			return &obstacle{v1alpha1.ReasonNotOffered, fmt.Sprintf("has no StorageClass %q (for class %q of claim %q, by %s)", class, c.class.Name, c.claim.Name, rule),
-				"Create the class there, or map another one in the ClusterRegistration (spec.storage.classes)."}
+				"Create the class in a member, or map the class of the claim to another one in the ClusterRegistration (spec.storage.classes)."}
 		}
 		if requested := c.claim.Spec.Resources.Requests[corev1.ResourceStorage]; requested.Cmp(largest) > 0 {
 			return &obstacle{v1alpha1.ReasonNoCapacity, fmt.Sprintf("has %s of the %s that claim %q requests", amount(largest), requested.String(), c.claim.Name),
@@ -380,7 +400,7 @@ func amount(q resource.Quantity) string {
 	return q.String()
 }
 
-// some joins the first names and counts the others.
+// some joins the first few names, and appends the number of the rest.
 func some(names []string) string {
 	if len(names) <= namedAtMost {
 		return strings.Join(names, "; ")

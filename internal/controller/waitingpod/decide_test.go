@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 var now = time.Date(2026, 11, 20, 20, 49, 0, 0, time.UTC)
@@ -135,6 +136,13 @@ func pushed(o *observed) {
 	o.pod.Status.Conditions = append(o.pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
 }
 
+// selects selects a member's node for the claim.
+func selects(registration string) func(*observed) {
+	return func(o *observed) {
+		metav1.SetMetaDataAnnotation(&o.claims[0].claim.ObjectMeta, route.AnnSelectedNode, there(registration).NodeName)
+	}
+}
+
 func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
@@ -163,7 +171,7 @@ func TestDecide(t *testing.T) {
 
 		"on a host node": {
 			observed: seen(onHost), reason: v1alpha1.ReasonVolumeUnreachable,
-			says: []string{`claim "data" cannot be mounted on node "worker-1"`, "without spec.nodeName"},
+			says: []string{`the volume of claim "data" cannot be mounted on node "worker-1"`, "without spec.nodeName"},
 		},
 		"on a host node, with a promise": {
 			observed: seen(onHost, func(o *observed) {
@@ -249,7 +257,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a namespace without the labels that the only member requires": {
 			observed: seen(wantsTeam, func(o *observed) { o.members = o.members[:1] }),
-			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop": it lacks the label team= of spec.namespaces.matchLabels`},
+			reason:   v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop": the namespace lacks the label team= of spec.namespaces.matchLabels`},
 		},
 		"one member excludes the namespace by labels, as the claim reports, and the other by a pattern": {
 			observed: seen(wantsTeam, func(o *observed) {
@@ -261,7 +269,7 @@ func TestDecide(t *testing.T) {
 				}}
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted,
-			says:   []string{`member "a" does not admit namespace "shop": it lacks the label team=`, `member "b" does not admit namespace "shop": no pattern of spec.namespaces.allow matches it`},
+			says:   []string{`member "a" does not admit namespace "shop": the namespace lacks the label team=`, `member "b" does not admit namespace "shop": no pattern of spec.namespaces.allow matches the name`},
 		},
 		"one member excludes the namespace, as the claim reports, and the members have not been read yet": {
 			observed: seen(func(o *observed) {
@@ -295,6 +303,26 @@ func TestDecide(t *testing.T) {
 			observed: seen(boundIn("c")), reason: v1alpha1.ReasonVolumesApart, says: []string{`claim "data" is in member "c"`},
 		},
 		"the claim's volume is in a member that can run the Pod": {observed: seen(boundIn("a"))},
+
+		"the claim is selected for a member that the Pod's replacement excludes": {
+			observed: seen(selects("a"), func(o *observed) { o.pod.Spec.NodeSelector = map[string]string{v1alpha1.LabelCluster: "b"} }),
+			reason:   v1alpha1.ReasonNotScheduled, says: []string{`claim "data" is selected for member "a", which cannot run the Pod because it is excluded by the Pod's nodeSelector`, "placement-timeout"},
+		},
+		"the claim is selected for a member that was cordoned since": {
+			observed: seen(selects("a"), func(o *observed) { o.members[0].Node.Spec.Unschedulable = true }),
+			reason:   v1alpha1.ReasonNotScheduled, says: []string{"because it is cordoned"},
+		},
+		"the claim is selected for a member that is cordoned, and no other member can run the Pod": {
+			observed: seen(selects("a"), each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+		},
+		"the claim is selected for a member that can run the Pod":         {observed: seen(selects("a"))},
+		"the claim is selected for a member that is no longer registered": {observed: seen(selects("c"))},
+		"the claim is selected for a member that is still connecting": {observed: seen(selects("a"), func(o *observed) {
+			o.members[0].Node.Spec.Unschedulable, o.members[0].Connecting = true, true
+		})},
+		"the claim's volume is in a member that can run the Pod, and another one was selected before": {observed: seen(selects("a"), boundIn("b"), func(o *observed) {
+			o.members[0].Node.Spec.Unschedulable = true
+		})},
 
 		"the same reason with new values within a minute: not updated": {
 			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", 20*time.Second)),

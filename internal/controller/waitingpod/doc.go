@@ -8,6 +8,10 @@
 // the Pod, the virtual nodes and the members' capacities. The controller reports the cause in the
 // Pod's condition xylem.io/Placeable and in an event.
 //
+// A claim may also be selected for a member that cannot run the Pod, for example because the Pod was
+// replaced. The scheduler then reports that the nodes of all other members lack volumes. The
+// controller reports the selection (NotScheduledThere) until recovery changes it.
+//
 // It reports only on Pods that use a claim of a Xylem class. It copies a problem from a claim
 // immediately. It reports other causes only after the Pod has been unschedulable for five seconds
 // (patience), to avoid writes to a Pod that is about to be scheduled. If only values in the message

@@ -1,5 +1,5 @@
-// Package overwritten records which object states this process has just replaced, so that it does
-// not send writes whose preconditions cannot hold.
+// Package overwritten records which object states this process has just replaced, so that the
+// process does not send writes whose preconditions cannot hold.
 package overwritten
 
 import (
@@ -63,7 +63,7 @@ func (w Writes) CheckNew(obj client.Object) error {
 	if _, known := w.made.Get(nameOf(obj)); !known {
 		return nil
 	}
-	return conflict(obj, errors.New("it was just created by this manager"))
+	return conflict(obj, errors.New("this manager has just created it"))
 }
 
 // Created records that this process created an object.

@@ -39,7 +39,7 @@ func (b Bytes) Wait(ctx context.Context, seen client.Object) error {
 // WaitFor works like Wait, for an object of the given size.
 func (b Bytes) WaitFor(ctx context.Context, size int) error {
 	if err := b.limiter.WaitN(ctx, min(size, statusBurst)); err != nil {
-		return fmt.Errorf("wait for the member's share of bytes: %w", err)
+		return fmt.Errorf("wait for the rate limit of the member's status writes: %w", err)
 	}
 	return nil
 }

@@ -64,11 +64,11 @@ func New(config *rest.Config, namespace, name, identity string, restored func(er
 	return &Lock{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
 }
 
-// errLeaseWentBack reports a restored host. It works even if the restore raised the host's
-// revision, because only a backup contains an older state of this Lease.
+// errLeaseWentBack reports that the host was restored. The Lease proves this even if the restore
+// raised the host's revision, because only a backup contains an older state of the Lease.
 var errLeaseWentBack = errors.New("the leader election Lease is older than this manager's last write to it")
 
-// Get reads the Lease. The elector calls it after its renewal failed with a conflict.
+// Get reads the Lease. The elector calls Get after a renewal fails with a conflict.
 func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
 	written := l.written
@@ -124,7 +124,7 @@ func (l *Lock) Current() error {
 	defer l.mu.Unlock()
 	now := l.clock.Now()
 	if now.Sub(l.renewed) > RenewDeadline || now.Round(0).Sub(l.renewed.Round(0)) > RenewDeadline {
-		return fmt.Errorf("%w: this process does not lead, or has not renewed its leadership in time", guarded.ErrFenced)
+		return fmt.Errorf("%w: this process is not the leader, or has not renewed its leadership in time", guarded.ErrFenced)
 	}
 	return nil
 }

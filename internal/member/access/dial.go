@@ -25,9 +25,9 @@ var refusedRanges = []struct {
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
 	{netip.MustParsePrefix("2001::/32"), translated},
-	// Site-local addresses, which fd00::/8 replaced, and addresses that no host uses.
-	{netip.MustParsePrefix("fec0::/10"), "a site-local address, a deprecated kind"},
-	{netip.MustParsePrefix("0.0.0.0/8"), "an address that no host uses"},
+	// Site-local addresses, which fd00::/8 replaced, and addresses that cannot be destinations.
+	{netip.MustParsePrefix("fec0::/10"), "a deprecated site-local address"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "an address that cannot be a destination"},
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
 }
 
@@ -57,7 +57,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 	address = address.WithZone("").Unmap()
 	switch {
 	case !address.IsValid():
-		return "no address"
+		return "an invalid address"
 	case address.IsUnspecified():
 		return "the unspecified address"
 	case address.IsLoopback():
@@ -74,7 +74,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 	}
 	for _, prefix := range sanitize.MetadataServices {
 		if prefix.Contains(address) {
-			return "a cloud's metadata service"
+			return "a cloud metadata service"
 		}
 	}
 	for _, r := range refusedRanges {
@@ -92,7 +92,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 }
 
 func addressProblem(address, why string) *Problem {
-	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server points to %s, %s, to which the manager does not connect. Specify the address of the member's API server", address, why)
+	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the server in the kubeconfig points to %s, %s, to which the manager does not connect. Specify the address of the member's API server", address, why)
 }
 
 // dialer connects only to addresses that refusedAddress allows. It checks the address at dial
@@ -104,7 +104,7 @@ func dialer(allowLoopback bool) *net.Dialer {
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			host, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return addressProblem(address, "no address")
+				return addressProblem(address, "an invalid address")
 			}
 			if why := refusedAddress(host.Addr(), allowLoopback); why != "" {
 				return addressProblem(host.Addr().String(), why)
@@ -131,7 +131,7 @@ func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.
 	}
 	target, err := url.Parse(server)
 	if err != nil {
-		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address. Specify one such as https://member.example:6443")
+		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig is not a plain https URL. Specify a URL such as https://member.example:6443")
 	}
 	proxy, err := proxies(&http.Request{URL: target})
 	if err != nil {

@@ -31,7 +31,7 @@ func TestRefusedAddress(t *testing.T) {
 		"2001:0:a9fe:a9fe::": "translates", "2002:a9fe:a9fe::1": "link-local", "2002:7f00:1::1": "loopback", "2002:f000:1::": "reserved",
 		"2001:db8::5efe:169.254.169.254": "translates", "2001:db8::200:5efe:10.0.0.1": "translates", "::5efe:169.254.169.254": "translates",
 		"fe80::5efe:a9fe:a9fe": "link-local", "fec0::1": "site-local",
-		"0.1.2.3": "no host", "240.0.0.1": "reserved", "255.255.255.255": "broadcast", "64:ff9b::240.0.0.1": "reserved",
+		"0.1.2.3": "cannot be a destination", "240.0.0.1": "reserved", "255.255.255.255": "broadcast", "64:ff9b::240.0.0.1": "reserved",
 		"224.0.0.1": "multicast", "ff02::1": "multicast",
 
 		"10.96.0.1": "", "2001:db8:0:0:100:5efe:a00:1": "", "2600:5efe::1": "",

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// Problem is an error that explains why the manager cannot connect to a member. It has the reason
-// and the message of the Connected condition.
+// Problem is an error that explains why the manager cannot connect to a member. It contains the
+// reason and the message for the Connected condition.
 type Problem struct {
 	Reason  string
 	Message string
@@ -52,7 +52,7 @@ func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 	}
 	if refused := refusals(cluster, user, allowInsecure); len(refused) > 0 {
 		return nil, Problemf(v1alpha1.ReasonKubeconfigRefused,
-			"the kubeconfig uses %s, which the manager does not allow. Specify the server, certificate-authority-data, and a token or client-certificate-data and client-key-data",
+			"the kubeconfig uses %s, which the manager does not allow. Specify the server, certificate-authority-data, and either a token, or client-certificate-data and client-key-data",
 			strings.Join(refused, ", "))
 	}
 	return build(cluster, user)
@@ -61,7 +61,7 @@ func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 func load(raw []byte) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig does not parse: %v. Put a valid one into the Secret", err)
+		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig cannot be parsed: %v. Put a valid kubeconfig into the Secret", err)
 	}
 	return config, nil
 }
@@ -69,7 +69,7 @@ func load(raw []byte) (*clientcmdapi.Config, error) {
 func write(config *clientcmdapi.Config) ([]byte, error) {
 	raw, err := clientcmd.Write(*config)
 	if err != nil {
-		return nil, fmt.Errorf("write a kubeconfig: %w", err)
+		return nil, fmt.Errorf("encode the kubeconfig: %w", err)
 	}
 	return raw, nil
 }
@@ -83,15 +83,15 @@ func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.
 	}
 	chosen := config.Contexts[config.CurrentContext]
 	if chosen == nil {
-		return invalid("the kubeconfig has no context %q, its current-context", config.CurrentContext)
+		return invalid("the kubeconfig has no context %q, although it is the current-context", config.CurrentContext)
 	}
 	cluster := config.Clusters[chosen.Cluster]
 	if cluster == nil {
-		return invalid("the kubeconfig has no cluster %q, which context %q names", chosen.Cluster, config.CurrentContext)
+		return invalid("the kubeconfig has no cluster %q, to which context %q refers", chosen.Cluster, config.CurrentContext)
 	}
 	user := config.AuthInfos[chosen.AuthInfo]
 	if user == nil {
-		return invalid("the kubeconfig has no user %q, which context %q names", chosen.AuthInfo, config.CurrentContext)
+		return invalid("the kubeconfig has no user %q, to which context %q refers", chosen.AuthInfo, config.CurrentContext)
 	}
 	return cluster, user, nil
 }
@@ -127,7 +127,7 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 	}
 	server, err := url.Parse(cluster.Server)
 	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" {
-		return invalid("the kubeconfig's server %q is not a plain https address", redacted(cluster.Server))
+		return invalid("the server %q in the kubeconfig is not a plain https URL", redacted(cluster.Server))
 	}
 	if len(cluster.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(cluster.CertificateAuthorityData) {
 		return invalid("certificate-authority-data contains no PEM certificate")
@@ -143,7 +143,7 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 	}
 	token := strings.TrimSpace(user.Token)
 	if !hasCertificate && token == "" {
-		return invalid("the kubeconfig has no credentials: specify a token, or client-certificate-data and client-key-data")
+		return invalid("the kubeconfig has no credentials. Specify a token, or client-certificate-data and client-key-data")
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return invalid("the token contains invalid characters")
@@ -178,7 +178,7 @@ func Explain(doing string, err error) error {
 	case apierrors.IsUnauthorized(err):
 		return Problemf(v1alpha1.ReasonUnauthorized, Unauthorized+" (%s). Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", theMember, doing)
 	case apierrors.IsForbidden(err):
-		return Problemf(v1alpha1.ReasonForbidden, Forbidden+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade chart xylem-member there", theMember, doing, err)
+		return Problemf(v1alpha1.ReasonForbidden, Forbidden+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade the chart xylem-member in the member", theMember, doing, err)
 	}
 	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem keeps trying", theMember, doing, err)
 }

@@ -96,7 +96,7 @@ func TestParseKubeconfig(t *testing.T) {
 			says: []string{"impersonation", "proxy-url", "tokenFile"}},
 
 		"empty":                    {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
-		"not YAML":                 {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"does not parse"}},
+		"not YAML":                 {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"cannot be parsed"}},
 		"a kind other than Config": {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
 		"current-context names a missing context":   {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
 		"the context names a missing cluster":       {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},

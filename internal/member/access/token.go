@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Token contains the claims of a service account token. Only the member can verify its signature.
-// Xylem uses the claims only to decide when to request the next token, and for which account.
+// Token contains the claims of a service account token. Only the member can verify the token's
+// signature. Xylem uses the claims only to decide when to request the next token, and for which
+// account.
 type Token struct {
 	// Issuer is the token's issuer. Namespace and Account are the ServiceAccount's namespace and name.
 	Issuer, Namespace, Account string

@@ -43,7 +43,7 @@ func (w Way) Through(ctx context.Context, network, address string) (net.Conn, er
 	return tunnel, tunnel.SetDeadline(time.Time{})
 }
 
-// addressOf returns the host and port of a proxy. The port defaults to its scheme's port.
+// addressOf returns the host and port of a proxy. The port defaults to the scheme's port.
 func addressOf(via *url.URL) string {
 	port := via.Port()
 	if port == "" {
@@ -84,7 +84,7 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it responded with %s", response.Status)
+		return nil, fmt.Errorf("the proxy responded with %s", response.Status)
 	}
 	return conn, nil
 }

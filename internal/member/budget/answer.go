@@ -66,11 +66,11 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	case encoding == ProtobufType:
 		response.Body = &whole{reading: body, ctx: ctx}
 	case encoding == JSONType && watch:
-		response.Body = &documents{reading: body, ctx: ctx}
+		response.Body = &documents{reading: body, ctx: ctx, json: weigh.NewJSON(a.Limiter.shapes)}
 	case encoding == JSONType:
-		response.Body = &whole{reading: body, ctx: ctx, json: &weigh.JSON{}}
+		response.Body = &whole{reading: body, ctx: ctx, json: weigh.NewJSON(a.Limiter.shapes)}
 	default:
-		failed := a.Limiter.malformed(body.what, fmt.Errorf("its content type is %q", response.Header.Get("Content-Type")))
+		failed := a.Limiter.malformed(body.what, fmt.Errorf("the content type is %q", response.Header.Get("Content-Type")))
 		return nil, errors.Join(failed, body.Close())
 	}
 	return response, nil
@@ -118,7 +118,7 @@ func (a Answers) decodable(body []byte, encoding string) bool {
 		_, err := weigh.Protobuf(a.Limiter.object, body, complaintWeight)
 		return err == nil
 	}
-	var json weigh.JSON
+	json := weigh.NewJSON(a.Limiter.shapes)
 	_, _, err := json.Weigh(body)
 	weight, _ := json.Weight()
 	return err == nil && weight <= complaintWeight

@@ -136,7 +136,7 @@ func (f *frames) next() ([]byte, error) {
 type documents struct {
 	*reading
 	ctx  context.Context //nolint:containedctx // the context of the request whose response this is
-	json weigh.JSON
+	json *weigh.JSON
 	last error
 }
 
@@ -167,7 +167,7 @@ func (d *documents) weigh(data []byte) error {
 		case weight > d.limiter.Answer:
 			return d.limiter.tooLarge(d.what)
 		case ended:
-			d.json = weigh.JSON{}
+			d.json = weigh.NewJSON(d.limiter.shapes)
 			d.drop()
 			if err := d.limiter.pace(d.ctx, weight); err != nil {
 				return err

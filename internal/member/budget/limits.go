@@ -16,6 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/weigh"
 )
 
 // Limits define how much of the manager's memory one member may take.
@@ -49,6 +50,7 @@ const (
 type Limiter struct {
 	Limits
 	scheme *runtime.Scheme
+	shapes *weigh.Shapes
 	// InFlight is the size of the responses that are being read, in bytes.
 	InFlight atomic.Int64
 	// decoded limits the rate at which responses are decoded.
@@ -60,7 +62,7 @@ type Limiter struct {
 // NewLimiter creates the limiter for one member.
 func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	return &Limiter{
-		Limits: limits, scheme: scheme,
+		Limits: limits, scheme: scheme, shapes: weigh.ShapesOf(scheme),
 		decoded:  rate.NewLimiter(decodeRate, decodeBurst),
 		exceeded: make(chan *access.Problem, 1),
 	}
@@ -84,7 +86,7 @@ func (l *Limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
 
 // Exceed ends the link because the member exceeds a limit.
 func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
-	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the connection, and retries every %s", fmt.Sprintf(format, args...), OverLimitPause)
+	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem has closed the connection, and tries again every %s", fmt.Sprintf(format, args...), OverLimitPause)
 	select {
 	case l.exceeded <- p:
 	default: // the link is ending already
@@ -92,7 +94,8 @@ func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
 	return p
 }
 
-// Watch returns the Problem when a limit is exceeded, or nil when the context ends.
+// Watch waits until a limit is exceeded, and returns the Problem. If the context ends first, Watch
+// returns nil.
 func (l *Limiter) Watch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -105,14 +108,14 @@ func (l *Limiter) Watch(ctx context.Context) error {
 // pace waits until the decoding of weight bytes is within the rate limit.
 func (l *Limiter) pace(ctx context.Context, weight int64) error {
 	if err := l.decoded.WaitN(ctx, int(min(weight, decodeBurst))); err != nil {
-		return fmt.Errorf("wait until earlier responses of the member are decoded: %w", err)
+		return fmt.Errorf("wait until earlier responses from the member are decoded: %w", err)
 	}
 	return nil
 }
 
 // tooLarge returns the Problem for a response that would exceed the limit once decoded.
 func (l *Limiter) tooLarge(what string) *access.Problem {
-	return l.Exceed("the member's response to %q would take more than %s of memory (--member-answer-limit). If such a response is expected, raise the flag", what, Size(l.Answer))
+	return l.Exceed("the member's response to %q would take more than %s of memory (--member-answer-limit). If you expect such a response, raise this limit", what, Size(l.Answer))
 }
 
 // tooLong returns the Problem for a response that is longer than any API server sends.

@@ -1,5 +1,5 @@
-// Package fencing implements the fence of a member, which decides which manager may write
-// there. It also detects restores of the member or the host from the fence's epoch and records.
+// Package fencing implements the fence of a member, which decides which manager may write there.
+// From the fence's epoch and records, it also detects that the member or the host was restored.
 //
 // The fence is a Lease in the member's namespace xylem-system. Its name is the host's cluster ID,
 // and the leading manager holds it. Renewing the Lease also probes the connection. Held returns nil
@@ -22,15 +22,18 @@
 // restore too. Until then, a step that uses the presence or absence of member objects as evidence
 // also reads the Lease (proof.MemberCurrent), after the reads that it depends on. Such steps
 // withdraw or delete a leaf claim that was never mirrored, or release a host PV whose leaf is gone.
-// If no manager runs during a restore from a state younger than the interval, nothing can detect
-// it.
+//
+// A manager that stops raises the epoch once more (Finish), so that every backup of the host from
+// before the stop has a lower epoch. If a manager is killed, and no manager runs during a restore
+// from a state younger than the interval, only the host's revision can show the restore. A restore
+// that increases the revisions then remains undetected.
 //
 // Each registration holds the fence separately: the holder identity names the process and the
 // registration's UID. The host's record (annotation xylem.io/registration) names the registration
 // that owns the cluster. It is written with its resourceVersion when a member is admitted. The
-// record also has the times of restores, by the member's clock, and keeps them after the
-// confirmation. The member's Lease also has the time of the member's last restore, so that a
-// restore of the host cannot remove it.
+// record also contains the times of restores, by the member's clock, and keeps them after the
+// confirmation. The member's Lease also contains the time of the member's last restore, so that a
+// restore of the host cannot remove this time.
 //
 // A replica's writes to the host are fenced too, by the replica's own clock. The host's transport
 // rejects every change once the leader election Lease has not been renewed for 10 s. So a leader

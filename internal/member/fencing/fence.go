@@ -124,7 +124,7 @@ func (f *Fence) Lasting() error {
 	defer f.mu.RUnlock()
 	now, deadline := f.clock.Now(), f.duration*2/3
 	if f.lease == nil || now.Sub(f.renewed) > deadline || now.Round(0).Sub(f.renewed.Round(0)) > deadline {
-		return fmt.Errorf("%w: it was last renewed %s", guarded.ErrFenced, f.renewed.Format(time.RFC3339))
+		return fmt.Errorf("%w: the last renewal was at %s", guarded.ErrFenced, f.renewed.Format(time.RFC3339))
 	}
 	return nil
 }
@@ -239,7 +239,7 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 }
 
 // step sets the Lease and the record to an epoch. It does not record an epoch that the record
-// already has, or one that is evidence of a restore.
+// already contains, or one that is evidence of a restore.
 func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.Problem) error {
 	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
 	records := suspended == nil && target != epoch(record, v1alpha1.AnnotationFenceEpoch)
@@ -326,9 +326,9 @@ func (f *Fence) Release(ctx context.Context) error {
 	return nil
 }
 
-// releaseRenewed releases a Lease that changed only by a renewal of this fence whose response
-// was lost. It leaves any other Lease alone, because another fence of this process may have
-// taken it for another registration of the same cluster.
+// releaseRenewed releases a Lease that changed only because this fence renewed it and the response
+// was lost. It leaves any other Lease alone, because another fence of this process may have taken
+// it for another registration of the same cluster.
 func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease) error {
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil || now == nil {

@@ -80,7 +80,8 @@ func (f *Fence) ensureNamespace(ctx context.Context) error {
 }
 
 // readRecord reads the host's record. It returns hostrevision.ErrRestored if the epoch is lower
-// than this process has seen before, because the host was then restored while this process ran.
+// than this process has seen before, because this means that the host was restored while this
+// process ran.
 func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
 	if err != nil {
@@ -88,7 +89,7 @@ func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	here := epoch(record, v1alpha1.AnnotationFenceEpoch)
 	if here < f.recorded {
-		err := fmt.Errorf("%w: its record of cluster %s is at epoch %d, and was at %d", hostrevision.ErrRestored, f.clusterID, here, f.recorded)
+		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrRestored, f.clusterID, here, f.recorded)
 		f.revision.Note(err)
 		return nil, err
 	}

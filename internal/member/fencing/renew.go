@@ -23,7 +23,7 @@ func (f *Fence) Renew(ctx context.Context) error {
 	lease := f.lease
 	f.mu.RUnlock()
 	if lease == nil {
-		return fmt.Errorf("renew: %w", guarded.ErrFenced)
+		return fmt.Errorf("renew the fence: %w", guarded.ErrFenced)
 	}
 	sent := f.clock.Now()
 	renewed, err := f.renew(ctx, lease, sent)
@@ -51,15 +51,15 @@ func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.
 	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
-// Note changes the annotations of the Lease, so that the note survives a restore of the host.
-// change returns the same Lease if it already has the note. If the fence is not held, the error
+// Note changes the annotations of the Lease, so that they survive a restore of the host. change
+// returns the same Lease if it already has the annotations. If the fence is not held, the error
 // wraps guarded.ErrFenced.
 func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	f.mu.RLock()
 	lease := f.lease
 	f.mu.RUnlock()
 	if lease == nil {
-		return fmt.Errorf("note on the fence: %w", guarded.ErrFenced)
+		return fmt.Errorf("annotate the fence: %w", guarded.ErrFenced)
 	}
 	noted, err := f.note(ctx, lease, change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // for example, after a concurrent renewal
@@ -87,7 +87,7 @@ func (f *Fence) note(ctx context.Context, lease *coordinationv1.Lease, change fu
 		return lease, err
 	}
 	if err := f.member.Patch(ctx, noted, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
-		return nil, fmt.Errorf("note on the fence: %w", err)
+		return nil, fmt.Errorf("annotate the fence: %w", err)
 	}
 	return noted, nil
 }
@@ -99,7 +99,7 @@ func (f *Fence) Advance(ctx context.Context) error {
 	lease, suspended := f.lease, f.suspended
 	f.mu.RUnlock()
 	if lease == nil {
-		return fmt.Errorf("advance: %w", guarded.ErrFenced)
+		return fmt.Errorf("advance the fence's epoch: %w", guarded.ErrFenced)
 	}
 	if suspended != nil {
 		return nil // keep the epochs, which are the evidence
@@ -108,19 +108,50 @@ func (f *Fence) Advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
-	here, next := epochs(record)
-	if p := disagreement(there, here, next, ""); p != nil {
+	target, p := following(lease, record)
+	if p != nil {
 		f.Drop()
 		return p
 	}
-	return f.step(ctx, lease, record, max(there, here, next)+1, nil)
+	return f.step(ctx, lease, record, target, nil)
+}
+
+// following returns the epoch after all known ones, and the problem if the known ones disagree.
+func following(lease, record *coordinationv1.Lease) (int64, *access.Problem) {
+	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	here, next := epochs(record)
+	return max(there, here, next) + 1, disagreement(there, here, next, "")
+}
+
+// Finish takes the next epoch before the fence is released, so that every backup of the host from
+// before the stop has a lower epoch. Otherwise, only the revision would show that a backup is from
+// the same epoch, and a restore may increase the revision. Finish does nothing if the fence is not
+// held, or if the epochs are evidence. A missing record was deleted with the registration.
+func (f *Fence) Finish(ctx context.Context) error {
+	if f.Held() != nil || f.Suspended() != nil {
+		return nil
+	}
+	if err := f.revision.Current(ctx); err != nil {
+		return err
+	}
+	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
+	if err != nil || record == nil {
+		return err
+	}
+	f.mu.RLock()
+	lease := f.lease
+	f.mu.RUnlock()
+	target, p := following(lease, record)
+	if lease == nil || p != nil {
+		return nil
+	}
+	return f.step(ctx, lease, record, target, nil)
 }
 
 // reread reads the Lease after a conflict. Either this process still holds it (a user edited it, or
 // the response to a write was lost), or the member was restored, or another manager acquired it. If
-// this process holds it, the caller renews it, because observers depend on the time of its last
-// change.
+// this process holds the Lease, the caller renews it, because observers depend on the time of the
+// Lease's last change.
 func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
@@ -136,7 +167,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
 			return nil, err
 		}
-		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than the last write of this manager: the member was restored. Xylem reconnects, and then reports what to confirm")
+		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than this manager's last write to it: the member was restored. Xylem reconnects, and then reports what to confirm")
 	case !f.ours(now):
 		f.Drop()
 		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host are running. Stop one of them")
@@ -177,13 +208,13 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}
 	if lease == nil || known == nil || olderThan(lease, known) {
-		return fmt.Errorf("%w: the member lacks the last renewal, so it may have been restored", guarded.ErrFenced)
+		return fmt.Errorf("%w: the member's Lease lacks the last renewal, so the member may have been restored", guarded.ErrFenced)
 	}
 	return nil
 }
 
-// noteRestored records in the host an epoch that is higher than the restored member's. Within one
-// epoch, only this process can detect the restore.
+// noteRestored records in the host an epoch that is higher than the restored member's. Otherwise,
+// only this process could detect a restore from a state within the same epoch.
 func (f *Fence) noteRestored(ctx context.Context, there int64) error {
 	record, err := f.readRecord(ctx)
 	if err != nil {

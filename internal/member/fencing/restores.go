@@ -45,6 +45,12 @@ func (r Restores) Predates(leaf metav1.Object) bool {
 	return !r.Member.IsZero() && !leaf.GetCreationTimestamp().After(r.Member)
 }
 
+// MayLackRoot reports whether the host may have lost the root of an object in the member: the host
+// was restored, and the object was not created later.
+func (r Restores) MayLackRoot(leaf metav1.Object) bool {
+	return !r.Host.IsZero() && !leaf.GetCreationTimestamp().After(r.Host)
+}
+
 // Restores returns the restores that the fence has detected, confirmed or not.
 func (f *Fence) Restores() Restores {
 	f.mu.RLock()
@@ -88,9 +94,9 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	return record, nil
 }
 
-// recorded returns the recorded restores. The member's Lease has the time of the member's restore
-// even after a restore of the host. If another restore of the host removes the time of the last one
-// from the host's record, the fence detects the new restore.
+// recorded returns the recorded restores. The member's Lease contains the time of the member's
+// restore even after a restore of the host. If another restore of the host removes the time of the
+// last one from the host's record, the fence detects the new restore.
 func recorded(lease, record *coordinationv1.Lease) Restores {
 	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}
 	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
@@ -129,8 +135,8 @@ func (f *Fence) witness(lease *coordinationv1.Lease) {
 }
 
 // lower lowers the epoch in the host's record if the member has seen a later revision of the host.
-// The host was then restored from a state within the same epoch, and the lower epoch is lasting
-// evidence of the restore.
+// In this case, the host was restored from a state within the same epoch, and the lower epoch is
+// lasting evidence of the restore.
 func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	highest := f.revision.Highest()
 	if lease == nil || highest == 0 {

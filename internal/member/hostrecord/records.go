@@ -48,7 +48,7 @@ func (r *Records) Owner(ctx context.Context, clusterID string) (types.UID, error
 // Own replaces the registration that owns a member's cluster, or records the first one. If two
 // calls are concurrent, one fails.
 func (r *Records) Own(ctx context.Context, to *guarded.Root, clusterID string, was, owner types.UID) error {
-	return r.change(ctx, to, clusterID, "the owner", func(after *coordinationv1.Lease) error {
+	return r.change(ctx, to, clusterID, "the owner of", func(after *coordinationv1.Lease) error {
 		if after.Annotations[v1alpha1.AnnotationRegistration] != string(was) {
 			return apierrors.NewConflict(coordinationv1.Resource("leases"), after.Name, errOwned)
 		}
@@ -83,7 +83,7 @@ func (r *Records) change(ctx context.Context, to *guarded.Root, clusterID, what 
 		err = to.Patch(ctx, recorder, record, after)
 	}
 	if err != nil {
-		return fmt.Errorf("record %s of cluster %s: %w", what, clusterID, err)
+		return fmt.Errorf("record %s cluster %s: %w", what, clusterID, err)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.L
 // RecordAbandoned records what Xylem is about to release in a member. It does not repeat a line
 // from an earlier, interrupted attempt.
 func (r *Records) RecordAbandoned(ctx context.Context, to *guarded.Root, clusterID, what string) error {
-	return r.change(ctx, to, clusterID, "what is released", func(after *coordinationv1.Lease) error {
+	return r.change(ctx, to, clusterID, "what Xylem releases in", func(after *coordinationv1.Lease) error {
 		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordSpace(after.Annotations, v1alpha1.AnnotationLetGo))
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLetGo, lines)
 		return nil
@@ -137,7 +137,7 @@ func withLine(lines string, at time.Time, what string, limit int) string {
 }
 
 // droppedLines is the line that replaces dropped lines.
-const droppedLines = "(%d earlier lines were dropped; the events and the manager's log had them)"
+const droppedLines = "(%d earlier lines were dropped; the events and the manager's log contained them)"
 
 // prefix is the name prefix of a host's record. A new registration of the same cluster
 // finds the record, because it outlives the registration.

@@ -18,7 +18,7 @@ import (
 )
 
 // errGoneBack reports that the host's revision decreased.
-var errGoneBack = errors.New("its revision decreased")
+var errGoneBack = errors.New("the host's revision decreased")
 
 // Monitor detects that the host was restored while this process ran. The resourceVersions of one
 // etcd only grow (guaranteed by KEP-5504), so a lower one comes from a backup. All members share
@@ -97,7 +97,7 @@ func (h *Monitor) Check(ctx context.Context) error {
 		return fmt.Errorf("read the host's revision: %w", err)
 	}
 	if revision < highest {
-		h.note(fmt.Errorf("%w: it is %d, and was %d", errGoneBack, revision, highest))
+		h.note(fmt.Errorf("%w from %d to %d", errGoneBack, highest, revision))
 	}
 	h.highest = max(h.highest, revision)
 	return h.restored
@@ -208,6 +208,6 @@ func (c *checking) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the wrapped transport, to cancel a request.
 func (c *checking) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// ErrRestored reports that the host was restored from an older state while this process ran.
-// Its caches are wrong.
+// ErrRestored reports that the host was restored from an older state while this process ran. The
+// caches of this process are wrong.
 var ErrRestored = errors.New("the host was restored from an older state")

@@ -72,7 +72,7 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
-			return fmt.Errorf("create an informer of %T: %w", kind, err)
+			return fmt.Errorf("create an informer for %T: %w", kind, err)
 		}
 	}
 	return nil

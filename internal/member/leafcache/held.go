@@ -36,7 +36,7 @@ type Held struct {
 func (h *Held) add(weight int64) error {
 	h.total += weight
 	if weight > 0 && h.total > h.Limiter.Cache {
-		return h.Limiter.Exceed("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If this is expected, raise the flag and the manager's memory limit", budget.Size(h.Limiter.Cache))
+		return h.Limiter.Exceed("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If you expect so many objects, raise this limit and the manager's memory limit", budget.Size(h.Limiter.Cache))
 	}
 	return nil
 }
@@ -86,12 +86,12 @@ func (h *Held) newCounted(from toolscache.ListerWatcher, reduce toolscache.Trans
 
 // List implements toolscache.ListerWatcher.
 func (c *counted) List(options metav1.ListOptions) (runtime.Object, error) {
-	return c.ListWithContext(context.TODO(), options) //nolint:forbidigo // an interface from before contexts, which reflectors do not use
+	return c.ListWithContext(context.TODO(), options) //nolint:forbidigo // the interface predates contexts, and reflectors do not use it
 }
 
 // Watch implements toolscache.ListerWatcher.
 func (c *counted) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return c.WatchWithContext(context.TODO(), options) //nolint:forbidigo // an interface from before contexts, which reflectors do not use
+	return c.WatchWithContext(context.TODO(), options) //nolint:forbidigo // the interface predates contexts, and reflectors do not use it
 }
 
 // ListWithContext lists a page. It removes resourceVersion from the request, because an API

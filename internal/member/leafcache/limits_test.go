@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -224,6 +225,79 @@ func TestHostileWatches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// endless are quantities that the decoder, or a comparison after it, takes minutes to compute.
+var endless = []string{"1e-2147483647", "1000000000000000000000e900000000", "1e2000000001"}
+
+// Xylem rejects a quantity that is out of range before it decodes the response, and ends the link.
+func TestEndlessQuantities(t *testing.T) {
+	for _, text := range endless {
+		capacity := func(value string) string {
+			return `{"apiVersion":"v1","spec":{"capacity":{"storage":` + value + `}},"kind":"PersistentVolume"}`
+		}
+		raw := field(2, field(1, append(field(1, []byte("storage")), field(2, field(1, []byte(text)))...)))
+		for name, tc := range map[string]struct {
+			contentType string
+			object, list,
+			event []byte
+		}{
+			"protobuf": {
+				budget.ProtobufType, document("PersistentVolume", raw), document("PersistentVolumeList", field(2, raw)), added("PersistentVolume", raw),
+			},
+			"JSON": {
+				budget.JSONType, []byte(capacity(`"` + text + `"`)), []byte(`{"items":[` + capacity(`"`+text+`"`) + `],"kind":"PersistentVolumeList","apiVersion":"v1"}`),
+				[]byte(`{"object":` + capacity(`"`+text+`"`) + `,"type":"ADDED"}`),
+			},
+			"JSON numbers": {
+				budget.JSONType, []byte(capacity(text)), []byte(`{"items":[` + capacity(text) + `],"kind":"PersistentVolumeList","apiVersion":"v1"}`),
+				[]byte(`{"object":` + capacity(text) + `,"type":"ADDED"}`),
+			},
+		} {
+			for how, read := range map[string]func() error{
+				"get": func() error {
+					return hostile(t, tc.contentType, "", tc.object).Live.Get(t.Context(), client.ObjectKey{Name: "pv"}, &corev1.PersistentVolume{})
+				},
+				"list": func() error {
+					return hostile(t, tc.contentType, "", tc.list).Live.List(t.Context(), &corev1.PersistentVolumeList{})
+				},
+				"watch": func() error {
+					return watched(t, stream(t, tc.contentType+";stream=watch", false, tc.event))
+				},
+			} {
+				t.Run(how+" "+text+" in "+name, func(t *testing.T) {
+					done := make(chan error, 1)
+					go func() { done <- read() }()
+					select {
+					case err := <-done:
+						if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "out of range") {
+							t.Errorf("error is %v, want a Problem with reason AnswersRefused", err)
+						}
+					case <-time.After(10 * time.Second): // decoding cannot be canceled
+						t.Fatal("the response is still being decoded")
+					}
+				})
+			}
+		}
+	}
+}
+
+// watched waits until the watch ends, and returns the Problem that ended the link. It returns an error
+// without a Problem if the client decodes an event.
+func watched(t *testing.T, c *member.Connection) error {
+	clientset, err := kubernetes.NewForConfigAndClient(c.Config, c.Watches)
+	if err != nil {
+		return err
+	}
+	w, err := clientset.CoreV1().PersistentVolumes().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	if event, ok := <-w.ResultChan(); ok && event.Type == watch.Added {
+		return errors.New("the client decoded the event")
+	}
+	return c.Limiter.Watch(t.Context())
 }
 
 // podPage returns a list of n Pods, each with a label of the given length.

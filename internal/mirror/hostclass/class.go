@@ -53,7 +53,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 		switch {
 		case known:
 			if want := read(value, &c); want != "" {
-				wrong = append(wrong, fmt.Sprintf("%s is %q; it must be %s", key, value, want))
+				wrong = append(wrong, fmt.Sprintf("%s is %q, but must be %s", key, value, want))
 			}
 		case v1alpha1.Reserved(key):
 			wrong = append(wrong, unknownParameter(key))
@@ -64,7 +64,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 			v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))
 	}
 	if c.Release == v1alpha1.ReleaseWhenUnused && ReclaimPolicy(class) == corev1.PersistentVolumeReclaimRetain {
-		wrong = append(wrong, fmt.Sprintf("%s %s requires reclaimPolicy Delete: a retained disk is never released", v1alpha1.ParameterRelease, c.Release))
+		wrong = append(wrong, fmt.Sprintf("%s %s requires reclaimPolicy Delete, because a retained disk is never released", v1alpha1.ParameterRelease, c.Release))
 	}
 	if _, set := class.Parameters[v1alpha1.ParameterReleaseGrace]; set && c.Release != v1alpha1.ReleaseWhenUnused {
 		wrong = append(wrong, fmt.Sprintf("%s requires %s %s", v1alpha1.ParameterReleaseGrace, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused))
@@ -75,7 +75,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 	slices.Sort(wrong)
 	return Class{}, &mirror.Refusal{
 		Reason: v1alpha1.ReasonClassInvalid,
-		Message: fmt.Sprintf("StorageClass %q has parameters that Xylem cannot use: %s. Delete the class and create it again, since parameters cannot be changed",
+		Message: fmt.Sprintf("StorageClass %q has parameters that Xylem cannot use: %s. Delete the class and create it again with valid parameters, because parameters cannot be changed",
 			class.Name, strings.Join(wrong, "; ")),
 	}
 }
@@ -84,9 +84,9 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 func unknownParameter(key string) string {
 	known := slices.Sorted(maps.Keys(parameters))
 	if nearest := text.Nearest(key, known); nearest != "" {
-		return fmt.Sprintf("%q is unknown, did you mean %q?", key, nearest)
+		return fmt.Sprintf("%q is unknown (did you mean %q?)", key, nearest)
 	}
-	return fmt.Sprintf("%q is unknown, the known ones are %s", key, strings.Join(known, ", "))
+	return fmt.Sprintf("%q is unknown (the known parameters are %s)", key, strings.Join(known, ", "))
 }
 
 // parameters maps each of Xylem's parameters to a function that sets a field of Class, or returns a
@@ -97,7 +97,7 @@ var parameters = map[string]func(value string, into *Class) (want string){
 	},
 	v1alpha1.ParameterMemberClass: func(value string, _ *Class) string {
 		if len(validation.IsDNS1123Subdomain(value)) > 0 {
-			return "the name of a class in the members, or omitted"
+			return "a valid class name, or be omitted"
 		}
 		return ""
 	},

@@ -41,11 +41,11 @@ func TestReadClass(t *testing.T) {
 			parameters: map[string]string{
 				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/size": "x",
 			},
-			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, `"xylem.io/size" is unknown, the known ones are`, `StorageClass "ssd"`},
+			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, `"xylem.io/size" is unknown (the known parameters are`, `StorageClass "ssd"`},
 		},
 		"an invalid member class name": {
 			parameters: map[string]string{"xylem.io/member-class": "GP3 fast"},
-			refused:    []string{`xylem.io/member-class is "GP3 fast"; it must be the name of a class`},
+			refused:    []string{`xylem.io/member-class is "GP3 fast", but must be a valid class name`},
 		},
 		"release when unused in mirror mode": {
 			parameters: map[string]string{"xylem.io/release": "WhenUnused"},

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-const asAttributes = "driver and handle are kept in the host volume's attributes. The host volume's driver is always Xylem's, because with the real driver's name, the host's controllers would delete or resize the disk"
+const asAttributes = "the driver and the handle are kept in the host volume's attributes. The host volume's driver is always Xylem's, because with the real driver's name, the host's controllers would delete or resize the disk"
 
 // Table lists the decision on every field of a leaf volume's spec.
 var Table = fields.Table{
@@ -27,7 +27,7 @@ var Table = fields.Table{
 		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the root claim's, because a PV and a claim bind only if they name the same class"},
 		{Path: "csi.driver", Decision: fields.Translate, Why: asAttributes},
 		{Path: "csi.volumeHandle", Decision: fields.Translate, Why: asAttributes},
-		{Path: "csi.readOnly", Decision: fields.Keep, Why: "whether the volume can only be read"},
+		{Path: "csi.readOnly", Decision: fields.Keep, Why: "whether the volume is read-only"},
 		{Path: "csi.fsType", Decision: fields.Keep, Why: "the file system on the volume"},
 		{Path: "csi.volumeAttributes", Decision: fields.Translate, Why: "belongs to the member's driver; the host volume has Xylem's attributes instead"},
 		{Path: "csi.controllerPublishSecretRef", Decision: fields.Drop, Why: "names a Secret in the member"},

@@ -44,16 +44,16 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim, class *storagev1.Storag
 	}
 	switch name := claim.Spec.VolumeName; {
 	case name != "" && name != PromiseName(claim.UID) && !LostPromise(claim):
-		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it requests volume %q. Remove spec.volumeName", name)
+		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "the claim requests volume %q. Delete the claim and create it again without spec.volumeName", name)
 	case claim.Spec.Selector != nil:
-		return refuse(v1alpha1.ReasonSelectorUnsupported, "it has a selector, which can only select existing volumes. Remove spec.selector")
+		return refuse(v1alpha1.ReasonSelectorUnsupported, "the claim has a selector, which can only select existing volumes. Delete the claim and create it again without spec.selector")
 	}
 	switch source, has := datasource.Of(claim); {
 	case !has:
 	case !source.Placed():
-		return refuse(v1alpha1.ReasonDataSourceUnsupported, "its data source is %s, which may be in any member. Use a StorageClass without promises", source)
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "the data source of the claim is %s, which may be in any member. Use a StorageClass without promises", source)
 	case class != nil && class.Parameters[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused:
-		return refuse(v1alpha1.ReasonDataSourceUnsupported, "its data source is %s, but StorageClass %q releases its disk with the last Pod, so the source would have to exist forever. Use a StorageClass without %s: %s",
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "the data source of the claim is %s, but StorageClass %q releases the disk with the last Pod, so the source would have to exist forever. Use a StorageClass without %s=%s",
 			source, class.Name, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 // annotationProvisionedBy is the annotation with the name of the volume's provisioner. The host's
@@ -82,10 +83,11 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 // member.
 const attributeLimit = 1024
 
-// storageOf returns a leaf PV's storage capacity. PVs have no other resources.
+// storageOf returns a leaf PV's storage capacity, or nil if it is missing or out of range. PVs have no
+// other resources.
 func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
 	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
-	if !there {
+	if !there || !quantity.InRange(amount) {
 		return nil
 	}
 	return corev1.ResourceList{corev1.ResourceStorage: amount.DeepCopy()}
@@ -97,13 +99,11 @@ func affinityTo(clusterID string) *corev1.VolumeNodeAffinity {
 
 // affinity selects the nodes with a label.
 func affinity(label, value string) *corev1.VolumeNodeAffinity {
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key:      label,
-			Operator: corev1.NodeSelectorOpIn,
-			Values:   []string{value},
-		}},
-	}}}}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term(label, value)}}}
+}
+
+func term(label, value string) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
 }
 
 // suffixBytes is the length of the digest that distinguishes volumes whose leaves have the same
@@ -128,8 +128,8 @@ func Name(leafName, clusterID string, collides bool) string {
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
 // LeafOf reports which leaf PV a host PV represents: as its mirror, as an admin's recorded PV, or
-// as a promise that it fulfills. It returns false for a PV that is not Xylem's, and for a PV that a
-// user changed so that its record, label and node affinity name different members.
+// as a promise that the leaf PV fulfills. It returns false for a PV that is not Xylem's, and for a
+// PV that a user changed so that its record, label and node affinity name different members.
 func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	csi := host.Spec.CSI
 	switch {
@@ -146,7 +146,7 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 		ok = ok && (leafUID == "" || leafUID == recorded)
 		leafUID = recorded
 	}
-	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {
+	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !isAffinityTo(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == "" {
 		return "", "", "", false
 	}
 	return clusterID, leafName, leafUID, true
@@ -178,10 +178,10 @@ func isAffinityTo(a *corev1.VolumeNodeAffinity, clusterID string) bool {
 }
 
 func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
-	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {
-		return false
-	}
-	term := a.Required.NodeSelectorTerms[0]
+	return a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 && isTerm(a.Required.NodeSelectorTerms[0], label, value)
+}
+
+func isTerm(term corev1.NodeSelectorTerm, label, value string) bool {
 	if len(term.MatchExpressions) != 1 || len(term.MatchFields) != 0 {
 		return false
 	}

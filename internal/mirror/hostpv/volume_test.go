@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -289,5 +290,19 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// A capacity that is out of range is neither compared nor written to the host, because that would
+// take minutes.
+func TestCapacityOutOfRange(t *testing.T) {
+	root, leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), leafVolume()
+	host := Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+	leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1e2000000001")}
+	if change := Drift(host, leaf, ""); !change.Empty() {
+		t.Errorf("change is %+v, want none", change)
+	}
+	if again := Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, mirrortest.Member); again.Spec.Capacity != nil {
+		t.Error("the host PV has a capacity, want none")
 	}
 }

@@ -1,3 +1,3 @@
-// Package mirrortest provides roots, members and filled objects for tests of package mirror and
-// its subpackages.
+// Package mirrortest provides roots, members, and objects with all fields set, for tests of package
+// mirror and its subpackages.
 package mirrortest

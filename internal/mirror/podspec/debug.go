@@ -41,7 +41,7 @@ func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*
 	if refused := fields.Shaped(podShape, &one.Spec, Table.Root); len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonPodUnsupported,
-			Message: "it cannot run in a member cluster: " + strings.Join(refused, "; "),
+			Message: strings.Join(refused, "; "),
 		}
 	}
 	point(one)

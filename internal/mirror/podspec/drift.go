@@ -22,6 +22,7 @@ type pushed struct {
 	InitImages     map[string]string `json:"initImages,omitempty"`
 	ActiveDeadline *int64            `json:"activeDeadlineSeconds,omitempty"`
 	Tolerations    string            `json:"tolerations,omitempty"`
+	Resources      string            `json:"resources,omitempty"`
 }
 
 // recordPush adds the push record to a translated Pod, before it gets its origin.
@@ -32,6 +33,7 @@ func recordPush(leaf *corev1.Pod) {
 		Images:         digests(images(leaf.Spec.Containers)),
 		InitImages:     digests(images(leaf.Spec.InitContainers)),
 		ActiveDeadline: leaf.Spec.ActiveDeadlineSeconds,
+		Resources:      ResourcesDigest(leaf),
 	}
 	if len(leaf.Spec.Tolerations) > 0 {
 		record.Tolerations = digest(leaf.Spec.Tolerations)
@@ -98,7 +100,8 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	if is.Tolerations != was.Tolerations {
 		d.Tolerations = addedTolerations(want.Spec.Tolerations, leaf.Spec.Tolerations)
 	}
-	if record := want.Annotations[v1alpha1.AnnotationPushed]; leaf.Annotations[v1alpha1.AnnotationPushed] != record {
+	is.Resources = was.Resources // Xylem does not resize leaves
+	if record := string(mustJSON(is)); leaf.Annotations[v1alpha1.AnnotationPushed] != record {
 		if d.Annotations == nil {
 			d.Annotations = map[string]*string{}
 		}

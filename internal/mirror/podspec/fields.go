@@ -22,7 +22,7 @@ var Table = fields.Table{
 
 var podShape = Table.Compile()
 
-// podRunFields lists the fields that define how a Pod runs, which is the same in every cluster.
+// podRunFields lists the fields that define how a Pod runs. They mean the same in every cluster.
 var podRunFields = []fields.Field{
 	{Path: "ephemeralContainers[].targetContainerName", Decision: fields.Keep, Why: "the leaf has its root's containers. Xylem adds ephemeral containers to a running leaf, if the member's admin has granted the permission"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "the member's kubelet restarts containers"},
@@ -37,13 +37,13 @@ var podRunFields = []fields.Field{
 	{Path: "hostAliases", Decision: fields.Keep, Why: "plain addresses and names"},
 	{Path: "enableServiceLinks", Decision: fields.Keep, Why: "decides whether the member's Services appear as environment variables"},
 	{Path: "shareProcessNamespace", Decision: fields.Keep, Why: "applies to the Pod's own containers"},
-	{Path: "imagePullSecrets", Decision: fields.Translate, Why: "names the copies of the Secrets. A Pod without any gets those of the member's `default` service account, which its admin grants to the namespace's Pods"},
+	{Path: "imagePullSecrets", Decision: fields.Translate, Why: "names the copies of the Secrets. A Pod without pull Secrets gets those of the member's `default` service account, which the member's admin grants to the namespace's Pods"},
 	{Path: "os", Decision: fields.Keep, Why: "the member's admission and kubelets use it"},
-	{Path: "resources.limits", Decision: fields.Keep, Why: "amounts mean the same everywhere"},
-	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere"},
+	{Path: "resources.limits", Decision: fields.Keep, Why: "amounts mean the same everywhere; later changes are reported, but not copied"},
+	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere; later changes are reported, but not copied"},
 	{Path: "resources.claims", Decision: fields.Refuse, Why: "the host allocates dynamic resources, for devices of its own nodes; request extended resources instead"},
 	{Path: "resourceClaims", Decision: fields.Refuse, Why: "the host allocates dynamic resources, for devices of its own nodes; request extended resources instead"},
-	{Path: "readinessGates", Decision: fields.Drop, Why: "the host's controllers set these conditions on the root Pod only, so the leaf would never be ready. The root's Ready waits for them"},
+	{Path: "readinessGates", Decision: fields.Drop, Why: "the host's controllers set these conditions on the root Pod only, so the leaf would never be ready. The root's Ready condition waits for these conditions"},
 }
 
 // podPlaceFields lists the fields that define where a Pod runs. The host's scheduler evaluated them
@@ -54,11 +54,11 @@ var podPlaceFields = []fields.Field{
 	{Path: "schedulingGates", Decision: fields.Drop, Why: "a pushed Pod has no gates left; the controllers that remove them run in the host"},
 	{Path: "schedulingGroup", Decision: fields.Drop, Why: "names a PodGroup in the host, whose scheduler has admitted the group"},
 	{Path: "evictionResponders", Decision: fields.Drop, Why: "the responders run in the host, so an eviction in the member would wait for them forever"},
-	{Path: "nodeSelector", Decision: fields.Translate, Why: "selects virtual nodes, and the host's scheduler has chosen one. Only operating system and architecture, which every kubelet sets as labels, still select nodes within the member"},
+	{Path: "nodeSelector", Decision: fields.Translate, Why: "selects virtual nodes, and the host's scheduler has chosen one. Only the labels for operating system and architecture, which every kubelet sets, still select nodes within the member"},
 	{Path: "affinity.nodeAffinity", Decision: fields.Translate, Why: "like nodeSelector: expressions on operating system and architecture are kept, terms that select another member are removed, and if a required term has no expressions left, the requirement is dropped"},
 	{Path: "affinity.podAffinity", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`. Required terms on other topologies, or on labels of namespaces, become preferred, since the member's nodes and namespaces may lack those labels. Terms on `xylem.io/*` topologies are dropped, because the choice of the member satisfies them"},
 	{Path: "affinity.podAntiAffinity", Decision: fields.Translate, Why: "kept, except for `xylem.io/*` topologies, which the choice of the member satisfies"},
-	{Path: "tolerations", Decision: fields.Translate, Why: "kept, except those of virtual nodes' taints (`kosmos.io/node`, `xylem.io/*`) and the two five-minute ones that the host's admission adds to every Pod, because the member adds its own"},
+	{Path: "tolerations", Decision: fields.Translate, Why: "kept, except those for the taints of virtual nodes (`kosmos.io/node`, `xylem.io/*`) and the two five-minute tolerations that the host's admission adds to every Pod, because the member adds its own"},
 	{Path: "topologySpreadConstraints[].maxSkew", Decision: fields.Keep, Why: "counted among the member's nodes"},
 	{Path: "topologySpreadConstraints[].topologyKey", Decision: fields.Keep, Why: "counted among the member's nodes; constraints on `xylem.io/*` topologies are dropped, because the choice of the member satisfies them"},
 	{Path: "topologySpreadConstraints[].whenUnsatisfiable", Decision: fields.Translate, Why: "kept for topology `kubernetes.io/hostname`; otherwise it becomes ScheduleAnyway, since the member's nodes may lack the label (if two constraints become equal, the first is kept)"},
@@ -123,10 +123,10 @@ var oneContainerFields = []fields.Field{
 	{Path: "ports", Decision: fields.Keep, Why: "host ports are opened on the member's node; the member's scheduler avoids collisions"},
 	{Path: "envFrom", Decision: fields.Translate, Why: "names the copies of the ConfigMaps and Secrets; the variables stay the same"},
 	{Path: "env", Decision: fields.Translate, Why: "names the copies of the ConfigMaps and Secrets; field references read the leaf, so spec.nodeName is the member's node"},
-	{Path: "resources.limits", Decision: fields.Keep, Why: "amounts mean the same everywhere; the member needs the extended resources"},
-	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere; the member needs the extended resources"},
+	{Path: "resources.limits", Decision: fields.Keep, Why: "amounts mean the same everywhere; the member needs the extended resources; later changes are reported, but not copied"},
+	{Path: "resources.requests", Decision: fields.Keep, Why: "amounts mean the same everywhere; the member needs the extended resources; later changes are reported, but not copied"},
 	{Path: "resources.claims", Decision: fields.Refuse, Why: "the host allocates dynamic resources, for devices of its own nodes; request extended resources instead"},
-	{Path: "resizePolicy", Decision: fields.Keep, Why: "defines how the member's kubelet resizes the container"},
+	{Path: "resizePolicy", Decision: fields.Keep, Why: "defines how the member's kubelet resizes the container; only the member can request that"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "defines when the member's kubelet restarts the container"},
 	{Path: "restartPolicyRules", Decision: fields.Keep, Why: "defines when the member's kubelet restarts the container"},
 	{Path: "volumeMounts", Decision: fields.Translate, Why: "kept, except those of the service account token that admission adds to every Pod"},

@@ -5,15 +5,15 @@ import "github.com/xylem-io/xylem/internal/mirror/fields"
 // Reasons that apply to several kinds of volumes.
 const (
 	inlineCSI = "an inline CSI volume has no claim, so Xylem could neither show nor count it; use a PersistentVolumeClaim"
-	viaCSI    = "a CSI driver has replaced its in-tree plugin, so it is rejected as an inline CSI volume; use a PersistentVolumeClaim"
-	noPlugin  = "Kubernetes has removed its plugin; use a PersistentVolumeClaim"
+	viaCSI    = "a CSI driver has replaced the in-tree plugin, so Xylem rejects this volume like an inline CSI volume; use a PersistentVolumeClaim"
+	noPlugin  = "Kubernetes has removed the plugin for this kind of volume; use a PersistentVolumeClaim"
 )
 
 // podVolumeFields lists the decisions on every kind of volume.
 var podVolumeFields = []fields.Field{
 	{Path: "volumes[].name", Decision: fields.Keep, Why: "mounts refer to the volume by its name"},
 	{Path: "volumes[].persistentVolumeClaim", Decision: fields.Keep, Why: "the leaf claim has the root claim's name"},
-	{Path: "volumes[].ephemeral", Decision: fields.Translate, Why: "becomes a plain claim `<pod>-<volume>`, which the host's controller creates and Xylem pushes; a member's controller would require that its own Pod owns the claim"},
+	{Path: "volumes[].ephemeral", Decision: fields.Translate, Why: "becomes a plain claim `<pod>-<volume>`, which the host's controller creates and Xylem pushes; the member's controller would require the leaf Pod to own the claim"},
 	{Path: "volumes[].configMap", Decision: fields.Translate, Why: "names the copy of the ConfigMap, `<name>.xylem-<digest>`, a name that none of the member's own objects has; items stay the same. `kube-root-ca.crt` is the member's own"},
 	{Path: "volumes[].secret", Decision: fields.Translate, Why: "names the copy of the Secret, like configMap"},
 	{Path: "volumes[].downwardAPI", Decision: fields.Keep, Why: "contains the leaf's fields"},

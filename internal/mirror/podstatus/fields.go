@@ -23,19 +23,19 @@ var Table = fields.Table{
 		{Path: "message", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "reason", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "nominatedNodeName", Decision: fields.Drop, Why: "the host's scheduler owns it"},
-		{Path: "hostIP", Decision: fields.Translate, Why: "the address of the member's node, unless it is special: loopback, link-local, multicast, translated, or a metadata service"},
+		{Path: "hostIP", Decision: fields.Translate, Why: "the address of the member's node, unless it is special: a loopback, link-local or multicast address, an IPv6 address that embeds an IPv4 address, or the address of a metadata service"},
 		{Path: "hostIPs", Decision: fields.Translate, Why: "like hostIP"},
 		{Path: "podIP", Decision: fields.Translate, Why: "the first of podIPs"},
-		{Path: "podIPs", Decision: fields.Translate, Why: "those inside the registration's podCIDRs, except special ones as for hostIP; none if the registration has no podCIDRs"},
+		{Path: "podIPs", Decision: fields.Translate, Why: "those within the registration's podCIDRs, except special addresses, as for hostIP; none if the registration has no podCIDRs"},
 		{Path: "startTime", Decision: fields.Keep, Why: "when the member's kubelet accepted the Pod"},
 		{Path: "qosClass", Decision: fields.Drop, Why: "computed by the host at creation, and immutable"},
-		{Path: "resize", Decision: fields.Keep, Why: "the member's kubelet resizes the Pod"},
+		{Path: "resize", Decision: fields.Keep, Why: "shows a resize that the member requested; Xylem does not resize running Pods"},
 		{Path: "resourceClaimStatuses", Decision: fields.Drop, Why: "dynamic resources are rejected"},
-		{Path: "extendedResourceClaimStatus", Decision: fields.Drop, Why: "describes devices of the member; the host has no such claims"},
+		{Path: "extendedResourceClaimStatus", Decision: fields.Drop, Why: "refers to a ResourceClaim in the member, which does not exist in the host"},
 		{Path: "allocatedResources", Decision: fields.Drop, Why: "alpha: hosts without the feature lack the field"},
 		{Path: "resources", Decision: fields.Drop, Why: "alpha: hosts without the feature lack the field"},
 		{Path: "nodeAllocatableResourceClaimStatuses", Decision: fields.Drop, Why: "alpha, and dynamic resources are rejected"},
-		{Path: "volumeHealth", Decision: fields.Drop, Why: "alpha: hosts before 1.37 reject a status with this field"},
+		{Path: "volumeHealth", Decision: fields.Drop, Why: "alpha: API servers before 1.37 reject a status with this field"},
 	},
 		containerStatusFields("initContainerStatuses[]."),
 		containerStatusFields("containerStatuses[]."),
@@ -45,8 +45,9 @@ var Table = fields.Table{
 
 var podStatusShape = Table.Compile()
 
-// containerStatusFields returns the fields of a container's status. It drops statuses of containers
-// that the root lacks, because the member injected them.
+// containerStatusFields returns the decisions on the fields of a container's status. Translate
+// omits the statuses of containers that the root lacks, because the member injected those
+// containers.
 func containerStatusFields(prefix string) []fields.Field {
 	fields := []fields.Field{
 		{Path: "name", Decision: fields.Keep, Why: "statuses of containers that the root lacks are omitted, since the member injected them"},
@@ -58,8 +59,8 @@ func containerStatusFields(prefix string) []fields.Field {
 		{Path: "imageID", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "containerID", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "started", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
-		{Path: "allocatedResources", Decision: fields.Translate, Why: "only resources that the root's container requests, and at most the requested amount, since the host's quotas count it"},
-		{Path: "resources", Decision: fields.Translate, Why: "like allocatedResources; limits are at most the root's limits"},
+		{Path: "allocatedResources", Decision: fields.Translate, Why: "only resources that the root's container requests, and no more than the requested amounts, since the host's quotas count them"},
+		{Path: "resources", Decision: fields.Translate, Why: "like allocatedResources; the limits do not exceed the root's"},
 		{Path: "volumeMounts", Decision: fields.Translate, Why: "those that the root's container has"},
 		{Path: "user", Decision: fields.Keep, Why: "as the member's kubelet reports it"},
 		{Path: "allocatedResourcesStatus", Decision: fields.Drop, Why: "alpha, and describes devices of the member's node"},

@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -19,6 +20,22 @@ func Pushed(root *corev1.Pod) corev1.ConditionStatus {
 		return c.Status
 	}
 	return ""
+}
+
+// LeafUID returns the UID of the leaf Pod that the root's status records, or "". It ignores the
+// annotation of a Pod without the condition, because a user may have created that Pod from the
+// manifest of an earlier one.
+func LeafUID(root *corev1.Pod) types.UID {
+	if Pushed(root) == "" {
+		return ""
+	}
+	return types.UID(root.Annotations[v1alpha1.AnnotationLeafUID])
+}
+
+// HadLeaf reports whether a leaf Pod runs or ran for the root. Such a root must not get another
+// leaf, even if its condition is False now.
+func HadLeaf(root *corev1.Pod) bool {
+	return Pushed(root) == corev1.ConditionTrue || LeafUID(root) != ""
 }
 
 // KeptOut reports whether Xylem does not push a Pod, regardless of its node, because it belongs to

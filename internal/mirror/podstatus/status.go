@@ -65,13 +65,14 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 
 // observed returns the root's generation that the leaf's status reflects. It is the current one if
 // the leaf has all of the root's changes, including its deletion, and the kubelet has accepted the
-// leaf and observed its generation. Kubelets before 1.33 report no observed generation, and are
-// assumed to be current.
+// leaf and observed its generation. A resize of the root stays unobserved. Kubelets before 1.33 report
+// no observed generation, and are assumed to be current.
 func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	deletionPending := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
 	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
-	if waits || deletionPending || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() || len(podspec.MissingDebugContainers(root, leaf)) > 0 {
+	if waits || deletionPending || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() ||
+		podspec.Resized(root, leaf) || len(podspec.MissingDebugContainers(root, leaf)) > 0 {
 		return root.Status.ObservedGeneration
 	}
 	return root.Generation
@@ -125,7 +126,7 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 		case c.Status != corev1.ConditionTrue:
 			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
 		}
-		// The transition time is the last gate's, if it is later.
+		// Use the transition time of the last gate, if that is later.
 		if ready.LastTransitionTime.Before(&c.LastTransitionTime) {
 			ready.LastTransitionTime = c.LastTransitionTime
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// AttributesClass is the required change of a leaf claim's VolumeAttributesClass.
+// AttributesClass is the change that a leaf claim's VolumeAttributesClass needs, if any.
 type AttributesClass int
 
 // The possible changes.

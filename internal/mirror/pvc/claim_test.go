@@ -285,3 +285,14 @@ func TestClaimStatusIsCapped(t *testing.T) {
 		t.Error("the second result differs, so Xylem would write the status repeatedly")
 	}
 }
+
+// A capacity that is out of range is not mirrored, because the host would take minutes to compare it.
+func TestClaimStatusOutOfRange(t *testing.T) {
+	root, leaf := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{}
+	root.Status.Phase, leaf.Status.Phase = corev1.ClaimBound, corev1.ClaimBound
+	leaf.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1e2000000001")}
+	leaf.Status.AllocatedResources = leaf.Status.Capacity
+	if status := TranslateStatus(root, leaf); len(status.Capacity) > 0 || len(status.AllocatedResources) > 0 {
+		t.Error("the status has quantities, want none")
+	}
+}

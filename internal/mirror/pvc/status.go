@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 // volumeConditions are the claim conditions that resizers and kubelets set.
@@ -77,10 +78,12 @@ func StatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolum
 }
 
 // storageOnly removes resources other than storage from a claim's status, because claims have no
-// others.
+// others. It also removes quantities that are out of range.
 func storageOnly(status *corev1.PersistentVolumeClaimStatus) {
 	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {
-		maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return name != corev1.ResourceStorage })
+		maps.DeleteFunc(list, func(name corev1.ResourceName, amount resource.Quantity) bool {
+			return name != corev1.ResourceStorage || !quantity.InRange(amount)
+		})
 	}
 	maps.DeleteFunc(status.AllocatedResourceStatuses, func(name corev1.ResourceName, _ corev1.ClaimResourceStatus) bool {
 		return name != corev1.ResourceStorage

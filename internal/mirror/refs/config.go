@@ -35,9 +35,9 @@ func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) *corev1.Co
 func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret, error) {
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
-		return nil, mirror.Refuse(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a service account token, which only the host accepts. Remove it from the Pod", root.Name)
+		return nil, mirror.Refuse(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a service account token, which only the host accepts. Remove the Secret from the Pod", root.Name)
 	case corev1.SecretTypeBootstrapToken:
-		return nil, mirror.Refuse(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Remove it from the Pod", root.Name)
+		return nil, mirror.Refuse(v1alpha1.ReasonSecretUnsupported, "Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Remove the Secret from the Pod", root.Name)
 	}
 	root = root.DeepCopy()
 	leaf := &corev1.Secret{

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -83,6 +84,13 @@ func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 	return last != nil && isSlow(last.Message)
 }
 
+// MayBeProvisioning reports whether the member may be creating a leaf claim's volume: its PV
+// controller requested the volume from a provisioner, and no failure shows that the call has ended.
+func MayBeProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) bool {
+	_, requested := leaf.Annotations[volumehelpers.AnnStorageProvisioner]
+	return requested && lastFailure(leaf, events) == nil || StillProvisioning(leaf, events)
+}
+
 // isSlow reports whether the volume may still be created after a failure. If the class was deleted,
 // no provisioner retries, so the volume will not be created.
 func isSlow(message string) bool {
@@ -115,7 +123,7 @@ func lastSeen(e *corev1.Event) metav1.Time {
 func Advice(reason string) string {
 	switch reason {
 	case v1alpha1.ReasonOutOfSpace:
-		return "Request less, or ask the member's admin to add capacity"
+		return "Request less storage, or ask the member's admin to add capacity"
 	case v1alpha1.ReasonProvisioningFailed:
 		return "Change the claim or its class, or ask the member's admin to check the driver"
 	case v1alpha1.ReasonPodUnschedulable:
@@ -131,7 +139,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 		return notPushed(root, m)
 	}
 	scheduled := podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled)
-	// If a node is nominated, the scheduler has found one since.
+	// A nominated or assigned node means that the scheduler has found one since it set the condition.
 	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable ||
 		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
 		return nil

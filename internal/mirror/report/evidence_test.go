@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -105,7 +106,7 @@ func TestConsumerProblem(t *testing.T) {
 		"the leaf has scheduling gates":             {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
 		"scheduled":                                 {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
 		"the member refuses the Pod":                {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: `PodRefusedByMember: Pod "web": member cluster38 refuses to create the Pod: quota`},
-		"the namespace is not admitted":             {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNamespaceNotAdmitted, "it lacks the label team=a"}), want: `NamespaceNotAdmitted: Pod "web": it lacks the label team=a`},
+		"the namespace is not admitted":             {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNamespaceNotAdmitted, "the namespace lacks the label team=a"}), want: `NamespaceNotAdmitted: Pod "web": the namespace lacks the label team=a`},
 		"a foreign Pod has the name":                {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: `PodRefusedByMember: Pod "web": member cluster38 has a Pod of its own`},
 		"another member refuses the Pod":            {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
 		"the Pod's claim is refused":                {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
@@ -120,6 +121,34 @@ func TestConsumerProblem(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestMayBeProvisioning(t *testing.T) {
+	requested := map[string]string{volumehelpers.AnnStorageProvisioner: "disk.example.com"}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		failure     string // empty if there is none
+		want        bool
+	}{
+		"the claim waits for a consumer": {},
+		"the first call":                 {annotations: requested, want: true},
+		"the call timed out":             {annotations: requested, failure: "rpc error: code = DeadlineExceeded desc = slow", want: true},
+		"the call failed":                {annotations: requested, failure: "rpc error: code = Internal desc = no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf", Annotations: tc.annotations}}
+			var events []corev1.Event
+			if tc.failure != "" {
+				events = append(events, corev1.Event{
+					InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: leaf.UID},
+					Reason:         eventProvisioningFailed, Message: tc.failure,
+				})
+			}
+			if got := MayBeProvisioning(leaf, events); got != tc.want {
+				t.Errorf("a call may be in progress: %t, want %t", got, tc.want)
 			}
 		})
 	}

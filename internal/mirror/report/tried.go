@@ -65,7 +65,7 @@ func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 func (t Tried) Annotation() (string, error) {
 	text, err := json.Marshal(t)
 	if err != nil {
-		return "", fmt.Errorf("record the attempted members: %w", err)
+		return "", fmt.Errorf("encode the members that failed: %w", err)
 	}
 	return string(text), nil
 }
@@ -90,7 +90,7 @@ func (t Tried) With(m mirror.Member, problem *mirror.Refusal) Tried {
 	return t
 }
 
-// Begin returns t at the given time. Once the backoff after the last round is over, it has no
+// Begin returns t at the given time. Once the backoff after the last round is over, t has no
 // members.
 func (t Tried) Begin(now time.Time) Tried {
 	if t.Until != 0 && now.Unix() >= t.Until {

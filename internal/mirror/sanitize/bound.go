@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 // All sanitizes the value that p points to, which a member wrote: it makes all text plain, and
@@ -70,17 +71,16 @@ func boundMap(v reflect.Value) {
 	}
 }
 
-// Amounts returns a copy of a member's resource list without invalid names and negative
-// quantities.
+// Amounts returns a copy of a member's resource list without invalid names, negative quantities,
+// and quantities that are out of range.
 func Amounts(list corev1.ResourceList) corev1.ResourceList {
 	if list == nil {
 		return nil
 	}
 	list = maps.Clone(list)
 	All(&list)
-	maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool {
-		quantity := list[name]
-		return quantity.Sign() < 0
+	maps.DeleteFunc(list, func(_ corev1.ResourceName, amount resource.Quantity) bool {
+		return !quantity.InRange(amount) || amount.Sign() < 0
 	})
 	return list
 }
@@ -98,18 +98,18 @@ func FirstOf[T any, K comparable](list []T, key func(T) K) []T {
 }
 
 // Capped limits reported resources to what the root requested, because the host's quotas count
-// the larger of the two.
+// the larger of the two. It drops quantities that are out of range.
 func Capped(reported, asked corev1.ResourceList) corev1.ResourceList {
 	if reported == nil {
 		return nil
 	}
 	reported = maps.Clone(reported)
-	maps.DeleteFunc(reported, func(name corev1.ResourceName, _ resource.Quantity) bool {
+	maps.DeleteFunc(reported, func(name corev1.ResourceName, amount resource.Quantity) bool {
 		_, known := asked[name]
-		return !known
+		return !known || !quantity.InRange(amount)
 	})
-	for name, quantity := range reported {
-		if most := asked[name]; quantity.Cmp(most) > 0 {
+	for name, amount := range reported {
+		if most := asked[name]; amount.Cmp(most) > 0 {
 			reported[name] = most.DeepCopy()
 		}
 	}

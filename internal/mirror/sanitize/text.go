@@ -19,9 +19,9 @@ const (
 	ellipsis = "…"
 )
 
-// Plain makes another writer's text safe to show and store: valid UTF-8, at most limit bytes of
-// whole characters, without control characters that a terminal would interpret (except line breaks
-// and tabs) or characters that change the writing direction.
+// Plain makes untrusted text safe to show and store: valid UTF-8, at most limit bytes of whole
+// characters, without control characters that a terminal would interpret (except line breaks and
+// tabs) or characters that change the writing direction.
 func Plain(text string, limit int) string {
 	long := len(text) > limit
 	if long {
@@ -45,7 +45,7 @@ func Plain(text string, limit int) string {
 }
 
 // Line returns Plain on one line, so that it can be quoted within a sentence. It replaces each run
-// of white space with one space, and removes the final full stop.
+// of white space with one space, and removes the final period.
 func Line(text string, limit int) string {
 	return Plain(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), "."), limit)
 }

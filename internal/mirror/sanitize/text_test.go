@@ -69,15 +69,28 @@ func FuzzPlain(f *testing.F) {
 }
 
 func TestAmounts(t *testing.T) {
-	many := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), "no name!": resource.MustParse("1"), "example.com/x": resource.MustParse("-1")}
+	many := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), "no name!": resource.MustParse("1"), "example.com/x": resource.MustParse("-1"), "example.com/y": resource.MustParse("1e2000000001")}
 	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
 	if diff := cmp.Diff(want, Amounts(many)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if len(many) != 3 {
+	if len(many) != 4 {
 		t.Error("Amounts changed the member's list")
 	}
 	if Amounts(nil) != nil {
 		t.Error("a nil list became non-nil")
+	}
+}
+
+// A comparison with a quantity that is out of range would take minutes.
+func TestCapped(t *testing.T) {
+	reported := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("1Gi"), corev1.ResourceStorage: resource.MustParse("1e2000000001"),
+		"example.com/x": resource.MustParse("1"),
+	}
+	asked := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("2Gi"), corev1.ResourceStorage: resource.MustParse("1Gi")}
+	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	if diff := cmp.Diff(want, Capped(reported, asked)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -57,8 +57,8 @@ func Policy(leaf *snapshotv1.VolumeSnapshotContent) snapshotv1.DeletionPolicy {
 	return snapshotv1.DeletionPolicy(leaf.Annotations[v1alpha1.AnnotationDeletionPolicy])
 }
 
-// Place returns a host content that records its member. Xylem writes it before it creates anything
-// there.
+// Place returns a host content that records its member. Xylem writes the content before it creates
+// anything in that member.
 func Place(content *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationPlacedIn, m.ClusterID)

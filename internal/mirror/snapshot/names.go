@@ -90,7 +90,7 @@ func MayChangeMode(content *snapshotv1.VolumeSnapshotContent) bool {
 	return err == nil && allowed
 }
 
-// Record is what a host content records about its leaf.
+// Record is what a VolumeSnapshotContent in the host records about its leaf.
 type Record struct {
 	// Snapshot and Content are the UIDs of the leaf VolumeSnapshot and its content. They are
 	// empty until Xylem records them.
@@ -99,7 +99,7 @@ type Record struct {
 	Handle string
 }
 
-// RecordOf returns what a host content records about its leaf.
+// RecordOf returns what a VolumeSnapshotContent in the host records about its leaf.
 func RecordOf(content *snapshotv1.VolumeSnapshotContent) Record {
 	return Record{
 		Snapshot: types.UID(content.Annotations[v1alpha1.AnnotationLeafSnapshotUID]),

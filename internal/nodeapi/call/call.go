@@ -54,7 +54,7 @@ func (c Call) Verb() string {
 func Parse(r *http.Request) (Call, *failure.Failure) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if parts[0] == "metrics" || parts[0] == "stats" {
-		return Call{}, failure.NoPath("virtual nodes serve only resource metrics, at /metrics/resource/NODE. Check the path")
+		return Call{}, failure.NoPath("no such path: the only metrics of virtual nodes are the resource metrics, at /metrics/resource/NODE. Check the path")
 	}
 	subresource, known := routes[parts[0]]
 	want := 4
@@ -83,7 +83,7 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return c, failure.BadRequest("the query cannot be read: %v. Check the query", err)
+		return c, failure.BadRequest("the query cannot be parsed: %v. Check the query", err)
 	}
 	c.Query = c.translate(query)
 	return c, nil
@@ -93,7 +93,7 @@ func Parse(r *http.Request) (Call, *failure.Failure) {
 func (c Call) allows(r *http.Request) *failure.Failure {
 	switch {
 	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
-		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use kubectl"}
+		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed for this path. Use kubectl"}
 	case c.Streams() && !httpstream.IsUpgradeRequest(r):
 		return failure.BadRequest("%s needs a connection upgraded to SPDY or WebSocket, but the request is not an upgrade request. Check whether a proxy in between removes the headers Connection and Upgrade", c.Subresource)
 	}

@@ -53,7 +53,7 @@ var (
 	// ErrUnauthenticated reports that the caller has no valid credentials.
 	ErrUnauthenticated = &Failure{Code: http.StatusUnauthorized, Message: "Unauthorized"}
 	// ErrUnauthorized does not reveal whether the Pod or node exists.
-	ErrUnauthorized = Forbidden("Forbidden: the request needs permission for nodes/proxy of the Pod's node. Ask an admin of the host cluster")
+	ErrUnauthorized = Forbidden("Forbidden: the request needs permission for nodes/proxy of the Pod's node. Ask an admin of the host cluster to grant the permission")
 )
 
 // messageLimit is the maximum size of a message in bytes.
@@ -143,12 +143,12 @@ func Answered(registration, token string, code int, body []byte) *Failure {
 		message = http.StatusText(code)
 	}
 	if code < http.StatusBadRequest {
-		return &Failure{Code: http.StatusBadGateway, Message: fmt.Sprintf("member %q responds with the unexpected status %d: its address may not be an API server. Check the server in its kubeconfig", registration, code)}
+		return &Failure{Code: http.StatusBadGateway, Message: fmt.Sprintf("member %q returned unexpected status %d: the address may not be that of an API server. Check the server in the member's kubeconfig", registration, code)}
 	}
 	return &Failure{Code: code, Message: fmt.Sprintf("member %q: %s", registration, message)}
 }
 
-// TooMany reports that a limit is reached.
+// TooMany reports that a limit has been reached.
 func TooMany(format string, args ...any) *Failure {
 	return &Failure{Code: http.StatusTooManyRequests, Message: fmt.Sprintf(format, args...)}
 }

@@ -126,14 +126,14 @@ func (f *Finder) onVirtualNode(ctx context.Context, c call.Call, t *Target) *fai
 	case t.Root == nil:
 		return failure.NotFound("Pod %q does not exist in the host. Check the name", c.Pod)
 	case t.Node == "":
-		return failure.BadRequest("Pod %q is not bound to a node yet: the scheduler waits for its volumes or for a suitable node. Run kubectl describe pod", c.Pod)
+		return failure.BadRequest("Pod %q is not bound to a node yet: the scheduler is waiting for the Pod's volumes or for a suitable node. Run kubectl describe pod", c.Pod)
 	}
 	node, err := index.Find[corev1.Node](ctx, f.Host, index.Named(t.Node))
 	if err != nil {
 		return failure.Unavailable("the manager cannot read node %q: %v. Try again", t.Node, err)
 	}
 	if node == nil || !nodes.IsVirtual(node) {
-		return failure.NotFound("Pod %q runs on node %q, which is not a virtual node: only its kubelet can serve the Pod. Check the address in the status of node %[2]q", c.Pod, t.Node)
+		return failure.NotFound("Pod %q runs on node %q, which is not a virtual node: only the kubelet of that node can serve requests for the Pod. Check the address in the status of node %[2]q", c.Pod, t.Node)
 	}
 	t.Registration = node.Labels[v1alpha1.LabelCluster]
 	return nil
@@ -146,7 +146,7 @@ func (f *Finder) noLink(ctx context.Context, t *Target) *failure.Failure {
 		if err != nil || leader == "" {
 			leader = "unknown"
 		}
-		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: the leading replica serves it (%s). Try again in a few seconds", t.Registration, leader)
+		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: only the leading replica (%s) has links. Try again in a few seconds", t.Registration, leader)
 		failed.Exact = true
 		return failed
 	}
@@ -197,9 +197,9 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	recorded := root.Annotations[v1alpha1.AnnotationLeafUID]
 	switch {
 	case leaf == nil && podstatus.Pushed(root) != corev1.ConditionTrue:
-		return failure.BadRequest("Pod %q does not run in member %q yet: Xylem has not created it there. Run kubectl describe pod, and see condition xylem.io/Pushed", pod, t.Registration)
+		return failure.BadRequest("Pod %q is not running in member %q yet: Xylem has not created the Pod there. Run kubectl describe pod, and check the condition xylem.io/Pushed", pod, t.Registration)
 	case leaf == nil:
-		return failure.NotFound("Pod %q is gone from member %q: it was deleted there. Its owner re-creates it; without an owner, create it again", pod, t.Registration)
+		return failure.NotFound("Pod %q is gone from member %q: somebody deleted the Pod there. If the Pod has an owner, the owner re-creates it; otherwise, create the Pod again", pod, t.Registration)
 	}
 	there := placement.Member{Member: t.Up.Member, Inside: &placement.Inside{Namespace: namespace}}
 	if refusal := there.Answer(placement.Request{Namespace: placement.Namespace{Name: root.Namespace}}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {
@@ -208,9 +208,9 @@ func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	origin, ours := mirror.OriginIn(hostID, leaf)
 	switch {
 	case namespace == nil, !ours, origin != mirror.OriginFor(hostID, root):
-		return failure.Forbidden("member %q already has a Pod %q: Xylem did not create it for the Pod in the host, and does not access it. Ask the member's admin to delete it, or use another name", t.Registration, pod)
+		return failure.Forbidden("member %q already has a Pod %q that Xylem did not create for the Pod in the host, so Xylem does not access it. Ask the member's admin to delete that Pod, or use another name", t.Registration, pod)
 	case recorded != "" && recorded != string(leaf.UID):
-		return failure.Forbidden("Pod %q was replaced in member %q by a Pod that Xylem did not create (UID %s instead of %s): Xylem does not access it. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
+		return failure.Forbidden("Pod %q was replaced in member %q by a Pod that Xylem did not create (UID %s instead of %s), so Xylem does not access the new Pod. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ var grants = map[string]struct{ flag, value string }{
 // member, and how to grant it.
 func MissingPermission(c call.Call, registration string) *failure.Failure {
 	grant := grants[c.Subresource]
-	return failure.Forbidden("member %q does not let Xylem %s: its account there lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",
+	return failure.Forbidden("member %q does not let Xylem %s: Xylem's account in the member lacks the verb %q on pods/%s. An admin of the member can grant the verb with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",
 		registration, map[string]string{call.Log: "read logs", call.Exec: "exec", call.Attach: "attach", call.PortForward: "forward ports"}[c.Subresource],
 		c.Verb(), c.Subresource, grant.flag, grant.value)
 }

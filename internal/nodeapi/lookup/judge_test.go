@@ -31,7 +31,7 @@ func TestJudge(t *testing.T) {
 		"the namespace is terminating": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
 			ns.Status.Phase = corev1.NamespaceTerminating
 		}, false, 0, ""},
-		"not pushed yet":   {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created it there"},
+		"not pushed yet":   {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created the Pod there"},
 		"the leaf is gone": {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone from member"},
 		"another leaf with the same stamp (I8)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
 			leaf.UID = "leaf-2"

@@ -16,7 +16,7 @@ import (
 )
 
 // Requested is a certificate from the signer kubernetes.io/kubelet-serving, which client-go
-// requests and rotates. Until an admin approves the first request, Requested serves another
+// requests and rotates. Until an admin approves the first request, Requested serves a self-signed
 // certificate.
 type Requested struct {
 	manager certificate.Manager

@@ -28,9 +28,9 @@ func (s *Sessions) Take(registration string) (func(), *failure.Failure) {
 	defer s.mu.Unlock()
 	switch {
 	case s.member[registration] >= s.Limits.MemberSessions:
-		return nil, failure.TooMany("member %q has %d sessions for logs, exec, attach and port-forward, which is the limit. End one, or raise the manager's flag --node-api-member-sessions", registration, s.Limits.MemberSessions)
+		return nil, failure.TooMany("member %q has %d sessions for logs, exec, attach and port-forward, which is the limit. End a session, or raise the limit with the manager's flag --node-api-member-sessions", registration, s.Limits.MemberSessions)
 	case s.total >= s.Limits.Sessions:
-		return nil, failure.TooMany("all members together have %d sessions for logs, exec, attach and port-forward, which is the limit. End one, or raise the manager's flag --node-api-sessions", s.Limits.Sessions)
+		return nil, failure.TooMany("all members together have %d sessions for logs, exec, attach and port-forward, which is the limit. End a session, or raise the limit with the manager's flag --node-api-sessions", s.Limits.Sessions)
 	}
 	if s.member == nil {
 		s.member = map[string]int{}

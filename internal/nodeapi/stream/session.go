@@ -84,7 +84,7 @@ func (s *Session) establish() {
 	defer s.mu.Unlock()
 	s.active = s.clock.Now()
 	s.watchdog = s.clock.AfterFunc(s.idle, s.look)
-	if s.below != nil { // only closing ends a write that blocks because the client does not read
+	if s.below != nil { // only closing the connection ends a write that blocks because the client does not read
 		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = s.below.Close() }))
 	}
 }
@@ -267,9 +267,28 @@ func (c *clientConn) Close() error {
 	c.once.Do(func() {
 		if c.refused {
 			c.tell()
+			return
 		}
+		c.linger()
 	})
 	return c.Conn.Close()
+}
+
+// lingerTimeout is how long a client may take to receive the rest of a stream that has ended.
+const lingerTimeout = 10 * time.Second
+
+// linger signals to the client that the stream has ended, and waits until the client closes the
+// connection. If the connection were closed at once, the client's next ping would reset it, and the
+// client's kernel would discard what the client has not read yet. The client would then report
+// success, although the end of the output is missing.
+func (c *clientConn) linger() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	limit := c.writer.session.clock.AfterFunc(lingerTimeout, func() { _ = c.Conn.Close() })
+	defer limit.Stop()
+	_, _ = io.Copy(io.Discard, c.Conn) // ends with the client's connection, the timeout or the session
 }
 
 // tell sends the client a failure that explains why the member did not upgrade the connection.

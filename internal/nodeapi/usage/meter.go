@@ -11,7 +11,7 @@ const (
 	// none is the first value of a counter. It is not 0, because metrics-server treats 0 as a missing
 	// value.
 	none = 1e-6
-	// skew is how far a member's clock may be ahead.
+	// skew is how far a member's clock may be ahead of the manager's clock.
 	skew = time.Minute
 	// mostCores and mostBytes cap the usage of a container.
 	mostCores, mostBytes = 1e5, 1 << 60

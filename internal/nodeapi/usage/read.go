@@ -8,14 +8,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+	"github.com/xylem-io/xylem/internal/quantity"
 )
 
 const (
@@ -27,6 +28,9 @@ const (
 	// complaintLimit is the maximum size of an error response in bytes.
 	complaintLimit = 64 << 10
 	causeLimit     = 512
+	// depthLimit is the maximum nesting of an unknown field. Kubernetes' own objects nest about twenty
+	// levels deep.
+	depthLimit = 100
 )
 
 // API is a member's API server.
@@ -57,7 +61,7 @@ func Read(ctx context.Context, api API, hostID, registration string, visit func(
 	location.RawQuery = url.Values{"labelSelector": {v1alpha1.LabelHost + "=" + hostID}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
 	if err != nil {
-		return failure.Unavailable("Xylem cannot build the request to member %q: %v. Check the server in its kubeconfig", registration, err)
+		return failure.Unavailable("Xylem cannot build the request to member %q: %v. Check the server in the member's kubeconfig", registration, err)
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := api.Transport().RoundTrip(request)
@@ -71,7 +75,7 @@ func Read(ctx context.Context, api API, hostID, registration string, visit func(
 	}
 	if err := decode(io.LimitReader(response.Body, answerLimit), visit); err != nil {
 		return failure.Slow(ctx, &failure.Failure{Code: http.StatusBadGateway, Exact: true, Message: fmt.Sprintf(
-			"the response of the metrics API in member %q cannot be read: %s. Ask the member's admin", registration, sanitize.Plain(err.Error(), causeLimit))})
+			"the response of the metrics API in member %q cannot be read: %s. Ask the member's admin to check the metrics API", registration, sanitize.Plain(err.Error(), causeLimit))})
 	}
 	return nil
 }
@@ -81,9 +85,9 @@ func refused(api API, registration string, code int, content []byte) *failure.Fa
 	failed := failure.Answered(registration, api.Token(), code, content)
 	switch code {
 	case http.StatusNotFound:
-		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1): Xylem cannot report the usage of its Pods. Ask the member's admin to install metrics-server there", registration)
+		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1), so Xylem cannot report the resource usage of Pods in the member. Ask the member's admin to install metrics-server", registration)
 	case http.StatusForbidden:
-		failed = failure.Forbidden(`member %q does not let Xylem read what Pods use: its account there lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant it with kubectl xylem register --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration)
+		failed = failure.Forbidden(`member %q does not let Xylem read the resource usage of Pods: Xylem's account in the member lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant the verb with kubectl xylem register --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration)
 	}
 	failed.Exact = true
 	return failed
@@ -123,12 +127,12 @@ func one(d *json.Decoder) (s Sample, err error) {
 			return list(d, func() error {
 				var c struct {
 					Name  string
-					Usage struct{ CPU, Memory resource.Quantity }
+					Usage struct{ CPU, Memory amount }
 				}
 				if err := d.Decode(&c); err != nil {
 					return fmt.Errorf("read the metrics of a container: %w", err)
 				}
-				if s.Containers = append(s.Containers, Container{c.Name, c.Usage.CPU.AsApproximateFloat64(), c.Usage.Memory.AsApproximateFloat64()}); len(s.Containers) > containersLimit {
+				if s.Containers = append(s.Containers, Container{c.Name, float64(c.Usage.CPU), float64(c.Usage.Memory)}); len(s.Containers) > containersLimit {
 					return errors.New("a Pod has too many containers")
 				}
 				return nil
@@ -136,6 +140,19 @@ func one(d *json.Decoder) (s Sample, err error) {
 		}
 		return skip(d)
 	})
+}
+
+// amount is a quantity that is checked before it is decoded.
+type amount float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *amount) UnmarshalJSON(value []byte) error {
+	if string(value) == "null" {
+		return nil
+	}
+	q, err := quantity.Parse(strings.Trim(string(value), `"`))
+	*a = amount(q.AsApproximateFloat64())
+	return err
 }
 
 // object reads a JSON object. It calls field to read each key's value.
@@ -159,7 +176,7 @@ func within(d *json.Decoder, begin json.Delim, each func() error) error {
 		return err
 	}
 	if first != begin {
-		return fmt.Errorf("%q instead of %q", fmt.Sprint(first), begin)
+		return fmt.Errorf("found %q instead of %q", fmt.Sprint(first), begin)
 	}
 	for d.More() {
 		if err := each(); err != nil {
@@ -170,7 +187,8 @@ func within(d *json.Decoder, begin json.Delim, each func() error) error {
 	return err
 }
 
-// skip reads a value and discards it.
+// skip reads a value and discards it. The decoder allocates memory for each level of nesting, so skip
+// limits the depth.
 func skip(d *json.Decoder) error {
 	for depth := 0; ; {
 		token, err := d.Token()
@@ -179,7 +197,9 @@ func skip(d *json.Decoder) error {
 		}
 		switch token {
 		case json.Delim('{'), json.Delim('['):
-			depth++
+			if depth++; depth > depthLimit {
+				return fmt.Errorf("a value is nested more than %d levels deep", depthLimit)
+			}
 		case json.Delim('}'), json.Delim(']'):
 			depth--
 		}

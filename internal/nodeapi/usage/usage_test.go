@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
 var began = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
@@ -206,7 +208,7 @@ func TestRead(t *testing.T) {
 		"none":                        {200, list(`null`), nil, 0, ""},
 		"unknown fields":              {200, `{"items":[],"more":{"a":[1,{"b":null}],"c":"d"},"x":1}`, nil, 0, ""},
 		"a different order of fields": {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []Sample{sample(15, app(0.25, 1024))}, 0, ""},
-		"no metrics API":              {404, `404 page not found`, nil, 404, "install metrics-server there"},
+		"no metrics API":              {404, `404 page not found`, nil, 404, "install metrics-server"},
 		"permission is missing":       {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
 		"the metrics API is down":     {503, `{"kind":"Status","message":"the server is currently unable to handle the request secret-token"}`, nil, 503, "unable to handle the request ********"},
 		"a redirect":                  {302, ``, nil, 502, "unexpected status"},
@@ -214,6 +216,12 @@ func TestRead(t *testing.T) {
 		"a list":                      {200, `[]`, nil, 502, "cannot be read"},
 		"truncated JSON":              {200, list(`[` + web)[:120], nil, 502, "cannot be read"},
 		"an invalid quantity":         {200, list(`[{"containers":[{"usage":{"cpu":"much"}}]}]`), nil, 502, "cannot be read"},
+		"an endless quantity":         {200, list(`[{"containers":[{"usage":{"cpu":"1e-2147483647"}}]}]`), nil, 502, "out of range"},
+		"an endless number":           {200, list(`[{"containers":[{"usage":{"memory":1000000000000000000000e900000000}}]}]`), nil, 502, "out of range"},
+		"a huge quantity":             {200, list(`[{"containers":[{"usage":{"cpu":"1e2000000001"}}]}]`), nil, 502, "out of range"},
+		"a number and null":           {200, list(strings.NewReplacer(`"250m"`, `0.25`, `"1Ki"`, `null`).Replace(`[` + web + `]`)), []Sample{sample(15, app(0.25, 0))}, 0, ""},
+		"nested lists":                {200, `{"more":` + strings.Repeat("[", 1<<20), nil, 502, "nested more than 100 levels"},
+		"nested objects in a Pod":     {200, list(`[{"more":` + strings.Repeat(`{"a":`, 1<<18)), nil, 502, "nested more than 100 levels"},
 		"too many containers":         {200, list(`[{"containers":[` + many + `{}]}]`), nil, 502, "too many containers"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,7 +233,16 @@ func TestRead(t *testing.T) {
 			}))
 			defer server.Close()
 			var got []Sample
-			failed := Read(t.Context(), member{server}, "host-1", "one", func(s Sample) { got = append(got, s) })
+			read := make(chan *failure.Failure, 1)
+			go func() {
+				read <- Read(t.Context(), member{server}, "host-1", "one", func(s Sample) { got = append(got, s) })
+			}()
+			var failed *failure.Failure
+			select {
+			case failed = <-read:
+			case <-time.After(10 * time.Second): // decoding cannot be canceled
+				t.Fatal("Read still decodes the response")
+			}
 			code := 0
 			if failed != nil {
 				code = failed.Code

@@ -29,7 +29,7 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 	case from == nil && recorded:
 		return Location{Refusal: s.gone("was deleted")}
 	case from == nil:
-		return s.notReady("does not exist in this namespace. Create it, or delete this claim")
+		return s.notReady("does not exist in this namespace. Create the snapshot, or delete this claim")
 	case recorded && from.UID != record.UID:
 		return Location{Refusal: s.gone("was deleted, and another snapshot has its name now")}
 	case from.DeletionTimestamp != nil && (!recorded || !s.held()):
@@ -56,7 +56,7 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 		return s.notReady("is bound to the VolumeSnapshotContent of another VolumeSnapshot")
 	case !mirrorsnapshot.Own(content):
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
-			"the data source of the claim is %s, which is not in a member (driver %q): only a snapshot in a member can be restored there. Use a StorageClass with that driver, or another source", s.Of, content.Spec.Driver)}
+			"the data source of the claim is %s, which is not in a member (driver %q): Xylem restores only snapshots that are in a member. Use a StorageClass with that driver, or another source", s.Of, content.Spec.Driver)}
 	case mirrorsnapshot.Abandoned(content):
 		return Location{Refusal: s.gone("was abandoned by an admin")}
 	}
@@ -94,7 +94,7 @@ func (s *Source) notTaken(failed *snapshotv1.VolumeSnapshotError) Location {
 	if failed == nil || failed.Message == nil {
 		return s.notReady("is not ready to use. `kubectl describe volumesnapshot %s` shows why", s.Of.Name)
 	}
-	return s.notReady("is not ready to use: %s", strings.TrimSpace(sanitize.Plain(*failed.Message, causeLimit)))
+	return s.notReady("is not ready to use (%s)", strings.TrimSpace(sanitize.Plain(*failed.Message, causeLimit)))
 }
 
 func statusError(status *snapshotv1.VolumeSnapshotStatus) *snapshotv1.VolumeSnapshotError {
@@ -124,7 +124,7 @@ func (s *Source) snapshotMismatch(claim *corev1.PersistentVolumeClaim) *mirror.R
 	}
 	refusal := s.otherMode(claim, *s.Content.Spec.SourceVolumeMode)
 	if refusal != nil {
-		refusal.Message += fmt.Sprintf(", or ask the admins to set %s=true on VolumeSnapshotContent %q, and on %q in the member",
+		refusal.Message += fmt.Sprintf(", or ask the admins to set the annotation %s=true on VolumeSnapshotContent %q in the host, and on %q in the member",
 			mirrorsnapshot.AnnAllowModeChange, s.Content.Name, mirrorsnapshot.LeafContent(s.Content))
 	}
 	return refusal

@@ -81,7 +81,7 @@ func TestLocateSnapshot(t *testing.T) {
 		"the snapshot has no status":                                            {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
 		"no content, but an error in the status": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Content, s.Snapshot.Status = nil, &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("no class")}}
-		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use: no class"},
+		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use (no class)"},
 		"the content belongs to another snapshot": {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.VolumeSnapshotRef.UID = "other" })}, reason: v1alpha1.ReasonSourceNotReady, says: "of another VolumeSnapshot"},
 		"the snapshot names another content": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Snapshot.Status.BoundVolumeSnapshotContentName = ptr.To("forged")

@@ -49,7 +49,7 @@ type Location struct {
 func (s *Source) Locate(claim *corev1.PersistentVolumeClaim) Location {
 	if s.Of.Namespace != "" {
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
-			"the data source of the claim is %s: Xylem copies no data from another namespace. Use a source in the claim's own namespace", s.Of)}
+			"the data source of the claim is %s: Xylem does not copy data from another namespace. Use a source in the claim's own namespace", s.Of)}
 	}
 	var at Location
 	switch {
@@ -73,11 +73,11 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	record, recorded := datasource.RecordOf(claim)
 	switch from := s.Claim; {
 	case s.Of.Name == claim.Name:
-		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete it and create it from another claim")}
+		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported, "the claim names itself as its data source. Delete the claim and create it again with another data source")}
 	case from == nil && recorded:
 		return Location{Refusal: s.gone("was deleted")}
 	case from == nil:
-		return s.notReady("does not exist in this namespace. Create it, or delete this claim")
+		return s.notReady("does not exist in this namespace. Create the source claim, or delete this claim")
 	case recorded && from.UID != record.UID:
 		return Location{Refusal: s.gone("was deleted, and another claim has its name now")}
 	case from.DeletionTimestamp != nil:
@@ -85,7 +85,7 @@ func (s *Source) locateClaim(claim *corev1.PersistentVolumeClaim) Location {
 	case from.Status.Phase == corev1.ClaimLost:
 		return s.notReady("has lost its volume")
 	case from.Spec.VolumeName == "" || from.Status.Phase != corev1.ClaimBound:
-		return s.notReady("is not bound yet. If no Pod uses it, create one: its volume is provisioned then")
+		return s.notReady("is not bound yet. If no Pod uses the source claim, create a Pod that does, so that its volume is provisioned")
 	}
 	return s.locateVolume(claim)
 }
@@ -97,16 +97,16 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 	case pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != s.Claim.UID:
 		return s.notReady("is bound to a volume that does not exist in the host")
 	case hostpv.IsUnfulfilled(pv):
-		return s.notReady("has no disk yet. Create a Pod that uses it: its disk is provisioned then")
+		return s.notReady("has no disk yet. Create a Pod that uses the source claim, so that its disk is provisioned")
 	case hostpv.Releasing(pv):
-		return s.notReady("is losing its disk: no Pod uses it, so Xylem is releasing the disk")
+		return s.notReady("is losing its disk, because no Pod uses the claim")
 	case hostpv.Abandoned(pv):
-		return Location{Refusal: s.gone("has a volume that an admin has abandoned")}
+		return Location{Refusal: s.gone("is bound to a volume that an admin has abandoned")}
 	}
 	cluster, leaf, uid, ours := hostpv.LeafOf(pv)
 	if !ours {
 		return Location{Refusal: mirror.Refuse(v1alpha1.ReasonDataSourceUnsupported,
-			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): only a volume in a member can be cloned there. Use a StorageClass with that driver, or another source",
+			"the data source of the claim is %s, whose volume %q is not in a member (driver %q): Xylem clones only volumes that are in a member. Use a StorageClass with that driver, or another source",
 			s.Of, pv.Name, driverOf(pv))}
 	}
 	if mismatch := s.mismatch(claim); mismatch != nil {
@@ -121,7 +121,7 @@ func (s *Source) locateVolume(claim *corev1.PersistentVolumeClaim) Location {
 func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	wants, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], s.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	if wants.Cmp(has) < 0 {
-		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, has %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim requests %s, but its data source, %s, requests %s: a copy cannot be smaller. Delete this claim and create it again with %[3]s or more",
 			wants.String(), s.Of, has.String())
 	}
 	return s.otherMode(claim, ptr.Deref(s.Claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem))
@@ -129,7 +129,7 @@ func (s *Source) mismatch(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 
 func (s *Source) otherMode(claim *corev1.PersistentVolumeClaim, has corev1.PersistentVolumeMode) *mirror.Refusal {
 	if wants := ptr.Deref(claim.Spec.VolumeMode, corev1.PersistentVolumeFilesystem); wants != has {
-		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has %s. Delete this claim and create it again with volumeMode %[3]s",
+		return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the claim has volumeMode %s, but its data source, %s, has volumeMode %s. Delete this claim and create it again with volumeMode %[3]s",
 			wants, s.Of, has)
 	}
 	return nil

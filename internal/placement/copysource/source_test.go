@@ -69,7 +69,7 @@ func TestLocate(t *testing.T) {
 		"the recorded source was deleted":                   {change: changes{noSource, recorded("id38/uid-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
 		"the recorded source was re-created":                {change: changes{recorded("id38/uid-0")}, reason: v1alpha1.ReasonSourceGone, says: "another claim has its name"},
 		"the source is being deleted":                       {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.DeletionTimestamp = &metav1.Time{} }}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"the source is unbound":                             {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create one"},
+		"the source is unbound":                             {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Spec.VolumeName = "" }}, reason: v1alpha1.ReasonSourceNotReady, says: "create a Pod"},
 		"the source has a volumeName, but is not bound yet": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimPending }}, reason: v1alpha1.ReasonSourceNotReady},
 		"the source is Lost":                                {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Claim.Status.Phase = corev1.ClaimLost }}, reason: v1alpha1.ReasonSourceNotReady, says: "lost its volume"},
 		"the source's volume does not exist":                {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Volume = nil }}, reason: v1alpha1.ReasonSourceNotReady},

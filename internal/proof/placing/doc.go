@@ -1,8 +1,8 @@
 // Package placing reads both clusters live before a claim is placed in a member, or created there.
 // Its proofs are not part of an Evidence, because nothing is destroyed after them:
 //
-//	CounterpartsOf   which other members have, or may have, a leaf claim for a root: reads its name
-//	                 in each of them
+//	CounterpartsOf   which other members have, or may have, a leaf claim for a root: reads the
+//	                 claim by name in each of them
 //	SourceHere       the data source of a root is the recorded one and in this member: reads the
 //	                 source in the host, and the object with its name in the member
 package placing

@@ -3,12 +3,13 @@
 //
 // # Proofs
 //
-//	SnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists its name
+//	SnapshotEnded    the host's VolumeSnapshot is gone, or being deleted: lists it by name
 //	ContentEnded     the host content is not abandoned, has policy Delete, and is being deleted,
-//	                 and the deletion of its VolumeSnapshot was announced: lists its name
-//	ContentUnchanged the host content has not changed since it was observed: lists its name
-//	NotRepresented   the host has no content for a VolumeSnapshot: lists its name
-//	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists its name
+//	                 and the deletion of its VolumeSnapshot was announced: lists the content by
+//	                 name
+//	ContentUnchanged the host content has not changed since it was observed: lists it by name
+//	NotRepresented   the host has no content for a VolumeSnapshot: lists contents by name
+//	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists it by name
 //
 // SnapshotLeafGone (before a host content is released: its leaves, the fence's Lease) and
 // SnapshotPlacedHere (before a leaf VolumeSnapshot is created) are not part of an Evidence.

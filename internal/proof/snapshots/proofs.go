@@ -17,11 +17,11 @@ import (
 // Prover reads the snapshots in the host and in one member.
 type Prover struct{ proof.Prover }
 
-// SnapshotEnded is the proof that the host's VolumeSnapshot with a UID was deleted, or is being
-// deleted, which cannot be undone.
+// SnapshotEnded is the proof that the host's VolumeSnapshot with a given UID was deleted, or is
+// being deleted, which cannot be undone.
 type SnapshotEnded struct {
 	w *witness.Witness
-	// gone means that it no longer exists, so no claim can be restored from it.
+	// gone means that the VolumeSnapshot no longer exists, so no claim can be restored from it.
 	gone bool
 }
 
@@ -103,7 +103,7 @@ func (p Prover) NotRepresented(ctx context.Context, root types.UID) (NotRepresen
 	return NotRepresented{witness.New(p.Clock, began, root, "")}, true, nil
 }
 
-// LeafContent is the proof for the state of a leaf content in the member.
+// LeafContent is the proof of the state of a leaf content in the member.
 type LeafContent struct {
 	w       *witness.Witness
 	name    string

@@ -24,7 +24,7 @@ const (
 // steps describes each step and its needs.
 var steps = []states.Action{
 	states.Act(Place, "records on the host content that the member may have the snapshot, and that the snapshot is being created", states.Nothing()),
-	states.Act(Rejoin, "removes the host content's record that its member was deregistered", states.Nothing()),
+	states.Act(Rejoin, "removes the annotation on the host content that reports the deregistration of its member", states.Nothing()),
 	states.Act(CreateLeaf, "creates the leaf", states.Proofs("SnapshotPlacedHere")),
 	states.Act(RecordLeaf, "records the leaf's UID on the host content", states.Nothing()),
 	states.Act(Secure, "stamps the leaf content, records its deletion policy, and sets it to Retain", states.Nothing()),

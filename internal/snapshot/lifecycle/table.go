@@ -71,7 +71,7 @@ var sections = []section{
 		{Phase: Taking, Owner: LeafSnapshot, Until: "the member's driver has taken the snapshot"},
 	}},
 	{Title: "It must be destroyed", When: []fact{ending, rootEnded, destroyed}, Rows: []row{
-		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no different snapshot has the name in the member"},
+		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no other snapshot in the member has this name"},
 		{Phase: Destroying, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(stamped)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},
@@ -84,7 +84,7 @@ var sections = []section{
 		{Phase: Destroying, Owner: RootSnapshot, Until: "other controllers remove their finalizers"},
 	}},
 	{Title: "It has ended and must be kept", When: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, Rows: []row{
-		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no different snapshot has the name in the member"},
+		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no other snapshot in the member has this name"},
 		{Phase: Keeping, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
 		{Phase: Keeping, When: []fact{hasContent, not(secured)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Keeping, When: []fact{hasContent, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},

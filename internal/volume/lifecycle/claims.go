@@ -17,7 +17,7 @@ var claims = []section{
 		Rows: append(adopting(), row{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"})},
 	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: []row{
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
-		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for it"},
+		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for the claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or the controller promise re-creates it"},
 		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
@@ -27,7 +27,7 @@ var claims = []section{
 	{Title: "The claim names no volume, and its host PV is being deleted", When: []fact{alone, not(named), mirrorDeleting}, Rows: []row{
 		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportMirrorTerminating, Until: "the claim is gone"},
 	}},
-	{Title: "The claim names no volume, is not placed, and has a leaf claim here", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
+	{Title: "The claim names no volume, is not placed, and has a leaf claim in this member", When: []fact{alone, not(named), hasClaim, not(placed)}, Rows: slices.Concat([]row{
 		{Phase: Unplaced, When: []fact{selected, not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Ending, When: []fact{selected, rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
 		{Phase: Placing, When: []fact{selected, hostUnconfirmed}, Step: Place, Owner: RootPVC},
@@ -36,7 +36,7 @@ var claims = []section{
 	{Title: "The claim names no volume, and the scheduler selected this member", When: []fact{alone, not(named), selected}, Rows: []row{
 		{Phase: Unplaced, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the claim is gone"},
-		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
+		{Phase: Unplaced, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed in this member, or is no longer placed"},
 		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
@@ -47,7 +47,7 @@ var claims = []section{
 		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "the controller source selects the member that has the data source; if it cannot, host_claim reports why"},
 		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: (*volume.Observed).ReportRefused},
 		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: (*volume.Observed).ReportRefused, Until: "the cause of the refusal changes"},
-		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "its data source changes, or the claim is deleted"},
+		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "the claim's data source changes, or the claim is deleted"},
 		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has the other claim's data source"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
@@ -68,18 +68,18 @@ const (
 	failures = "ProvisioningFailed and similar reasons"
 	// sources are the reasons why a member cannot create a claim from its data source.
 	sources = "SourceNotReady, SourceMismatch"
-	// awaySources are the reasons why the data source cannot be used here.
+	// awaySources are the reasons why the data source cannot be used in this member.
 	awaySources = "SourceNotReady, SourceElsewhere, SourceGone"
 	// askedAgain describes when the wait for other members ends. root_pvc polls them, because their
 	// events do not enqueue the claim here.
 	askedAgain = "the claim is placed, or live reads show that no other member has a leaf claim; root_pvc checks every 10 s"
 )
 
-// adopting returns the rows for a claim that requests a volume and does not have it yet.
+// adopting returns the rows for a claim that requests a volume and is not bound to it yet.
 func adopting() []row {
 	return []row{
 		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
-		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here, or is no longer placed"},
+		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed in this member, or is no longer placed"},
 		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "only one member has a volume that the claim requests"},
 		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows the adoption, or the claim changes"},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
@@ -88,7 +88,7 @@ func adopting() []row {
 
 // unrecorded returns the rows for a leaf claim whose root is not placed. Xylem always records the
 // placement first. So either the host was restored from an older state, or a user of the member
-// created the leaf claim with this host's stamp, so that Xylem places the root there (I8).
+// created the leaf claim with this host's stamp, to make Xylem place the root there (I8).
 func unrecorded(when ...fact) []row {
 	with := func(facts ...fact) []fact { return slices.Concat(when, facts) }
 	return []row{

@@ -1,8 +1,8 @@
 // Package lifecycle describes the lifecycle of a claim and its volume in one table. Next maps an
 // observation to the phase, the next step, the controller that takes it, the proofs that the step
 // needs, and the message to the user. root_pvc, root_pv, leaf_pv, host_volume and promise share the
-// table. Each of them observes the object of its request, calls Next, and takes the step if it owns
-// it. They make no other decisions about claims and volumes.
+// table. Each of them observes the object of its request, calls Next, and takes the step if
+// the plan names that controller. They make no other decisions about claims and volumes.
 //
 // The table has three parts: mirror mode for claims without a volume (claims.go), promise mode
 // until a disk exists (promises.go), and volumes in both modes (volumes.go). The first row that
@@ -17,7 +17,7 @@
 // Two controllers that decide on claims have no rows:
 //   - recovery reassigns all claims of a Pod, and of the Pods that share them, together. It compares
 //     members and Pods, which an observation of one claim in one member lacks.
-//   - host_claim reports on claims that no member has, so no member is observed.
+//   - host_claim reports on claims that are not placed yet, so there is no member to observe.
 //
 // Neither conflicts with the owner of a row. recovery writes only while root_pvc waits, to claims
 // that are selected for its member. host_claim never removes the selection of a connected member.

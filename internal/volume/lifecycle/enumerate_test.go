@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -79,7 +80,7 @@ func hosts() []*corev1.PersistentVolume {
 	for _, ref := range []*corev1.ObjectReference{nil, refOf("root"), refOf(gone), refOf("")} {
 		for _, phase := range hostPVs {
 			for _, policy := range policies {
-				for flags := range 16 {
+				for flags := range 32 {
 					pv := hostPV.DeepCopy()
 					if flags&8 != 0 {
 						pv.Spec.CSI.VolumeAttributes = nil
@@ -92,6 +93,9 @@ func hosts() []*corev1.PersistentVolume {
 					}
 					if flags&4 != 0 {
 						metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+					}
+					if flags&16 != 0 {
+						pv = hostpv.WithCopyIn(pv, "id39")
 					}
 					all = append(all, pv)
 				}
@@ -152,10 +156,20 @@ func leaves() []*corev1.PersistentVolume {
 	return all
 }
 
+// restore is the cluster that was restored after the leaf claim was created.
+type restore int
+
+const (
+	noRestore restore = iota
+	memberRestore
+	hostRestore
+	restores // the number of variants
+)
+
 // combination returns the observation of a set of objects, related as the observer relates them.
 // The host PV represents this leaf PV or, if earlier is set, another one that had its name.
-func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *volume.Observed {
-	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
+func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored restore) *volume.Observed {
+	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored == memberRestore}
 	if leaf != nil {
 		s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
 	}
@@ -177,6 +191,7 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 			if living != nil && living.UID == origin.UID {
 				s.HolderRoot = living
 			}
+			s.HolderLost = restored == hostRestore && s.HolderRoot == nil
 		case claim.Spec.VolumeName == s.Name && (living == nil || living.UID != origin.UID):
 			s.Left = claim
 		}
@@ -194,6 +209,7 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	default:
 		s.Successor = living
 	}
+	s.RootLost = restored == hostRestore && s.Claim != nil && s.Root == nil
 	return s
 }
 
@@ -231,6 +247,9 @@ func refOf(uid types.UID) *corev1.ObjectReference {
 	return &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}
 }
 
+// destructive are the steps that end a volume's host PV, or may destroy the volume.
+var destructive = []Step{SetDelete, DeleteClaim, DropHost, SetDeleteUnused, DeleteUnused, DestroyUnmirrored}
+
 // wrong returns why a plan is wrong, or "".
 func wrong(s *volume.Observed, p Plan) string {
 	if (p.Step == Stamp || p.Step == CreateHost || p.Step == Fulfil) && s.Host == nil && s.Root != nil && s.Root.Spec.VolumeName == "" &&
@@ -240,6 +259,13 @@ func wrong(s *volume.Observed, p Plan) string {
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
 	destroyed := s.Host != nil && hostpv.Ended(s.Host) && !hostpv.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
 		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
+	if s.Host != nil && !hostpv.Abandoned(s.Host) && len(hostpv.CopiedIn(s.Host)) > 0 && slices.Contains(destructive, p.Step) {
+		return "a volume is released although another member may have a copy (I2)"
+	}
+	if s.HolderLost && s.Host != nil && s.Leaf != nil && s.Stamped && (!deleting(s.Host) || s.HasFinalizer()) && !hostpv.Abandoned(s.Host) &&
+		s.Host.Spec.PersistentVolumeReclaimPolicy != retains && slices.Contains(append([]Step{DeleteStale, Repoint, Stamp, CreateClaim}, destructive...), p.Step) {
+		return "the last record of a claim that the host lost is removed before the volume is retained (I2)"
+	}
 	switch p.Step {
 	case SetDelete:
 		if !destroyed || s.Root != nil {
@@ -280,7 +306,7 @@ func wrong(s *volume.Observed, p Plan) string {
 			return "a promise is fulfilled with a volume that is destroyed with its leaf claim (I2)"
 		}
 	case DestroyUnmirrored:
-		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.Root != nil {
+		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.RootLost || s.Root != nil {
 			return "a volume that may have been mirrored is destroyed (I2)"
 		}
 	case DeleteLost:
@@ -346,7 +372,7 @@ func waits(s *volume.Observed) bool {
 // reports to the user why the volume waits.
 func TestEveryCombination(t *testing.T) {
 	roots, hosts, claims, leaves := roots(), hosts(), leafClaims(), leaves()
-	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * 2 * 3
+	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * int(restores) * 3
 	stride := 1
 	if !*all {
 		stride = total/sample | 1
@@ -372,7 +398,7 @@ func TestEveryCombination(t *testing.T) {
 					continue // same as without an earlier host PV
 				}
 				sourced := next(3)
-				s := combination(roots[next(len(roots))], host, earlier, claims[next(len(claims))], leaf, next(2) == 1)
+				s := combination(roots[next(len(roots))], host, earlier, claims[next(len(claims))], leaf, restore(next(int(restores))))
 				s = withSource(s, sourced)
 				seen.Add(1)
 				p := Next(s)
@@ -392,8 +418,36 @@ func TestEveryCombination(t *testing.T) {
 	t.Logf("%d of about %d observations, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
 }
 
+// For every leaf claim and leaf PV without a host PV and without a root, the plan destroys nothing
+// that may have been mirrored, or whose claim the host may have lost. TestEveryCombination rarely
+// combines these.
+func TestEveryUnmirrored(t *testing.T) {
+	steps := map[Step]int{}
+	asks := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root"}}
+	asks.Spec.VolumeName = hostPV.Name
+	for _, root := range []*corev1.PersistentVolumeClaim{nil, asks} {
+		for _, claim := range leafClaims() {
+			for _, leaf := range leaves() {
+				for restored := range restores {
+					s := combination(root, nil, false, claim, leaf, restored)
+					p := Next(s)
+					steps[p.Step]++
+					if why := wrong(s, p); why != "" {
+						t.Fatalf("%s: %s %s by %s: %s", why, p.Phase, p.Step, p.Owner, describe(s))
+					}
+				}
+			}
+		}
+	}
+	for _, step := range []Step{DestroyUnmirrored, Stamp} {
+		if steps[step] == 0 {
+			t.Errorf("step %s is never taken", step)
+		}
+	}
+}
+
 func describe(s *volume.Observed) string {
-	text := fmt.Sprintf("restored %t", s.Restored)
+	text := fmt.Sprintf("member restored %t, root lost %t, holder lost %t", s.Restored, s.RootLost, s.HolderLost)
 	if s.Root != nil {
 		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.PlacedIn(), deleting(s.Root))
 	}

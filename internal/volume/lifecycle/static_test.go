@@ -24,7 +24,8 @@ func asking(name string) corev1.PersistentVolume {
 	return pv
 }
 
-// wrongForImport returns why a plan for a volume that admins' host PVs request is wrong, or "".
+// wrongForImport returns what is wrong with a plan for a volume that is requested by host PVs of
+// admins, or "".
 func wrongForImport(s *volume.Observed, p Plan) string {
 	used := s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound && !s.Held() && s.Holder == nil
 	switch {
@@ -73,7 +74,7 @@ func TestEveryImport(t *testing.T) {
 					offset = (offset + 1) % stride
 					for i := offset; i < len(leaves); i += stride {
 						leaf := leaves[i]
-						s := combination(root, host, false, claim, leaf, false)
+						s := combination(root, host, false, claim, leaf, noRestore)
 						s.Imports = imports
 						if root != nil && root.Spec.VolumeName == "asks" {
 							s = boundObservation(s, root, claim, leaf, host)

@@ -16,17 +16,20 @@ var volumes = []section{
 		{Phase: Mismatched, When: []fact{bound, not(held)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two host PVs is gone"},
 		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two host PVs is gone"},
 	}},
-	{Title: "An admin's host PV requests it, and is not recorded", When: []fact{not(mirrored)}, Rows: []row{
+	{Title: "An admin's host PV requests it, but Xylem has not recorded that PV", When: []fact{not(mirrored)}, Rows: []row{
 		{Phase: Importing, When: []fact{importable}, Step: Import, Owner: LeafPV},
-		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUnimportable, Until: "the volume may be used, or the claim is deleted"},
+		{Phase: Importing, When: []fact{imports}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUnimportable, Until: "the host PV may adopt the volume, or the claim is deleted"},
 	}},
 	{Title: "An admin's host PV represents it, and no claim has used it yet", When: []fact{untaken}, Rows: []row{
 		{Phase: Importing, When: []fact{not(hostDeleting), not(abandoned), takeable}, Step: Take, Owner: LeafPV},
 		{Phase: Importing, When: []fact{hostDeleting, finalizer, either(free, ended)}, Step: DropFinalizer, Owner: RootPV},
-		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the claim is deleted"},
-		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the volume may be used, or the host PV is deleted"},
+		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the host PV may adopt the volume, or the claim is deleted"},
+		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the host PV may adopt the volume, or is deleted"},
 	}},
 
+	{Title: "A claim that the host may have lost in a restore used it last: retain it", When: []fact{rescued, not(abandoned)}, Rows: []row{
+		{Phase: Holding, Step: UpdateHost, Owner: LeafPV},
+	}},
 	{Title: "Its claim is gone: retain the volume if it must outlive the claim", When: []fact{not(hasRoot)}, Rows: []row{
 		{Phase: Holding, When: []fact{not(mirrored), replaced, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Holding, When: []fact{not(stamped), held, mayBeKnown, unsecured}, Step: Stamp, Owner: LeafPV},
@@ -36,16 +39,17 @@ var volumes = []section{
 		{Phase: Holding, When: []fact{not(mirrored), stamped, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Holding, When: []fact{unguarded, not(abandoned)}, Step: UpdateHost, Owner: LeafPV},
 	}},
-	{Title: "A leaf claim of an earlier root still names it, but does not have it", When: []fact{left, not(abandoned)}, Rows: []row{
+	{Title: "A leaf claim of an earlier root still names it, but is not bound to it", When: []fact{left, not(abandoned)}, Rows: []row{
 		{Phase: Ending, When: []fact{not(leftDeleting), leftOutlived}, Step: DeleteLeft, Owner: RootPVC},
 	}},
-	{Title: "The leaf claim of another root has it", When: []fact{mirrored, not(abandoned)}, Rows: []row{
+	{Title: "The leaf claim of another root is bound to it", When: []fact{mirrored, not(abandoned)}, Rows: []row{
 		{Phase: Holding, When: []fact{heldByAnother, not(stamped)}, Step: Stamp, Owner: LeafPV},
 		{Phase: Ending, When: []fact{finalizer, outlived, leafRetain}, Step: DeleteStale, Owner: RootPV},
 		{Phase: Free, When: []fact{finalizer, not(ended), hostDeleting, free}, Step: DropFinalizer, Owner: RootPV},
 	}},
 	{Title: "Its claim is gone, and its host PV has ended", When: []fact{not(hasRoot), ended}, Rows: []row{
 		{Phase: Retained, When: []fact{either(abandoned, not(finalizer))}, Owner: RootPV, Until: "the host PV is gone"},
+		{Phase: Ending, When: []fact{copied}, Owner: RootPV, Reasons: v1alpha1.ReasonCopiesRemain, Report: problem.ReportCopies, Until: "shared_pv has removed the copies"},
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Destroying, When: []fact{destroyed, hasLeaf, not(terminating), not(leafDelete)}, Step: SetDelete, Owner: RootPV},
 		{Phase: Ending, When: []fact{claimed, claimDeleting}, Owner: RootPV, Until: "the leaf claim is gone"},
@@ -78,20 +82,21 @@ var volumes = []section{
 		{Phase: Foreign, Until: "it is related to this host"},
 	}},
 
-	{Title: "Its host PV has ended, and its claim has another volume", When: []fact{ended, not(own), not(abandoned), finalizer}, Rows: []row{
+	{Title: "Its host PV has ended, and its claim is, or will be, bound to another volume", When: []fact{ended, not(own), not(abandoned), finalizer}, Rows: []row{
+		{Phase: Ending, When: []fact{copied}, Owner: RootPV, Reasons: v1alpha1.ReasonCopiesRemain, Report: problem.ReportCopies, Until: "shared_pv has removed the copies"},
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropFinalizer, Owner: RootPV},
 	}},
-	{Title: "Its claim has, or will be bound to, another volume", When: []fact{ours, not(own)}, Rows: []row{
+	{Title: "Its claim is, or will be, bound to another volume", When: []fact{ours, not(own)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken, unkept}, Step: Secure, Owner: LeafPV},
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken}, Owner: LeafPV, Reasons: "VolumeReplaced, VolumeMismatch", Report: problem.Mistaken, Until: "the claim is deleted, or an admin resolves the mismatch"},
-		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim is deleted, or is placed here"},
-		{Phase: Provisioned, When: []fact{not(placed)}, Owner: RootPVC, Until: "root_pvc places the claim here"},
+		{Phase: Surplus, When: []fact{elsewhere}, Owner: LeafPV, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSurplus, Until: "the claim is deleted, or is placed in this member"},
+		{Phase: Provisioned, When: []fact{not(placed)}, Owner: RootPVC, Until: "root_pvc places the claim in this member"},
 	}},
-	{Title: "Its host PV has ended, and the cache still has its claim", When: []fact{own, ended}, Rows: []row{
+	{Title: "Its host PV has ended, but its claim is still in the cache", When: []fact{own, ended}, Rows: []row{
 		{Phase: Ending, Owner: RootPV, Until: "the cache shows that the claim is gone"},
 	}},
-	{Title: "It is not a copy of its claim's data source, and its claim has no volume yet", When: []fact{ours, not(mirrored), held, unlike}, Rows: []row{
+	{Title: "It is not a copy of its claim's data source, and is not mirrored yet", When: []fact{ours, not(mirrored), held, unlike}, Rows: []row{
 		{Phase: Mismatched, Owner: RootPVC, Until: "the claim is deleted; root_pvc reports the mismatch"},
 	}},
 	{Title: "Its claim will be bound to it: retain and mirror it", When: []fact{ours}, Rows: []row{
@@ -105,10 +110,10 @@ var volumes = []section{
 	}},
 	{Title: "Its claim is not bound to it yet", When: []fact{not(bound)}, Rows: []row{
 		{Phase: Mirrored, When: []fact{outdated, not(abandoned), provisioned}, Step: UpdateHost, Owner: LeafPV},
-		{Phase: Provisioning, When: []fact{not(mirrored)}, Owner: RootPVC, Until: "leaf claim and leaf PV are bound"},
+		{Phase: Provisioning, When: []fact{not(mirrored)}, Owner: RootPVC, Until: "the leaf claim and the leaf PV are Bound to each other"},
 		{Phase: Mirrored, Owner: RootPVC, Until: "the host binds the claim"},
 	}},
-	{Title: "Its claim is bound to it, and its disk is released with the last Pod, which is gone", When: []fact{scratch, not(abandoned), finalizer, not(used), consumed, hasLeaf, destroyed}, Rows: []row{
+	{Title: "Its claim is bound to it, and no Pod uses its disk any longer: release the disk", When: []fact{scratch, not(abandoned), finalizer, not(used), consumed, hasLeaf, destroyed}, Rows: []row{
 		{Phase: Idle, When: []fact{not(dated)}, Step: MarkUnused, Owner: RootPV},
 		{Phase: Idle, When: []fact{not(counted)}, Step: CountGrace, Owner: RootPV},
 		{Phase: Idle, When: []fact{not(graceOver)}, Owner: RootPV, Until: "the grace period is over, or a Pod uses it"},
@@ -118,7 +123,7 @@ var volumes = []section{
 		{Phase: Bound, When: []fact{claimDeleting}, Owner: RootPVC, Until: "the leaf claim is gone"},
 		{Phase: Ending, When: []fact{rootDeleting}, Owner: RootPVC, Until: "the root claim is gone"},
 		{Phase: Bound, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
-		{Phase: Bound, When: []fact{not(placedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed here"},
+		{Phase: Bound, When: []fact{not(placedHere)}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed in this member"},
 		{Phase: Releasing, When: []fact{releasing}, Owner: RootPV, Until: "the disk is gone"},
 		{Phase: Lost, When: []fact{not(hasLeaf), recreated}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeReplaced, Report: problem.ReportReplaced, Until: "the claim is deleted"},
 		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportLost, Until: "the leaf PV exists again, or the claim is deleted"},

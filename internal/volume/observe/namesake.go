@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// ObserveNamesake reads whether another object in the member now has the name of the leaf claim's
-// source. This matters until the volume is mirrored.
+// ObserveNamesake determines whether another object in the member now has the name of the leaf
+// claim's source. This matters until the volume is mirrored.
 func (o Observer) ObserveNamesake(ctx context.Context, s *volume.Observed) error {
 	if s.Root == nil || s.Claim == nil || s.Root.Spec.VolumeName != "" && !hostpv.NamesPromise(s.Root.Spec.VolumeName) {
 		return nil

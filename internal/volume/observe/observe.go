@@ -59,7 +59,27 @@ func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, er
 	if err := o.relate(ctx, s, nil); err != nil {
 		return nil, err
 	}
+	if err := o.observeCopies(ctx, s); err != nil {
+		return nil, err
+	}
 	return s, o.observeUsers(ctx, s)
+}
+
+// observeCopies reads the names of the members that may have copies of a shared volume. A member
+// without a registration is named by its cluster ID.
+func (o Observer) observeCopies(ctx context.Context, s *volume.Observed) error {
+	for _, cluster := range hostpv.CopiedIn(s.Host) {
+		name := "the cluster with ID " + cluster
+		registrations, err := index.RegistrationsOf(ctx, o.Host, cluster)
+		if err != nil {
+			return err
+		}
+		if len(registrations) > 0 {
+			name = fmt.Sprintf("member %q", registrations[0].Name)
+		}
+		s.Copies = append(s.Copies, name)
+	}
+	return nil
 }
 
 // OfLeaf returns the observation of a member's PV, or nil if the PV does not exist.
@@ -180,8 +200,8 @@ func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
 }
 
 // observeHosts reads the host PV that represents the volume, unless it is known, and a second host
-// PV that represents it. Otherwise, it reads the host PVs that represent another volume with its
-// name.
+// PV that represents the volume. If no host PV represents the volume, observeHosts reads the host
+// PVs that represent another volume with the same name.
 func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
 	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
@@ -201,8 +221,8 @@ func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 }
 
 // relate reads the claims of both clusters that concern the volume. If no host PV represents the
-// volume, it also reads PVs that may become its mirror or that have its names. known is the
-// observed leaf claim if its root was deleted, otherwise nil.
+// volume, it also reads PVs that may become its mirror or that have the names of its possible
+// mirrors. known is the observed leaf claim if its root was deleted, otherwise nil.
 func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
@@ -212,6 +232,7 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	}
 	if s.Claim != nil {
 		s.Restored = o.MayBeRestored(s.Claim)
+		s.RootLost = s.Root == nil && o.MayLackRoot(s.Claim)
 	}
 	if s.Host == nil {
 		return o.observeUnmirrored(ctx, s)
@@ -248,6 +269,7 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 		if s.HolderRoot, err = o.root(ctx, origin); err != nil {
 			return err
 		}
+		s.HolderLost = s.HolderRoot == nil && o.MayLackRoot(holder)
 	}
 	if known != nil && !same(known, s.Claim) && !same(known, s.Holder) {
 		if s.Leaf == nil && s.Host == nil {
@@ -303,7 +325,7 @@ func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.Name
 	return claim, origin, err
 }
 
-// observeRoot reads the claim that has, or will have, the volume.
+// observeRoot reads the claim that is, or will be, bound to the volume.
 func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	if s.Origin.UID == "" {
 		return nil
@@ -320,9 +342,9 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	return err
 }
 
-// observeUnmirrored reads the PVs that may represent the volume, and the PVs that have its names.
-// A PV may appear in the cache between two reads. It is then recognized as the volume's mirror, not
-// as a foreign PV with its name.
+// observeUnmirrored reads the PVs that may represent the volume, and the PVs that have the
+// names of its possible mirrors. A PV may appear in the cache between two reads. Such a PV is
+// recognized as the volume's mirror, not as a foreign PV with the mirror's name.
 func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
 		if pv != nil && s.UID != "" && s.Represents(pv) {

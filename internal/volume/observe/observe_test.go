@@ -68,7 +68,7 @@ func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 	mirror.OriginFor(member.HostID, root).Stamp(claim)
 	return Observer{Prover: proof.Prover{
-		Member: member, MayBeRestored: func(metav1.Object) bool { return false },
+		Member: member, MayBeRestored: func(metav1.Object) bool { return false }, MayLackRoot: func(metav1.Object) bool { return false },
 		Host: arriving{volumes: hosts, claims: []*corev1.PersistentVolumeClaim{root},
 			namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "namespace-uid"}}}},
 		Cache: arriving{volumes: []*corev1.PersistentVolume{leaf}, claims: []*corev1.PersistentVolumeClaim{claim}},

@@ -14,7 +14,7 @@ import (
 func ReportFailure(s *volume.Observed) *mirror.Refusal {
 	problem := failure(s)
 	if from := s.From(); problem != nil && from != nil && from.Of.Placed() {
-		return mirror.Refuse(problem.Reason, "%s. Xylem does not try other members: only this one has %s, from which the claim is created", problem.Message, from.Of)
+		return mirror.Refuse(problem.Reason, "%s. Xylem does not try other members, because only member %q has the data source of the claim, %s", problem.Message, s.Member.Registration, from.Of)
 	}
 	return problem
 }
@@ -34,7 +34,7 @@ func failure(s *volume.Observed) *mirror.Refusal {
 	}
 	for _, c := range a.Consumers {
 		if c.Bound != "" {
-			return mirror.Refuse(problem.Reason, "%s. Xylem does not try other members: Pod %q also uses claim %q, whose volume is in member %q",
+			return mirror.Refuse(problem.Reason, "%s. Xylem does not try other members, because Pod %q also uses claim %q, whose volume is in member %q",
 				problem.Message, c.Name, c.Bound, s.Member.Registration)
 		}
 	}
@@ -43,21 +43,21 @@ func failure(s *volume.Observed) *mirror.Refusal {
 
 // ReportRivals reports which other members also have a volume that the claim requests.
 func ReportRivals(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAmbiguousVolume, "volume %q is in member %q, and in %s: each was provisioned for an earlier claim with this name. Ask the members' admins to delete all of them except the right one",
+	return mirror.Refuse(v1alpha1.ReasonAmbiguousVolume, "volume %q exists in member %q and also in %s: each of these volumes was provisioned for an earlier claim with this claim's name. Ask the members' admins to delete all of these volumes except the right one",
 		s.Requested().Name, s.Member.Registration, text.Quoted(s.Placement.Rivals...))
 }
 
 // ReportUnknown reports that Xylem cannot determine which of two volumes belongs to the claim.
 func ReportUnknown(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, but its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. "+
-		"Check PersistentVolume %q in the host, and keep both volumes until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, but its counterpart in member %q is bound to volume %q: Xylem cannot determine which volume has the claim's data. "+
+		"Check PersistentVolume %q in the host, and keep both volumes until you know which one has the data", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
 }
 
 // ReportSecond reports that the claim has a second volume in this member, in addition to the one
 // that it is bound to.
 func ReportSecond(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has a second volume %q for the claim, which is bound to volume %q elsewhere. "+
-		"Xylem keeps the data of both. If nobody needs the second volume, delete claim \"%s/%s\" in that member",
+		"Xylem keeps the data of both volumes. If nobody needs the second volume, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
@@ -65,13 +65,13 @@ func ReportSecond(s *volume.Observed) *mirror.Refusal {
 // before the claim was placed.
 func ReportHostUnconfirmed(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, but the claim is not placed in any member: the host may have been restored to a state before the claim was placed. "+
-		"To let Xylem use the volume, confirm the restore as ClusterRegistration %q describes. Xylem uses it only if it is older than the restore", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
+		"To let Xylem use the volume, confirm the restore as ClusterRegistration %q describes. Xylem uses the volume only if it is older than the restore", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
 // ReportNeverPlaced reports that the member has a volume for a claim that was never placed there.
 func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: a user of that member may have created it. "+
-		"Xylem does not use it. If it belongs to the claim, an admin can allow its use: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed in that member: a user of the member may have created the volume. "+
+		"Xylem does not use the volume. If it belongs to the claim, an admin can allow its use with `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" in the member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
@@ -79,20 +79,20 @@ func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 // host was restored, so that Xylem does not place it in this one.
 func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
 	if in := s.Placement.Counterparts.In; len(in) > 0 {
-		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim has not been placed since the host was restored: Xylem does not place it in member %q as well. "+
-			"If that ClusterRegistration requests the annotation %s, confirm the restore, and Xylem uses the counterpart. If the counterpart does not belong to this claim, ask that member's admin to delete claim \"%s/%s\" there",
+		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim has not been placed since the host was restored, so Xylem will not also place it in member %q. "+
+			"If the ClusterRegistration of a member with a counterpart requests the annotation %s, confirm the restore, and Xylem uses that counterpart. If a counterpart does not belong to this claim, ask the admin of its member to delete claim \"%s/%s\"",
 			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
 	}
-	return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in %s before the host was restored: Xylem cannot check this now, and does not place the claim in member %q. "+
-		"Make each of these members reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create it instead",
+	return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in %s before the host was restored: Xylem cannot check this now, so it does not place the claim in member %q. "+
+		"Make each member where the claim may have been placed reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create the claim instead",
 		text.Quoted(s.Placement.Counterparts.Unasked...), s.Member.Registration)
 }
 
 // ReportTaken reports that the member still has a volume for a promise that an admin abandoned
-// while that member had it.
+// while it was assigned to that member.
 func ReportTaken(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
-		"Xylem keeps the data, and uses it only for a Pod of the claim that is scheduled to that member. If nobody needs it, delete claim \"%s/%s\" in that member",
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a disk: an admin abandoned PersistentVolume %q while it was assigned to that member. "+
+		"Xylem keeps the data, and uses it only if a Pod that uses the claim is scheduled to that member. If nobody needs the data, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
 }
 
@@ -112,7 +112,7 @@ func ReportMirrorTerminating(s *volume.Observed) *mirror.Refusal {
 // ReportPromiseTerminating reports that the promise of the claim is being deleted, and is
 // abandoned.
 func ReportPromiseTerminating(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "PersistentVolume %q of the claim has no disk yet, and is being deleted and abandoned, so it will not get one. Delete the claim and create it again", s.Promise.Name)
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "an admin abandoned PersistentVolume %q of the claim, which has no disk yet and is being deleted, so the claim will not get a disk. Delete the claim and create it again", s.Promise.Name)
 }
 
 // ReportProvisionedTerminating reports that the leaf PV of the claim is being deleted.

@@ -36,9 +36,9 @@ func ReportSource(s *volume.Observed) *mirror.Refusal {
 	}
 	switch leaf, found := from.Leaf(); {
 	case !found || from.Origin.UID != from.At.UID:
-		return sourceNotReady(s, "member %q has no counterpart for it")
+		return sourceNotReady(s, "the source does not exist in member %q")
 	case leaf.GetDeletionTimestamp() != nil:
-		return sourceNotReady(s, "its counterpart in member %q is being deleted")
+		return sourceNotReady(s, "the source's counterpart in member %q is being deleted")
 	case from.Of.IsSnapshot():
 		return reportSnapshot(s)
 	}
@@ -49,7 +49,7 @@ func ReportSource(s *volume.Observed) *mirror.Refusal {
 func reportClaim(s *volume.Observed) *mirror.Refusal {
 	from := s.From()
 	if from.Claim.Status.Phase != corev1.ClaimBound || from.Claim.Spec.VolumeName != from.At.LeafVolume || from.Volume == nil || from.Volume.UID != from.At.LeafUID {
-		return sourceNotReady(s, "its counterpart in member %q is not bound to its volume")
+		return sourceNotReady(s, "the source's counterpart in member %q is not bound to its volume")
 	}
 	driver, _ := hostpv.SourceOf(from.Volume)
 	return otherDriver(s, driver)
@@ -59,10 +59,10 @@ func reportClaim(s *volume.Observed) *mirror.Refusal {
 func reportSnapshot(s *volume.Observed) *mirror.Refusal {
 	from := s.From()
 	if how := from.At.Replaced(from.Snapshot, from.Content); how != "" {
-		return sourceNotReady(s, "its counterpart in member %q %s", how)
+		return sourceNotReady(s, "the source's counterpart in member %q %s", how)
 	}
 	if from.Snapshot.Status == nil || from.Content == nil || from.Content.Status == nil || !ptr.Deref(from.Content.Status.ReadyToUse, false) {
-		return sourceNotReady(s, "its counterpart in member %q is not ready to use")
+		return sourceNotReady(s, "the source's counterpart in member %q is not ready to use")
 	}
 	return otherDriver(s, from.Content.Spec.Driver)
 }
@@ -74,18 +74,18 @@ func otherDriver(s *volume.Observed, driver string) *mirror.Refusal {
 	if from.Class == nil || from.Class.Provisioner == driver {
 		return nil
 	}
-	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim, %s, belongs to driver %q in member %q, but its StorageClass %q there belongs to %q: a driver can copy only its own volumes. Delete this claim and create it again with a StorageClass of the source's driver",
+	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim, %s, uses driver %q in member %q, but the claim's StorageClass in that member, %q, uses driver %q: a driver can copy only its own volumes. Delete the claim and create it again with a StorageClass that uses the driver of the source",
 		from.Of, driver, s.Member.Registration, from.Class.Name, from.Class.Provisioner)
 }
 
 func sourceNotReady(s *volume.Observed, format string, args ...any) *mirror.Refusal {
 	cause := fmt.Sprintf(format, append([]any{s.Member.Registration}, args...)...)
-	return mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: %s", s.From().Of, cause)
+	return mirror.Refuse(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s, because %s", s.From().Of, cause)
 }
 
 // ReportUnlike reports that the member's volume is not a copy of the claim's source.
 func ReportUnlike(s *volume.Observed) *mirror.Refusal {
 	of, _ := datasource.Of(s.Root)
-	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim is %s, but its counterpart \"%s/%s\" in member %q was not created from it: the counterpart names another source or none, or the source was replaced while it was copied. Xylem does not use its volume. Delete this claim and create it again",
+	return mirror.Refuse(v1alpha1.ReasonSourceMismatch, "the data source of the claim is %s, but the claim's counterpart \"%s/%s\" in member %q was not created from that source: the counterpart names another source or none, or the source was replaced while it was being copied. Xylem does not use the counterpart's volume. Delete the claim and create it again",
 		of, s.Claim.Namespace, s.Claim.Name, s.Member.Registration)
 }

@@ -33,25 +33,25 @@ func ReportUnimportable(s *volume.Observed) *mirror.Refusal {
 	return Unimportable(s, asks)
 }
 
-// Unimportable returns why an admin's host PV cannot adopt the leaf PV that it requests, or nil. It
-// never adopts a volume that a user of the member uses, or may use.
+// Unimportable returns why an admin's host PV cannot adopt the leaf PV that it requests, or nil.
+// Xylem never adopts a volume that a user of the member uses, or may use.
 func Unimportable(s *volume.Observed, asks *corev1.PersistentVolume) *mirror.Refusal {
 	if other := otherThan(s, asks); other != "" {
-		return refuseImport(s, asks, "PersistentVolume %q in the host represents or requests the same volume. Delete whichever of the two is not bound to a claim", other)
+		return refuseImport(s, asks, "PersistentVolume %q in the host represents or requests the same volume. Delete whichever of the two PersistentVolumes is not bound to a claim", other)
 	}
 	switch attribute := asks.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID]; {
 	case asks.DeletionTimestamp != nil:
 		return refuseImport(s, asks, "the PersistentVolume is being deleted. Create it again to use the volume")
 	case s.Leaf == nil:
-		return refuseImport(s, asks, "the member has no such volume. Check the name in spec.csi.volumeHandle: a PersistentVolume's handle cannot be changed, so delete it and create it again with the right handle")
+		return refuseImport(s, asks, "the member has no such volume. Check the name in spec.csi.volumeHandle. The handle of a PersistentVolume cannot be changed, so delete the PersistentVolume and create it again with the right handle")
 	case attribute != "" && attribute != string(s.Leaf.UID):
-		return refuseImport(s, asks, "its UID is %q, but the PersistentVolume requests %q in spec.csi.volumeAttributes[%s]: the volume was re-created. Check whose data it has, then create the PersistentVolume without that attribute", s.Leaf.UID, attribute, v1alpha1.AttributeLeafUID)
+		return refuseImport(s, asks, "the volume was re-created, so it now has UID %q, but the PersistentVolume requests UID %q in spec.csi.volumeAttributes[%s]. Check whose data the volume has, then delete the PersistentVolume and create it again without that attribute", s.Leaf.UID, attribute, v1alpha1.AttributeLeafUID)
 	}
 	if refusal := unavailable(s, asks); refusal != nil {
 		return refusal
 	}
 	if wrong := disagreements(s, asks); len(wrong) > 0 {
-		return refuseImport(s, asks, "their specs do not match: %s. Delete the PersistentVolume and create one that matches", strings.Join(wrong, "; "))
+		return refuseImport(s, asks, "%s. Delete the PersistentVolume and create one that matches the volume", strings.Join(wrong, "; "))
 	}
 	return nil
 }
@@ -81,24 +81,24 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 	label := leaf.Labels[v1alpha1.LabelHost]
 	switch {
 	case leaf.DeletionTimestamp != nil:
-		return refuseImport(s, host, "it is being deleted there. Use another volume")
+		return refuseImport(s, host, "the volume is being deleted. Use another volume")
 	case label == "":
 		return mirror.Refuse(v1alpha1.ReasonConsentMissing, "PersistentVolume %q cannot adopt volume %q of member %q: the member's admin has not consented. "+
-			"Ask them to run `kubectl label persistentvolume %s %s=%s` there", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
+			"Ask them to run `kubectl label persistentvolume %s %s=%s` in the member", host.Name, s.Name, s.Member.Registration, s.Name, v1alpha1.LabelHost, s.Member.HostID)
 	case label != s.Member.HostID:
-		return refuseImport(s, host, "it belongs to another host (label %s=%q). If that host no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
+		return refuseImport(s, host, "the volume belongs to another host (label %s=%q). If that host no longer uses it, ask the member's admin to change the label to %q", v1alpha1.LabelHost, label, s.Member.HostID)
 	case leaf.Status.Phase == corev1.VolumeBound && !heldByOurs(s), leaf.Status.Phase == corev1.VolumeAvailable && ref.Name != "":
-		return refuseImport(s, host, "the member's claim \"%s/%s\" is, or will be, bound to it. Xylem does not take it from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
+		return refuseImport(s, host, "the member's claim \"%s/%s\" is, or will be, bound to the volume. Xylem does not take the volume from that claim. Use another volume, or ask the member's admin to delete that claim and to remove spec.claimRef if it remains", ref.Namespace, ref.Name)
 	case leaf.Status.Phase == corev1.VolumeReleased && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		return refuseImport(s, host, "its claim is gone and its reclaim policy is %q, so its data is being deleted. Ask the member's admin to set the policy to Retain, if the data still exists", leaf.Spec.PersistentVolumeReclaimPolicy)
+		return refuseImport(s, host, "the volume's claim is gone and the volume's reclaim policy is %q, so the data is being deleted. Ask the member's admin to set the policy to Retain, if the data still exists", leaf.Spec.PersistentVolumeReclaimPolicy)
 	case !slices.Contains([]corev1.PersistentVolumePhase{corev1.VolumeBound, corev1.VolumeAvailable, corev1.VolumeReleased}, leaf.Status.Phase):
-		return refuseImport(s, host, "its phase there is %q. Ask the member's admin to check it", leaf.Status.Phase)
+		return refuseImport(s, host, "the volume's phase is %q. Ask the member's admin to check the volume", leaf.Status.Phase)
 	case s.Stamped:
 		return unavailableOrphan(s, host)
 	}
 	noted := leaf.Annotations[v1alpha1.AnnotationReclaimPolicy]
 	if noted != "" && noted != string(leaf.Spec.PersistentVolumeReclaimPolicy) {
-		return refuseImport(s, host, "its annotation %s=%s differs from its reclaim policy %q. Ask the member's admin to remove the annotation", v1alpha1.AnnotationReclaimPolicy, noted, leaf.Spec.PersistentVolumeReclaimPolicy)
+		return refuseImport(s, host, "the volume's annotation %s=%s differs from its reclaim policy %q. Ask the member's admin to remove the annotation", v1alpha1.AnnotationReclaimPolicy, noted, leaf.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func unavailable(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refu
 func unavailableOrphan(s *volume.Observed, host *corev1.PersistentVolume) *mirror.Refusal {
 	for _, root := range []*corev1.PersistentVolumeClaim{s.Root, s.HolderRoot} {
 		if root != nil && root.UID == s.Stamp.UID && root.Spec.VolumeName != host.Name && (host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID) {
-			return refuseImport(s, host, "it belongs to claim %q of this host. Delete the PersistentVolume, or that claim", s.Stamp.Root)
+			return refuseImport(s, host, "the volume belongs to claim %q of this host. Delete the PersistentVolume, or that claim", s.Stamp.Root)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func disagreements(s *volume.Observed, host *corev1.PersistentVolume) []string {
 	var wrong []string
 	want, has := host.Spec.Capacity[corev1.ResourceStorage], s.Leaf.Spec.Capacity[corev1.ResourceStorage]
 	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("the volume has %s, but the PersistentVolume declares %s", has.String(), want.String()))
+		wrong = append(wrong, fmt.Sprintf("the volume's capacity is %s, but the PersistentVolume declares %s", has.String(), want.String()))
 	}
 	for _, mode := range host.Spec.AccessModes {
 		if !slices.Contains(s.Leaf.Spec.AccessModes, mode) {
@@ -134,7 +134,7 @@ func disagreements(s *volume.Observed, host *corev1.PersistentVolume) []string {
 		}
 	}
 	if a, b := modeOf(host), modeOf(s.Leaf); a != b {
-		wrong = append(wrong, fmt.Sprintf("the volume's mode is %s, but the PersistentVolume's is %s", b, a))
+		wrong = append(wrong, fmt.Sprintf("the volume has mode %s, but the PersistentVolume has mode %s", b, a))
 	}
 	if name := host.Spec.StorageClassName; name != "" {
 		class := s.ImportClass
@@ -159,8 +159,8 @@ func refuseImport(s *volume.Observed, host *corev1.PersistentVolume, format stri
 
 // ReportKeptUnused reports why Xylem keeps an adopted volume that no claim in the host has used.
 func ReportKeptUnused(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: no Pod used its claim, so the volume was never used in the member. "+
-		"Remove spec.claimRef from the PersistentVolume to use it. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "Xylem keeps the adopted volume %q in member %q: the claim of the PersistentVolume was deleted before any Pod used the volume. "+
+		"To use the volume, remove spec.claimRef from the PersistentVolume. Otherwise, delete the PersistentVolume, and ask the member's admin to delete the volume", s.Name, s.Member.Registration)
 }
 
 // ReportUntaken reports why the leaf PV that an admin's host PV represents cannot be stamped for

@@ -3,6 +3,7 @@ package problem
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -13,65 +14,72 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Mistaken explains why the root's volume in the host does not represent this one, although it has
-// or had its name. This volume may be the root's own disk, so it must not be deleted.
+// Mistaken explains why the root's host PV does not represent this leaf volume, although the names
+// match, or matched once. The leaf volume may have the root's data, so it must not be deleted.
 func Mistaken(s *volume.Observed) *mirror.Refusal {
-	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, but Xylem does not use it: ", s.Name, s.Member.Registration)
+	name := s.Root.Spec.VolumeName
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
 		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
 	}); i >= 0 {
-		return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "%smember %q has re-created it with the same name, and volume %q of the claim represents the earlier one. "+
-			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps its data",
-			unused, s.Member.Registration, s.Earlier[i].Name, s.Name)
+		return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "leaf volume %q in member %q may be this claim's own disk, but Xylem does not use it: the volume was re-created with the same name, and PersistentVolume %q of the claim represents the earlier volume. "+
+			"To use the re-created volume, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps the data of the re-created volume",
+			s.Name, s.Member.Registration, s.Earlier[i].Name, s.Name)
 	}
 	if hostpv.IsNameFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
-		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "%svolume %q, which the claim is bound to, does not represent it: another volume has that name. "+
-			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", unused, name)
+		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "leaf volume %q in member %q may be this claim's own disk, but Xylem does not use it: the claim names PersistentVolume %q, which does not represent the leaf volume. "+
+			"Find out which of the two volumes has the claim's data before you delete either. Xylem keeps the data of the leaf volume", s.Name, s.Member.Registration, name)
 	}
 	return nil
 }
 
 // ReportSurplus reports that the claim is bound to another volume, or placed elsewhere.
 func ReportSurplus(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete the volume there if nobody needs it",
+	return mirror.Refuse(v1alpha1.ReasonSurplusVolume, "member %[1]q has a surplus volume %[2]q for this claim: %[3]s. Xylem does not use the volume, but keeps its data. If nobody needs the data, delete the volume in member %[1]q",
 		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
 // ReportHeldByEarlier reports that the volume was replaced while its leaf claim still exists.
 func ReportHeldByEarlier(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one with the same name: PersistentVolume %q in the host represents the earlier one. "+
-		"Xylem keeps the data of both, and continues when that PersistentVolume is released. If it stays Bound, check its claim",
+	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another volume with the same name: PersistentVolume %q in the host represents the earlier volume. "+
+		"Xylem keeps the data of both volumes, and continues when the PersistentVolume is released. If the PersistentVolume stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
 // ReportReplaced reports that the member has another volume with the same name.
 func ReportReplaced(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
-		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
+	return mirror.Refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: the volume now has UID %q, but the claim is bound to the volume with UID %q. "+
+		"Xylem does not use the new volume, because it may contain other data. Rescue the data that you need in the member, then delete the claim. Xylem destroys neither volume",
 		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
 }
 
 // ReportLost reports that the volume no longer exists in the member.
 func ReportLost(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q, to which the claim is bound, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host records the driver and the handle of the disk. Rescue the data in the member, then delete the claim",
 		s.Name, s.Member.Registration)
+}
+
+// ReportCopies reports that other members still have copies of a shared volume whose claim is gone.
+func ReportCopies(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonCopiesRemain, "volume %q in member %q is not released yet, because other members may have copies of it: %s. "+
+		"Xylem removes each copy as soon as no Pod in that member uses it. If one of these members is away, make it reachable, or deregister it",
+		s.Name, s.Member.Registration, strings.Join(s.Copies, ", "))
 }
 
 // ReportTerminating reports that the volume is being deleted in the member.
 func ReportTerminating(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, to which the claim is bound, is being deleted in member %q. Kubernetes keeps the volume while the claim uses it, and Xylem keeps the disk. "+
 		"The deletion cannot be undone. Copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
 }
 
 // ReportMismatch reports that the leaf claim names another volume.
 func ReportMismatch(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, but its counterpart in member %q is bound to volume %q: Xylem cannot determine which one has the claim's data. Find out before you delete either",
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, but its counterpart in member %q is bound to volume %q: Xylem cannot determine which volume has the claim's data. Find out before you delete either volume",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
 // ReportUnstamped reports that the leaf PV has lost its stamp.
 func ReportUnstamped(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q in member %q. The volume does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from the volume, so Xylem does not write to it. "+
 		"Ask the member's admin to restore them: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
 		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
 }
@@ -79,46 +87,46 @@ func ReportUnstamped(s *volume.Observed) *mirror.Refusal {
 // ReportInUse reports which claim of the member uses the volume.
 func ReportInUse(s *volume.Observed) *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
-		"Xylem does not take it away. Find out whose data it contains. If the data belongs to this claim, ask the member's admin to delete the other claim", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, to which the claim is bound, is in use in member %q by claim \"%s/%s\", which is not the claim's counterpart. "+
+		"Xylem does not take the volume away from that claim. Find out whose data the volume contains. If the data belongs to this claim, ask the member's admin to delete the other claim", s.Name, s.Member.Registration, ref.Namespace, ref.Name)
 }
 
 // ReportTwins reports which two host PVs represent the volume.
 func ReportTwins(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is deleted. "+
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps the volume's data, and does nothing else with the volume until one of the two PersistentVolumes is deleted. "+
 		"Delete whichever is not bound to a claim", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
-// ReportHolder reports which other root's leaf claim still has the volume.
+// ReportHolder reports which other root's leaf claim is still bound to the volume.
 func ReportHolder(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
-		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, to which the claim is bound, is still in use by the counterpart of claim %q in member %q. "+
+		"To use the volume, delete that claim. Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
 }
 
 // ReportClaimLost reports that the leaf claim has lost the volume.
 func ReportClaimLost(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check the volume and the counterpart in that member", s.Member.Registration, s.Name)
 }
 
 // ReportAttributesFixed reports that a VolumeAttributesClass cannot be removed.
 func ReportAttributesFixed(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonModifyUnsupported, "the claim has no VolumeAttributesClass, but its volume in member %q has %q. Kubernetes does not allow its removal. "+
+	return mirror.Refuse(v1alpha1.ReasonModifyUnsupported, "the claim names no VolumeAttributesClass, but its volume in member %q has VolumeAttributesClass %q. Kubernetes does not allow the removal of the class. "+
 		"Set volumeAttributesClassName to the class that the volume should have", s.Member.Registration, pvc.HostAttributesClass(s.Claim, *s.Claim.Status.CurrentVolumeAttributesClassName))
 }
 
 // ReportUnsupported reports how an unsupported reclaim policy is treated.
 func ReportUnsupported(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep it",
+	return mirror.Refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q, because Xylem does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep it",
 		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
 }
 
 // ReportKept reports why a disk that no Pod uses is kept.
 func ReportKept(s *volume.Observed) *mirror.Refusal {
 	if s.Host.Annotations[v1alpha1.AnnotationConsumer] == "" {
-		return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
-			"The disk is destroyed with the claim: delete the claim if nobody needs the data", s.Member.Registration)
+		return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: Xylem has no record of a Pod that used the disk, perhaps because the host was restored. "+
+			"If nobody needs the data, delete the claim. Xylem then destroys the disk, unless the reclaim policy is Retain in the host or in the member", s.Member.Registration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release it", s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release the disk", s.Member.Registration)
 }
 
 // ReportElsewhere reports that the claim is placed in another member. The name of that member's
@@ -128,5 +136,5 @@ func ReportElsewhere(s *volume.Observed) *mirror.Refusal {
 	if s.PlacedRegistration != "" {
 		where = fmt.Sprintf("member %q", s.PlacedRegistration)
 	}
-	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until none of the claim's objects are left there. Run the Pod there, or delete these objects", where, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: until no objects of the claim are left in that cluster, member %q waits. Run the Pod in that cluster, or delete the objects", where, s.Member.Registration)
 }

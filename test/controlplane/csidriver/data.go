@@ -47,6 +47,9 @@ func (s *store) fill(dst, source, id string) (string, error) {
 		return "", err
 	}
 	if source == "" {
+		if err := os.Mkdir(filepath.Join(dst, filesDir), 0o750); err != nil {
+			return "", err
+		}
 		return id, os.WriteFile(filepath.Join(dst, dataFile), []byte(id), 0o600)
 	}
 	from := filepath.Join(s.dir, source)

@@ -23,18 +23,19 @@ func (d *Driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRe
 	return &csi.NodeGetCapabilitiesResponse{}, nil
 }
 
-// NodePublishVolume implements csi.NodeServer. It mounts the disk's directory at the target. It
-// does not support block volumes.
+// NodePublishVolume implements csi.NodeServer. It mounts the disk's files at the target. It does
+// not support block volumes.
 func (d *Driver) NodePublishVolume(_ context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
 	if r.GetVolumeId() == "" || r.GetTargetPath() == "" || r.GetVolumeCapability().GetMount() == nil {
 		return nil, status.Error(codes.InvalidArgument, "volume ID, target path and a capability to mount are required")
 	}
-	v, ok := d.store.get(r.GetVolumeId())
-	if !ok {
+	// Another driver may have created the volume, if several share the directory.
+	disk := filepath.Join(d.store.dir, r.GetVolumeId(), filesDir)
+	if _, err := os.Stat(disk); err != nil || filepath.Base(r.GetVolumeId()) != r.GetVolumeId() {
 		return nil, status.Errorf(codes.NotFound, "volume %s does not exist", r.GetVolumeId())
 	}
-	if err := publish(filepath.Join(d.store.dir, v.ID), r.GetTargetPath(), r.GetReadonly()); err != nil {
-		return nil, status.Errorf(codes.Internal, "publish volume %s: %v", v.ID, err)
+	if err := publish(disk, r.GetTargetPath(), r.GetReadonly()); err != nil {
+		return nil, status.Errorf(codes.Internal, "publish volume %s: %v", r.GetVolumeId(), err)
 	}
 	return &csi.NodePublishVolumeResponse{}, nil
 }

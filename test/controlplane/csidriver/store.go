@@ -20,15 +20,29 @@ const (
 	ledgerFile = "ledger.jsonl"
 	volumesDir = "volumes"
 	recordFile = ".volume.json"
-	blockFile  = "block"
-	dataFile   = "data"
+	// A Pod sees only a volume's filesDir or, for a block device, its blockFile.
+	filesDir  = "files"
+	blockFile = "block"
 )
+
+// dataFile contains the data of WriteData and ReadData.
+var dataFile = filepath.Join(filesDir, "data")
 
 // LedgerPath returns the path of a driver's ledger. dir is the driver's directory.
 func LedgerPath(dir string) string { return filepath.Join(dir, ledgerFile) }
 
 // VolumesDir returns the directory of a driver's volumes. dir is the driver's directory.
 func VolumesDir(dir string) string { return filepath.Join(dir, volumesDir) }
+
+// FilesPath returns the directory that a Pod sees as a volume. dir is the driver's directory.
+func FilesPath(dir, volumeID string) string {
+	return filepath.Join(VolumesDir(dir), volumeID, filesDir)
+}
+
+// DevicePath returns the file that a Pod sees as a block device. dir is the driver's directory.
+func DevicePath(dir, volumeID string) string {
+	return filepath.Join(VolumesDir(dir), volumeID, blockFile)
+}
 
 // volume is the record of a volume in its directory.
 type volume struct {

@@ -64,7 +64,7 @@ func TestDirDependsOnTheModule(t *testing.T) {
 		}
 		after := dir(t, root)
 		if after == before {
-			t.Errorf("after a change of %s, the directory is still %s, want another one", name, after)
+			t.Errorf("after a change to %s, the directory is still %s, want a different one", name, after)
 		}
 		before = after
 	}

@@ -194,8 +194,8 @@ func (l *Ledger) Calls(method string) int {
 	return n
 }
 
-// Since returns the ledger without its first n entries. To count what a test does, remember
-// len(Entries) before it.
+// Since returns the ledger without its first n entries. To count the calls of one step, note
+// len(Entries) before the step.
 func (l *Ledger) Since(n int) *Ledger {
 	return &Ledger{Entries: l.Entries[min(n, len(l.Entries)):]}
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -32,6 +31,22 @@ const DisksDriver = "disks.csi.e2e.xylem.io"
 // disksDir is the directory with the driver's disks and snapshots on the node.
 const disksDir = "/var/lib/xylem-disks"
 
+// Files is a StorageClass in both members. Its driver, FilesDriver, stores volumes in a directory that
+// the nodes of both members share. Only the second member provisions them.
+const (
+	Files       = "files"
+	FilesDriver = "files.csi.e2e.xylem.io"
+)
+
+// filesDir is the shared directory on each node.
+const filesDir = "/var/lib/xylem-files"
+
+//go:embed files.yaml
+var files string
+
+//go:embed files-provisioner.yaml
+var filesProvisioner string
+
 //go:embed snapshot-controller.yaml
 var snapshotController string
 
@@ -45,6 +60,7 @@ const csiDriver = "csidriver"
 // needs only the snapshot-controller, because Xylem is the driver of the host's snapshots.
 var programs = map[string][]string{
 	HostName: {kubebin.SnapshotController},
+	First:    {csiDriver},
 	Second:   {kubebin.SnapshotController, kubebin.Provisioner, kubebin.Snapshotter, csiDriver},
 }
 
@@ -92,8 +108,11 @@ func imagesOf(name string, workload, packed map[string]v1.Image) map[string]v1.I
 	return images
 }
 
-// storage applies the manifests of a cluster's programs, and waits until the programs run.
+// storage applies the manifests of a cluster's programs, and waits until the Deployments run.
 func storage(ctx context.Context, c *Cluster) error {
+	if c.Name == First {
+		return applyAll(ctx, c, files)
+	}
 	if len(programs[c.Name]) == 0 {
 		return nil
 	}
@@ -101,21 +120,21 @@ func storage(ctx context.Context, c *Cluster) error {
 	if err != nil {
 		return err
 	}
-	files, err := kubebin.SnapshotCRDs(ctx, root)
+	crds, err := kubebin.SnapshotCRDs(ctx, root)
 	if err != nil {
 		return err
 	}
 	_, err = envtest.InstallCRDs(c.Config, envtest.CRDInstallOptions{
-		Paths: files, ErrorIfPathMissing: true, MaxTime: patience, PollInterval: poll,
+		Paths: crds, ErrorIfPathMissing: true, MaxTime: patience, PollInterval: poll,
 	})
 	if err != nil {
 		return fmt.Errorf("install the VolumeSnapshot CRDs in %s: %w", c.Name, err)
 	}
-	deployments, manifests := []string{"snapshot-controller"}, snapshotController
-	if slices.Contains(programs[c.Name], csiDriver) {
-		deployments, manifests = append(deployments, "disks"), manifests+"\n---\n"+disks
+	deployments, manifests := []string{"snapshot-controller"}, []string{snapshotController}
+	if c.Name == Second {
+		deployments, manifests = append(deployments, "disks", "files-provisioner"), append(manifests, disks, files, filesProvisioner)
 	}
-	if err := applyAll(ctx, c, manifests); err != nil {
+	if err := applyAll(ctx, c, strings.Join(manifests, "\n---\n")); err != nil {
 		return err
 	}
 	for _, name := range deployments {
@@ -147,4 +166,9 @@ func applyAll(ctx context.Context, c *Cluster, manifests string) error {
 // Disks lists the disks and snapshots of the second member's driver.
 func (k *Kind) Disks(ctx context.Context) ([]string, error) {
 	return k.list(ctx, Second, disksDir+"/volumes", disksDir+"/snapshots")
+}
+
+// Shared lists the volumes in the directory that both members share.
+func (k *Kind) Shared(ctx context.Context) ([]string, error) {
+	return k.list(ctx, Second, filesDir+"/volumes")
 }

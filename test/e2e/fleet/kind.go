@@ -79,6 +79,7 @@ var workers = map[string]int{First: 2}
 type Kind struct {
 	options  KindOptions
 	provider *cluster.Provider
+	shared   string
 	host     *Cluster
 	members  []*Cluster
 
@@ -126,6 +127,9 @@ func (k *Kind) Up(ctx context.Context) error {
 	if err := os.MkdirAll(k.options.Dir, 0o750); err != nil {
 		return fmt.Errorf("create a directory for kubeconfigs: %w", err)
 	}
+	if err := k.makeShared(); err != nil {
+		return err
+	}
 	workload, err := packWorkload(ctx)
 	if err != nil {
 		return err
@@ -150,9 +154,27 @@ func (k *Kind) Up(ctx context.Context) error {
 	return nil
 }
 
-// configuration returns the kind configuration of a cluster. A kubelet rejects cgroups v1
+// makeShared creates the directory that the members share.
+func (k *Kind) makeShared() error {
+	dir, err := filepath.Abs(filepath.Join(k.options.Dir, "shared"))
+	if err != nil {
+		return fmt.Errorf("find the shared directory: %w", err)
+	}
+	k.shared = dir
+	if err := os.MkdirAll(dir, 0o777); err != nil { //nolint:gosec // The driver's Pods write to it.
+		return fmt.Errorf("create the shared directory: %w", err)
+	}
+	return nil
+}
+
+// configuration returns the kind configuration of a cluster. The nodes of members share a directory.
+// A kubelet rejects cgroups v1
 // unless it is configured to accept them. With cgroups v2, this has no effect.
-func configuration(name string) []byte {
+func configuration(name, shared string) []byte {
+	mounts := ""
+	if name != HostName {
+		mounts = fmt.Sprintf("  extraMounts: [{hostPath: %q, containerPath: %q}]\n", shared, filesDir)
+	}
 	return []byte(`kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
 kubeadmConfigPatches:
@@ -161,7 +183,7 @@ kubeadmConfigPatches:
   failCgroupV1: false
 nodes:
 - role: control-plane
-` + strings.Repeat("- role: worker\n", workers[name]))
+` + mounts + strings.Repeat("- role: worker\n"+mounts, workers[name]))
 }
 
 // up starts one cluster, unless it runs, and prepares it for the tests.
@@ -177,7 +199,7 @@ func (k *Kind) up(ctx context.Context, name string, images map[string]v1.Image) 
 		k.made = append(k.made, name)
 		k.mu.Unlock()
 		options := []cluster.CreateOption{
-			cluster.CreateWithRawConfig(configuration(name)), cluster.CreateWithKubeconfigPath(kubeconfig),
+			cluster.CreateWithRawConfig(configuration(name, k.shared)), cluster.CreateWithKubeconfigPath(kubeconfig),
 			cluster.CreateWithWaitForReady(patience),
 		}
 		if k.options.NodeImage != "" {

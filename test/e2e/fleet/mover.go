@@ -26,8 +26,8 @@ const MoverImage = move.DefaultImage
 // moverPrograms are the programs of the mover's image: those that a move runs, and those with which
 // the tests create files.
 var moverPrograms = []string{
-	"sh", "tar", "find", "xargs", "du", "dd", "sha256sum", "stat", "sync", "blockdev", "rm", "echo", "sleep",
-	"mkdir", "head", "split", "seq", "ln", "chown", "chmod", "truncate", "wc", "sort", "cat",
+	"sh", "tar", "find", "head", "du", "dd", "sha256sum", "stat", "sync", "blockdev", "rm", "sleep",
+	"xargs", "mkdir", "split", "seq", "ln", "chown", "chmod", "truncate", "wc", "sort",
 }
 
 // packed writes an archive with programs, and the libraries that they need. Debian links /bin and

@@ -92,7 +92,8 @@ func requirements(ctx context.Context) error {
 	return nil
 }
 
-// assemble builds the base image, packs Kubernetes like a release, and lets kind combine them.
+// assemble builds the base image, packages the Kubernetes binaries as a release archive, and has
+// kind combine the two.
 func assemble(ctx context.Context, root, work, image string, programs programDirs, system string) error {
 	kind, err := moduleDir(ctx, root, "sigs.k8s.io/kind")
 	if err != nil {

@@ -87,7 +87,8 @@ func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
 	return specs
 }
 
-// restores returns a run of a scenario for each kind of restore, at evenly spaced writes.
+// restores returns a run of a scenario for each kind of restore. The restores happen at writes that
+// are evenly spaced over the scenario.
 func restores(sc scenario.Scenario, points []Point) []Spec {
 	if len(points) == 0 {
 		return nil

@@ -50,7 +50,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV is deleted before its leaf",
 			Edits: []Edit{
 				unproven,
-				{volumeTable, "not(finalizer))}, Owner: RootPV, Until: \"the host PV is gone\"},\n		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}", "not(finalizer))}, Owner: RootPV, Until: \"the host PV is gone\"},\n		{Phase: Destroying, When: []fact{destroyed}"},
+				{volumeTable, "destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},\n		{Phase: Destroying, When: []fact{destroyed, hasLeaf", "destroyed}, Step: DropHost, Owner: RootPV},\n		{Phase: Destroying, When: []fact{destroyed, hasLeaf"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -73,7 +73,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "create", Caught: []string{"I4", "I6"},
 		},
 		{
-			Name: "copies-finalizers", Class: "the leaf PV's finalizers are copied up, and the host PV stays Terminating forever",
+			Name: "copies-finalizers", Class: "the leaf PV's finalizers are copied to the host PV, which then stays Terminating forever",
 			Edits:    []Edit{{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  append([]string{v1alpha1.FinalizerLeafVolume, \"external-provisioner.volume.kubernetes.io/finalizer\"}, leaf.Finalizers...),"}},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -162,7 +162,7 @@ func others() []Mutation {
 			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
 				{mirrorVolume, "	spec.NodeAffinity = affinityTo(m.ClusterID)", "	spec.NodeAffinity = nil"},
-				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {", " {"},
+				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == \"\" {", " {"},
 			},
 			Scenario: "create", Caught: []string{"I6"},
 		},

@@ -92,6 +92,15 @@ func modelled() []Mutation {
 			Caught: []string{"I2", "I6"},
 		},
 		{
+			Name: "forgets-the-lost-claim", Class: "N7: a volume without a stamp is destroyed as never mirrored, although the host may have lost the volume's claim in a restore",
+			Edits: []Edit{
+				{volumeObserved, "len(s.Earlier) > 0 || s.Restored || s.RootLost)", "len(s.Earlier) > 0 || s.Restored)"},
+				{rootPVCDelete, "restores.Predates(o.Leaf) || restores.MayLackRoot(o.Leaf) {", "restores.Predates(o.Leaf) {"},
+				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayBeRestored(claim)}"},
+			},
+			Caught: []string{"I2"},
+		},
+		{
 			Name: "wants-its-own-stamp", Class: "F7: a freed volume is not destroyed if its next claim is deleted before the volume is stamped for it",
 			Edits: []Edit{{volumeObserved, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
@@ -115,9 +124,9 @@ func ofOtherChecks() []Mutation {
 		{
 			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored after its member is restored to a state before the stamp",
 			Edits: []Edit{
-				{volumeObserved, "len(s.Earlier) > 0 || s.Restored)", "len(s.Earlier) > 0)"},
-				{rootPVCDelete, "	if r.LastRestores().Predates(o.Leaf) {", "	if o.Leaf == nil {"},
-				{"internal/proof/evidence.go", " || e.None.restored", ""},
+				{volumeObserved, "len(s.Earlier) > 0 || s.Restored || s.RootLost)", "len(s.Earlier) > 0 || s.RootLost)"},
+				{rootPVCDelete, "restores.Predates(o.Leaf) || restores.MayLackRoot(o.Leaf) {", "restores.MayLackRoot(o.Leaf) {"},
+				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayLackRoot(claim)}"},
 			},
 			Check: "TestRestores", Caught: []string{"I2"},
 		},

@@ -5,7 +5,7 @@ package mutation
 func reviewed() []Mutation {
 	return []Mutation{
 		{
-			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV now has another UID is ignored, and the volume counts as never mirrored",
+			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV now has a different UID is ignored, and the volume counts as never mirrored",
 			Edits: []Edit{
 				{"internal/proof/mirrored.go", "	if len(known) > 0 {\n		return &known[0], nil\n	}", "	if len(known) > 0 {\n		return nil, nil\n	}"},
 				{volumeObserve, "	s.Earlier = hosts\n", ""},

@@ -105,7 +105,7 @@ func ofSnapshots() []Mutation {
 		},
 		{
 			Name: "snapshot-left-behind", Class: "after a member is deregistered, nothing reports that it has the snapshot",
-			Edits:    []Edit{{"internal/deregistration/deregister.go", "held), slices.ContainsFunc(l.snapshots, stays):", "held):"}, {"internal/deregistration/deregister.go", "		if !stays(*before) {", "		if before.Name != \"\" {"}},
+			Edits:    []Edit{{"internal/deregistration/deregister.go", "slices.ContainsFunc(l.snapshots, stays), len(l.copied)", "len(l.copied)"}, {"internal/deregistration/deregister.go", "		if !stays(*before) {", "		if before.Name != \"\" {"}},
 			Scenario: "snapshot-unregister-force", Caught: []string{"I6"},
 		},
 		{

@@ -52,7 +52,8 @@ func snapshotsAccounted(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// represented reports whether the host has a content for a snapshot at the end of the run.
+// represented reports whether the host has a VolumeSnapshotContent for a snapshot at the end of the
+// run.
 func (e Evidence) represented(member string, taken ledger.Entry) bool {
 	return slices.ContainsFunc(e.Live, func(s Sighting) bool {
 		content, ok := s.Object.(*snapshotv1.VolumeSnapshotContent)

@@ -35,7 +35,7 @@ var dropped = []string{
 	"observedGeneration",
 	// The snapshot-controller adds this to a VolumeSnapshot some time after binding it.
 	"metadata.finalizers[snapshot.storage.kubernetes.io/volumesnapshot-bound-protection]",
-	// Only kube-controller-manager writes this, and only if it observes a change of a Pod.
+	// Only kube-controller-manager writes this, and only if it observes a change to a Pod.
 	"status.conditions[Unused]",
 	// In a content, this is a number, which the pattern for times does not match.
 	"status.creationTime",
@@ -50,8 +50,9 @@ var (
 	loopback  = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 	random    = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
 	revision  = regexp.MustCompile(`-[0-9a-f]{8,10}\b`)
-	// collision matches the digest that distinguishes volumes whose leaves have the same name.
-	collision = regexp.MustCompile(`-[0-9a-f]{16}\b`)
+	// collision matches the digest in the name of a copy, and the digest that distinguishes volumes
+	// whose leaves have the same name.
+	collision = regexp.MustCompile(`-([0-9a-f]{32}|[0-9a-f]{16})\b`)
 )
 
 // Normalise formats objects so that two runs can be compared: one line for each field, without the

@@ -1,6 +1,6 @@
-// Package proxy is a TLS reverse proxy in front of one API server that understands the Kubernetes
-// API. It records every write of its clients, and can inject a fault at each: an error, a lost
-// response, a broken connection, or the death of the client. It can also end watches, respond to
+// Package proxy is a TLS reverse proxy in front of one API server. It understands the Kubernetes
+// API, records every write that its clients make, and can inject a fault at each write: an error, a
+// lost response, a broken connection, or the death of the client. It can also end watches, respond to
 // them with 410 Expired, and respond to lists with an earlier state. Clients use HTTP/2 and bearer
 // tokens, which the proxy forwards. It does not support client certificates.
 //

@@ -153,7 +153,10 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 	}
 	r.keeper.Go(func() { r.keep(background) })
 	for _, name := range []string{One, Two} {
-		if err := r.Register(ctx, name, name); err != nil {
+		if err := r.Member(name).AllowCopies(ctx, controlplane.DefaultDriverName); err != nil {
+			return nil, err
+		}
+		if err := r.Register(ctx, name, name, harness.Shares("files", controlplane.DefaultDriverName, controlplane.ClassHostpath)); err != nil {
 			return nil, err
 		}
 	}

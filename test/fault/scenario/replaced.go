@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// replaced returns the scenarios in which a leaf PV is re-created with the same name and another
+// replaced returns the scenarios in which a leaf PV is re-created with the same name and a different
 // UID. As a provisioner would, the scenario creates it without the stamp and with the class's
 // policy.
 func replaced() []Scenario {
@@ -87,8 +87,8 @@ func (w *World) deleteClaimEntirely(ctx context.Context) error {
 	})
 }
 
-// replace deletes the leaf PV, removes its finalizers, and re-creates it for the same leaf claim,
-// which recovers.
+// replace deletes the leaf PV, removes its finalizers, and re-creates it for the same leaf claim, so
+// that the claim recovers.
 func (w *World) replace(ctx context.Context) error {
 	one := w.Member(rig.One)
 	leaf, err := get[corev1.PersistentVolume](ctx, w, one, w.Noted("volume"))
@@ -127,7 +127,7 @@ func (w *World) replacement(ctx context.Context) error {
 		return err
 	}
 	if string(leaf.UID) == w.Noted("replaced") || leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
-		return fmt.Errorf("leaf PV %s has UID %s (before: %s) and policy %s, want another UID and policy Retain", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
+		return fmt.Errorf("leaf PV %s has UID %s (before: %s) and policy %s, want a different UID and policy Retain", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // Markers around the table of values in README.md.
 const (
 	tableBegin = "<!-- Generated from values.yaml by `make charts`. -->\n"
-	tableEnd   = "<!-- End of what is generated. -->\n"
+	tableEnd   = "<!-- End of generated content. -->\n"
 )
 
 // readme returns the chart's README.md with the current table of values.

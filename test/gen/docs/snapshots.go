@@ -25,7 +25,7 @@ all other rows.
 | recorded | the host content has the UID of the leaf content, and the handle that the driver gave it |
 | replaced | the member has a different leaf, or leaf content, than the host content records |
 | released | an admin abandons the snapshot, or its member is no longer registered |
-| to be destroyed | the policies on both sides are Delete, and the end is announced; otherwise, the snapshot is kept |
+| to be destroyed | both deletion policies are Delete, and the root's deletion is announced; otherwise, the snapshot is kept |
 
 `
 

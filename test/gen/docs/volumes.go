@@ -24,9 +24,8 @@ and the event from the other controller's write enqueues its request again.
 | finalizer | Xylem's, on the host PV |
 | terminating | it has a deletion timestamp, and finalizers still keep it |
 | retained | its policy is Retain |
-| secured | the leaf PV is retained, and stamped if a leaf claim has it |
+| secured | the leaf PV is retained, and stamped if a leaf claim is bound to it |
 | to be destroyed | the policies on both sides are Delete, and the leaf PV is stamped or gone; otherwise, the volume is kept |
-| replaced | a host PV represents an earlier leaf PV with the same name |
 `
 
 func volumesPage() ([]byte, error) { return []byte(volumesIntro + lifecycle.Page()), nil }

@@ -179,8 +179,8 @@ func (p *person) fills(claim, data string) {
 	Expect(csidriver.WriteData(x.Fleet.Member(one).DriverDir(), disks[0], data)).To(Succeed())
 }
 
-var _ = Describe("A member's admin uses snapshots in an attack that aims for", func() {
-	It("another tenant's data, or its destruction: a leaf content with the handle of the victim's snapshot", func(ctx SpecContext) {
+var _ = Describe("A member's admin uses snapshots to try", func() {
+	It("to get or destroy another tenant's data: a leaf content with the handle of the victim's snapshot", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -198,7 +198,7 @@ var _ = Describe("A member's admin uses snapshots in an attack that aims for", f
 
 		By("trying to destroy the victim's snapshot with the attacker's VolumeSnapshot")
 		Expect(a.api.Delete(ctx, own.root)).To(Succeed())
-		own.held(ctx, And(HaveField("DeletionTimestamp", Not(BeNil())), failing(replaced, "the deletion then continues")))
+		own.held(ctx, And(HaveField("DeletionTimestamp", Not(BeNil())), failing(replaced, "The deletion of the VolumeSnapshot in the host then continues")))
 		barrier(ctx)
 		victim.unharmed(ctx)
 		Expect(own.live()).To(ConsistOf(own.handle()))
@@ -212,7 +212,7 @@ var _ = Describe("A member's admin uses snapshots in an attack that aims for", f
 		}).Should(Satisfy(apierrors.IsNotFound))
 	}, SpecTimeout(attackTime))
 
-	It("another tenant's data: a leaf VolumeSnapshot that is bound to the victim's content", func(ctx SpecContext) {
+	It("to get another tenant's data: a leaf VolumeSnapshot that is bound to the victim's content", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		a.fills("data", "the attacker's own")
@@ -236,7 +236,7 @@ var _ = Describe("A member's admin uses snapshots in an attack that aims for", f
 		victim.unharmed(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("growing objects, failing controllers and escape sequences on terminals in the host: huge sizes, times and errors", func(ctx SpecContext) {
+	It("to make objects grow, controllers fail, and terminals interpret escape sequences in the host: huge sizes, times and errors", func(ctx SpecContext) {
 		a, m := attacker(ctx), x.Member(one)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")
@@ -264,7 +264,7 @@ var _ = Describe("A member's admin uses snapshots in an attack that aims for", f
 		a.running(ctx, "copy")
 	}, SpecTimeout(attackTime))
 
-	It("a volume with another mode, so that a kernel interprets a tenant's data: the sourceVolumeMode of a leaf content", func(ctx SpecContext) {
+	It("to change a volume's mode, so that a kernel interprets a tenant's data: the sourceVolumeMode of a leaf content", func(ctx SpecContext) {
 		Expect(patched(ctx, x.Member(one).API, victim.taken.leafHeld, `{"spec":{"sourceVolumeMode":"Block"}}`)).To(Satisfy(apierrors.IsInvalid))
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
@@ -280,7 +280,7 @@ var _ = Describe("A member's admin uses snapshots in an attack that aims for", f
 		a.neverMade(ctx, "raw")
 	}, SpecTimeout(attackTime))
 
-	It("the destruction of a snapshot elsewhere, or of other data, by Xylem: VolumeSnapshots with forged stamps", func(ctx SpecContext) {
+	It("to make Xylem destroy a snapshot elsewhere, or other data: VolumeSnapshots with forged stamps", func(ctx SpecContext) {
 		m := x.Member(two)
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim.namespace}}
 		stamp(ctx, ns, victim.namespace, "some")
@@ -322,8 +322,8 @@ var _ = Describe("A member's admin uses snapshots in an attack that aims for", f
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("A tenant of the host uses snapshots in an attack that aims for", func() {
-	It("the identity of the victim's snapshot, or another placement: annotations and labels of a VolumeSnapshot", func(ctx SpecContext) {
+var _ = Describe("A tenant of the host uses snapshots to try", func() {
+	It("to take the identity of the victim's snapshot, or change a placement: annotations and labels of a VolumeSnapshot", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		second := must[v1alpha1.ClusterRegistration](ctx, x.Host, "", two).Status.ClusterID
@@ -345,7 +345,7 @@ var _ = Describe("A tenant of the host uses snapshots in an attack that aims for
 		own.held(ctx, usable())
 	}, SpecTimeout(attackTime))
 
-	It("the victim's data through its status: a VolumeSnapshot whose status refers to the victim's content", func(ctx SpecContext) {
+	It("to get the victim's data: a VolumeSnapshot whose status refers to the victim's content", func(ctx SpecContext) {
 		a := attacker(ctx)
 		vs := a.volumeSnapshot("snap", "none")
 		Expect(a.api.Create(ctx, vs)).To(Succeed())
@@ -356,7 +356,7 @@ var _ = Describe("A tenant of the host uses snapshots in an attack that aims for
 		Expect(a.api.Delete(ctx, vs)).To(Succeed())
 	}, SpecTimeout(attackTime))
 
-	It("a copy of the victim's data: a source in the victim's namespace, and the victim's VolumeSnapshotContent", func(ctx SpecContext) {
+	It("to copy the victim's data: a source in the victim's namespace, and the victim's VolumeSnapshotContent", func(ctx SpecContext) {
 		a := attacker(ctx)
 		crossing := a.claim("crossing")
 		crossing.Spec.DataSourceRef = &corev1.TypedObjectReference{
@@ -382,8 +382,8 @@ var _ = Describe("A tenant of the host uses snapshots in an attack that aims for
 	}, SpecTimeout(attackTime))
 })
 
-var _ = Describe("The operator of the host's backups makes an attack that aims for", func() {
-	It("another tenant's data: records, handles and statuses of contents", func(ctx SpecContext) {
+var _ = Describe("The operator of the host's backups tries", func() {
+	It("to get another tenant's data: records, handles and statuses of contents", func(ctx SpecContext) {
 		user, a := operator(ctx), attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		a.fills("data", "the attacker's own")
@@ -399,7 +399,7 @@ var _ = Describe("The operator of the host's backups makes an attack that aims f
 		a.contains("copy", "the attacker's own")
 	}, SpecTimeout(attackTime))
 
-	It("the destruction of a snapshot that its user keeps: a content that is deleted and annotated as being deleted", func(ctx SpecContext) {
+	It("to destroy a snapshot that its user keeps: a content that is deleted and annotated as being deleted", func(ctx SpecContext) {
 		user, a := operator(ctx), attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		own := a.takes(ctx, "snap", "data")

@@ -171,12 +171,12 @@ var _ = Describe("kubectl xylem doctor", func() {
 		merge[admissionv1.ValidatingAdmissionPolicyBinding](ctx, x.Host, "xylem-manager", `{"spec":{"validationActions":["Audit"]}}`)
 		merge[admissionv1.ValidatingAdmissionPolicy](ctx, x.Host, "xylem-reflected-classes", `{"spec":{"failurePolicy":"Ignore"}}`)
 		finds(ctx, here, asAdminOf(one), []string{"Error Policies", "Error Policies", "Error Policies"},
-			`"xylem-reserved-keys" does not exist`, `"xylem-manager" is not in force`, `"xylem-reflected-classes" does not match this version: it differs in its failurePolicy`)
+			`"xylem-reserved-keys" does not exist`, `"xylem-manager" is not in force`, `"xylem-reflected-classes" differs from this version's in its failurePolicy`)
 	}, SpecTimeout(storyTime))
 
 	It("finds a weakened policy in a member when the member's admin runs it", func(ctx SpecContext) {
 		merge[admissionv1.ValidatingAdmissionPolicy](ctx, x.Member(one), "xylem-account", `{"spec":{"matchConditions":[{"name":"nobody","expression":"false"}]}}`)
-		finds(ctx, here, asAdminOf(one), []string{"Error Policies " + one}, `"xylem-account" does not match this version: it differs in its matchConditions`)
+		finds(ctx, here, asAdminOf(one), []string{"Error Policies " + one}, `"xylem-account" differs from this version's in its matchConditions`)
 	}, SpecTimeout(storyTime))
 
 	It("finds policies and webhooks that an earlier version left behind", func(ctx SpecContext) {

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -367,6 +368,43 @@ var _ = Describe("the fence", func() {
 
 	// Acquire writes to the host twice: the intent (1) and the fact (2). It writes to the member once:
 	// the Lease (1).
+	DescribeTable("does not mistake a crash during a clean stop for a restore (I6)", func(ctx SpecContext, toMember, toHost interceptor.Funcs, released bool) {
+		a := w.manager("a", toMember, toHost)
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Finish(ctx)).NotTo(Succeed())
+		_ = a.Release(ctx)
+		if !released {
+			w.clock.Step(duration + time.Second)
+		}
+		b := w.manager("b")
+		if !released {
+			Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			w.clock.Step(duration + time.Second)
+		}
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.Suspended()).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+	},
+		Entry("before the intent is recorded", interceptor.Funcs{}, cut(3, false), true),
+		Entry("after the intent is recorded", interceptor.Funcs{}, cut(3, true), true),
+		Entry("before the Lease is written", cut(2, false), interceptor.Funcs{}, false),
+		Entry("after the Lease is written", cut(2, true), interceptor.Funcs{}, false),
+		Entry("before the reached epoch is recorded", interceptor.Funcs{}, cut(4, false), true),
+		Entry("after the reached epoch is recorded", interceptor.Funcs{}, cut(4, true), true),
+	)
+
+	It("leaves a deregistered member alone when it stops", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(api.Delete(ctx, w.record(ctx))).To(Succeed())
+		epoch := epochOf(w.lease(ctx))
+		Expect(a.Finish(ctx)).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epoch))
+		Expect(apierrors.IsNotFound(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "fence-" + w.clusterID}, &coordinationv1.Lease{}))).To(BeTrue())
+		Expect(a.Release(ctx)).To(Succeed())
+		Expect(w.lease(ctx).Spec.HolderIdentity).To(BeNil())
+	}, NodeTimeout(timeout))
+
 	DescribeTable("does not mistake a crash during acquisition for a restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
 		first := w.manager("first")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
@@ -714,6 +752,39 @@ var _ = Describe("the fence", func() {
 			Expect(d.Acquire(ctx, "")).To(Succeed())
 			Expect(d.Suspended()).To(Succeed())
 			Expect(d.Restores().Host).To(Equal(b.Restores().Host))
+		}, NodeTimeout(timeout))
+
+		It("is detected after a clean stop, even if the restore increased the revisions", func(ctx SpecContext) {
+			a := process("a")
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			backup := w.record(ctx)
+			Expect(a.Finish(ctx)).To(Succeed())
+			Expect(a.Release(ctx)).To(Succeed())
+			Expect(w.lease(ctx).Spec.HolderIdentity).To(BeNil())
+			after := w.record(ctx)
+
+			restore(ctx, "fence-"+w.clusterID, backup)
+			at = 1_000_001_000
+			b := process("b")
+			Expect(b.Acquire(ctx, "")).To(Succeed())
+			Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+			Expect(b.Release(ctx)).To(Succeed())
+
+			By("a backup from after the stop has lost nothing")
+			restore(ctx, "fence-"+w.clusterID, after)
+			c := process("c")
+			Expect(c.Acquire(ctx, "")).To(Succeed())
+			Expect(c.Suspended()).To(Succeed())
+		}, NodeTimeout(timeout))
+
+		It("keeps its evidence if the manager stops after the restore", func(ctx SpecContext) {
+			a := process("a")
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			epoch := epochOf(w.record(ctx))
+			at = 900
+			Expect(a.Finish(ctx)).To(MatchError(guarded.ErrSuspended))
+			Expect(epochOf(w.record(ctx))).To(Equal(epoch))
+			Expect(epochOf(w.lease(ctx))).To(Equal(epoch))
 		}, NodeTimeout(timeout))
 
 		It("fences the running manager before a destructive step", func(ctx SpecContext) {

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
@@ -121,4 +123,51 @@ func (x *Xylem) Deregister(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("conditions %+v", cr.Status.Conditions)
 	})
+}
+
+// Shares makes a registration share a backend. classes are the member's classes.
+func Shares(backend, driver string, classes ...string) func(*v1alpha1.ClusterRegistration) {
+	return func(cr *v1alpha1.ClusterRegistration) {
+		cr.Spec.Storage.Shared = []v1alpha1.SharedBackend{{Name: backend, Driver: driver, Classes: classes}}
+	}
+}
+
+// SharedPart returns the part of config/member that lets Xylem create copies of volumes, for these
+// drivers and Secrets, as the member's admin applies it.
+func SharedPart(drivers, secrets []string) ([]client.Object, error) {
+	objects, err := config.Member(config.PartShared)
+	if err != nil {
+		return nil, fmt.Errorf("read the part %s: %w", config.PartShared, err)
+	}
+	if err := config.Share(objects, drivers, secrets); err != nil {
+		return nil, fmt.Errorf("fill in the part %s: %w", config.PartShared, err)
+	}
+	var part []client.Object
+	for _, obj := range objects {
+		if obj.GetName() == "xylem-member-shared" {
+			part = append(part, obj)
+		}
+	}
+	if len(part) != 2 {
+		return nil, fmt.Errorf("the part %s has %d objects, want a ClusterRole and its binding", config.PartShared, len(part))
+	}
+	return part, nil
+}
+
+// AllowCopies lets Xylem create copies of a driver's volumes in a member.
+func (c *Cluster) AllowCopies(ctx context.Context, driver string) error {
+	part, err := SharedPart([]string{driver}, nil)
+	if err != nil {
+		return err
+	}
+	return c.Create(ctx, part...)
+}
+
+// CopiesOf returns a member's PVs that are copies of the volume of a host PV.
+func (c *Cluster) CopiesOf(ctx context.Context, host string) ([]corev1.PersistentVolume, error) {
+	var all corev1.PersistentVolumeList
+	if err := c.API.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("list the volumes of %s: %w", c.Name(), err)
+	}
+	return slices.DeleteFunc(all.Items, func(pv corev1.PersistentVolume) bool { return pv.Annotations[v1alpha1.AnnotationCopyOf] != host }), nil
 }

@@ -330,6 +330,40 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
+	It("allow copies of shared volumes only for claims in namespaces for which the member's admin shares the driver", func(ctx SpecContext) {
+		copied := func(namespace string) *corev1.PersistentVolume {
+			pv := volume("xylem-copy-1")
+			pv.Spec.CSI.Driver, pv.Spec.NodeAffinity = "shared.example.com", nil
+			pv.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany, corev1.ReadOnlyMany}
+			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "claim", UID: "claim-uid"}
+			for _, stamp := range []func(client.Object){
+				label(v1alpha1.LabelHost, someHost), label(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue),
+				annotate(v1alpha1.AnnotationCopyOf, "pvc-1"), annotate(v1alpha1.AnnotationCopyOfUID, "pv-uid"), annotate(v1alpha1.AnnotationCopyFor, "root-uid"),
+			} {
+				stamp(pv)
+			}
+			return pv
+		}
+		unshared := MatchError(And(ContainSubstring("xylem-account"), ContainSubstring(`"share" "drivers.xylem.io"`)))
+		Expect(ours.Create(ctx, copied(made), client.DryRunAll)).To(unshared)
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "sharing"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"xylem.io"}, Resources: []string{"drivers"}, ResourceNames: []string{"shared.example.com"}, Verbs: []string{"share"},
+		}}}
+		binding := &rbacv1.RoleBinding{
+			ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: memberAccount + "-host-" + someHost}},
+		}
+		for _, o := range []client.Object{role, binding} {
+			Expect(memberAdmin.Create(ctx, o)).To(Succeed())
+		}
+		Eventually(ctx, func(ctx context.Context) error { return ours.Create(ctx, copied(made), client.DryRunAll) }).Should(Succeed())
+		for _, namespace := range []string{handed, foreign} {
+			Expect(ours.Create(ctx, copied(namespace), client.DryRunAll)).To(unshared)
+		}
+		Expect(account.Create(ctx, copied(made), client.DryRunAll)).To(unshared, "an account without this permission")
+		Expect(theirs.Create(ctx, copied(made), client.DryRunAll)).To(MatchError(ContainSubstring("belongs to host another")))
+	}, SpecTimeout(settle))
+
 	It("allow the account to request only its own next token", func(ctx SpecContext) {
 		other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		Expect(memberAdmin.Create(ctx, other)).To(Succeed())
@@ -343,7 +377,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		const day = 24 * time.Hour
 		Expect(ask(self, day, nil)).To(Succeed())
 		Expect(ask(self, 7*day, nil)).To(Succeed())
-		denied := MatchError(And(ContainSubstring("xylem-account"), ContainSubstring("only its own tokens, valid for a week at most")))
+		denied := MatchError(And(ContainSubstring("xylem-account"), ContainSubstring("only its own tokens, and only tokens that are valid for no more than a week")))
 		Expect(ask(other, day, nil)).To(denied)
 		Expect(ask(self, 7*day+time.Second, nil)).To(denied)
 		Expect(ask(self, day, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"})).To(denied)

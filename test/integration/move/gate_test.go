@@ -44,8 +44,8 @@ func at(n int, lost bool) func(string) (bool, bool) {
 	}
 }
 
-// atNewWrite ends a run at the first write that has ended at most one earlier run. The first run
-// that ends there loses the write, and the second one loses the response.
+// atNewWrite makes each write end two runs. The first of them ends before the server receives the
+// write. The second ends after the server has processed it, so the run loses the response.
 func atNewWrite(seen map[string]int) func(string) (bool, bool) {
 	return func(write string) (bool, bool) {
 		seen[write]++

@@ -93,7 +93,7 @@ func (s *story) only(ctx context.Context) {
 	Expect(pods.Items).To(BeEmpty())
 }
 
-// unmoved checks that the claim has its first disk, and that the move left nothing behind.
+// unmoved checks that the claim still has its original disk, and that the move left nothing behind.
 func (s *story) unmoved(ctx context.Context, files string) {
 	GinkgoHelper()
 	claim := s.claim(ctx)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubelet"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -40,7 +41,7 @@ const (
 
 var (
 	x        *harness.Xylem
-	kubelets = map[string]*kubelet{}
+	kubelets = map[string]*kubelet.Server{}
 	// kubeconfig is the kubeconfig of the user that asMover creates.
 	kubeconfig string
 )
@@ -54,17 +55,17 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 	Expect(err).NotTo(HaveOccurred())
 	members := make([]controlplane.ClusterOptions, 0, 2)
 	for _, name := range []string{one, two} {
-		k := newKubelet(func() *harness.Cluster { return x.Member(name) })
-		DeferCleanup(k.server.Close)
+		k := kubelet.New(func() *controlplane.Cluster { return x.Fleet.Member(name) })
+		DeferCleanup(k.Close)
 		kubelets[name] = k
-		members = append(members, controlplane.ClusterOptions{Name: name, Nodes: 1, Kubelets: true, Kubelet: k.address()})
+		members = append(members, controlplane.ClusterOptions{Name: name, Nodes: 1, Kubelets: true, Kubelet: k.Address()})
 	}
 	only := controlplane.DefaultStorage()
 	only.Classes = append(only.Classes, controlplane.Class(onlyOne, "WaitForFirstConsumer", corev1.PersistentVolumeReclaimDelete))
 	members[0].Storage = only
 	return harness.Options{
 		Host: controlplane.ClusterOptions{Kubelets: true}, Members: members,
-		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1", "--node-grace=8s"},
+		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1", "--node-grace=8s", "--fence-epoch-interval=1s"},
 	}
 }, func(ctx SpecContext) {
 	for _, name := range []string{one, two} {
@@ -78,7 +79,7 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 
 var _ = AfterEach(func() {
 	for _, k := range kubelets {
-		k.on(nil)
+		k.Before(nil)
 	}
 	if CurrentSpecReport().Failed() {
 		log := x.Manager.Log()
@@ -206,7 +207,7 @@ func (s *story) disk(ctx context.Context, volume string) string {
 		}
 		leaf, err := suite.Read[corev1.PersistentVolume](ctx, m, "", leafName)
 		Expect(err).NotTo(HaveOccurred())
-		disk, err := diskOfVolume(m, leaf)
+		disk, err := kubelet.DiskOfVolume(m.Cluster, leaf)
 		Expect(err).NotTo(HaveOccurred())
 		return disk
 	}

@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubelet"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -29,21 +31,52 @@ import (
 // untouched is part of the message of every failed run.
 const untouched = `has written nothing to the disk in member "cluster38"`
 
+// Kinds of commands.
+const (
+	sends    = "send"
+	receives = "receive"
+	sums     = "sum"
+	measures = "measure"
+)
+
+func kindOf(c kubelet.Command) string {
+	script := strings.Join(c.Args, " ")
+	switch {
+	case strings.Contains(script, "sha256sum"):
+		return sums
+	case strings.Contains(script, "--extract"), strings.Contains(script, "dd of="):
+		return receives
+	case strings.Contains(script, "--create"), strings.Contains(script, "dd if="):
+		return sends
+	}
+	return measures
+}
+
 // once returns a hook that calls do at the n-th command of a kind.
-func once(what string, n int, do func(act) error) func(act) error {
+func once(what string, n int, do func(kubelet.Command) error) func(kubelet.Command) error {
 	var mu sync.Mutex
 	seen := 0
-	return func(a act) error {
+	return func(c kubelet.Command) error {
 		mu.Lock()
-		if a.what == what {
+		if kindOf(c) == what {
 			seen++
 		}
-		now := a.what == what && seen == n
+		now := kindOf(c) == what && seen == n
 		mu.Unlock()
 		if !now {
 			return nil
 		}
-		return do(a)
+		return do(c)
+	}
+}
+
+// vanish deletes objects of the second member without waiting for their finalizers.
+func vanish(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	m := x.Member(two)
+	for _, obj := range objects {
+		Expect(m.API.Delete(ctx, obj)).To(Succeed())
+		Expect(client.IgnoreNotFound(m.API.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 	}
 }
 
@@ -72,7 +105,7 @@ var _ = Describe("A move", func() {
 		pod := harness.Pod(s.namespace, "user", "data")
 		pod.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		Expect(x.Host.Create(ctx, pod)).To(Succeed())
-		refused(s.move(ctx, "--to", two), `"user"`, "Scale their owner down")
+		refused(s.move(ctx, "--to", two), `"user"`, "Scale down the owner")
 		s.deletePod(ctx, "user")
 
 		By("cutting off the other member")
@@ -103,10 +136,10 @@ var _ = Describe("A move", func() {
 			disk := func(pv *corev1.PersistentVolume) map[string]any {
 				return map[string]any{"name": pv.Name, "uid": pv.UID, "policy": "Delete"}
 			}
-			place := func(name string) map[string]any {
+			place := func(name string) record.Place {
 				cr, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", name)
 				Expect(err).NotTo(HaveOccurred())
-				return map[string]any{"registration": name, "clusterID": cr.Status.ClusterID}
+				return record.PlaceOf(cr)
 			}
 			claim := harness.Claim(namespace, "data", class)
 			claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
@@ -145,14 +178,14 @@ var _ = Describe("A move", func() {
 	It("is rejected if the member lacks the class", func(ctx SpecContext) {
 		s := begin(ctx, func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = ptr.To(onlyOne) })
 		files := look(ctx, s.disk(ctx, s.volume))
-		refused(s.move(ctx, "--to", two), `member "cluster39"`, onlyOne, "Create it there")
+		refused(s.move(ctx, "--to", two), `member "cluster39"`, onlyOne, "Create the class in the member")
 		s.unmoved(ctx, files)
 	}, SpecTimeout(storyTime))
 
 	It("stops if a Pod starts to use the claim, and does not lose the Pod's data", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
-		kubelets[one].on(once(sums, 1, func(act) error { // after the copy
+		kubelets[one].Before(once(sums, 1, func(kubelet.Command) error { // after the copy
 			s.pod(ctx, "writer", "data", nodeOne)
 			s.running(ctx, "writer")
 			return nil
@@ -175,11 +208,11 @@ var _ = Describe("A move", func() {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		By("creating a Pod that bypasses the scheduler while the claim is being deleted; it must never start")
-		kubelets[one].on(once(sums, 2, func(a act) error {
+		kubelets[one].Before(once(sums, 2, func(c kubelet.Command) error {
 			claim, err := suite.Read[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(claim.DeletionTimestamp).NotTo(BeNil())
-			write(a.disk, "text", "late")
+			write(c.Disk, "text", "late")
 			pod := harness.Pod(s.namespace, "bypass", "data")
 			pod.Spec.NodeName = nodeOne
 			Expect(x.Host.Create(ctx, pod)).To(Succeed())
@@ -189,7 +222,7 @@ var _ = Describe("A move", func() {
 		refused(s.move(ctx, "--to", two), `"bypass"`)
 		suite.Gone[corev1.Pod](ctx, x.Member(one), s.namespace, "bypass")
 		s.deletePod(ctx, "bypass")
-		refused(s.move(ctx, "--to", two), "after it was compared", "has its old disk again")
+		refused(s.move(ctx, "--to", two), "after it was compared", "is bound to its old disk again")
 		files := look(ctx, s.disk(ctx, s.volume))
 		Expect(s.claim(ctx).Spec.VolumeName).To(Equal(s.volume))
 		r := s.move(ctx, "--to", two)
@@ -197,11 +230,11 @@ var _ = Describe("A move", func() {
 		s.moved(ctx, files)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("reports a failure, leaves the old disk unchanged, and can be run again or undone", func(ctx SpecContext, member, what string, n int, do func(act) error, message string) {
+	DescribeTable("reports a failure, leaves the old disk unchanged, and can be run again or undone", func(ctx SpecContext, member, what string, n int, do func(kubelet.Command) error, message string) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))
-		kubelets[member].on(once(what, n, do))
+		kubelets[member].Before(once(what, n, do))
 		refused(s.move(ctx, "--to", two), message, untouched)
 		s.safe(ctx, files)
 		r := s.move(ctx, "--undo")
@@ -209,41 +242,95 @@ var _ = Describe("A move", func() {
 		s.unmoved(ctx, files)
 		s.deletePod(ctx, "after")
 
-		kubelets[member].on(once(what, n, do))
+		kubelets[member].Before(once(what, n, do))
 		refused(s.move(ctx, "--to", two), message)
 		r = s.move(ctx, "--to", two)
 		Expect(r.code).To(BeZero(), r.err)
 		s.moved(ctx, files)
 	},
-		Entry("a stream that cannot be written", SpecTimeout(storyTime), two, receives, 1, func(act) error { return errors.New("no space left on device") }, "no space left on device"),
-		Entry("a disk that cannot be read", SpecTimeout(storyTime), one, sends, 1, func(act) error { return errors.New("input/output error") }, "input/output error"),
-		Entry("a disk whose checksum cannot be calculated", SpecTimeout(storyTime), one, sums, 1, func(act) error { return errors.New("input/output error") }, "input/output error"),
-		Entry("a copy that differs", SpecTimeout(storyTime), two, sums, 1, func(a act) error {
-			write(a.disk, "more", "a member's admin was here")
+		Entry("a stream that cannot be written", SpecTimeout(storyTime), two, receives, 1, func(kubelet.Command) error { return errors.New("no space left on device") }, "no space left on device"),
+		Entry("a disk that cannot be read", SpecTimeout(storyTime), one, sends, 1, func(kubelet.Command) error { return errors.New("input/output error") }, "input/output error"),
+		Entry("a disk whose checksum cannot be calculated", SpecTimeout(storyTime), one, sums, 1, func(kubelet.Command) error { return errors.New("input/output error") }, "input/output error"),
+		Entry("a connection that breaks while the copy is written", SpecTimeout(storyTime), two, receives, 1, func(kubelet.Command) error { return kubelet.ErrBroken }, "the connection was lost"),
+		Entry("a connection that breaks while the disk is read", SpecTimeout(storyTime), one, sends, 1, func(kubelet.Command) error { return kubelet.ErrBroken }, "the connection was lost"),
+		Entry("a connection that breaks while a checksum is calculated", SpecTimeout(storyTime), one, sums, 1, func(kubelet.Command) error { return kubelet.ErrBroken }, "the connection was lost"),
+		Entry("a copy that differs", SpecTimeout(storyTime), two, sums, 1, func(c kubelet.Command) error {
+			write(c.Disk, "more", "a member's admin was here")
 			return nil
 		}, "the disks differ"),
-		Entry("a Pod that somebody deletes", SpecTimeout(storyTime), two, receives, 1, func(a act) error {
-			return x.Host.API.Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.pod.Namespace, Name: a.pod.Name}})
+		Entry("a Pod that somebody deletes", SpecTimeout(storyTime), two, receives, 1, func(c kubelet.Command) error {
+			return x.Host.API.Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: c.Pod.Namespace, Name: c.Pod.Name}})
 		}, "Pod"),
 	)
+
+	// deletedMeanwhile begins a move during which the user deletes the claim.
+	deletedMeanwhile := func(ctx context.Context) *story {
+		GinkgoHelper()
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		kubelets[two].Before(once(receives, 1, func(kubelet.Command) error {
+			if err := x.Host.API.Delete(ctx, s.claim(ctx)); err != nil {
+				return err
+			}
+			return errors.New("no space left on device")
+		}))
+		refused(s.move(ctx, "--to", two), "no space left on device")
+		return s
+	}
+
+	It("can be undone if the user deletes the claim, as long as one of the move's Pods keeps it", func(ctx SpecContext) {
+		s := deletedMeanwhile(ctx)
+		files := look(ctx, s.disk(ctx, s.volume))
+		r := s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		s.unmoved(ctx, files)
+	}, SpecTimeout(storyTime))
+
+	It("does not let the user destroy the old disk if the member's admin deleted the copy after the move", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		files := look(ctx, s.disk(ctx, s.volume))
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		vanish(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: s.claim(ctx).Spec.VolumeName}})
+		suite.Until[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data", HaveField("Status.Conditions", ContainElement(HaveField("Reason", "VolumeLost"))))
+		refused(s.move(ctx, "--delete-source"), "may be lost", "destroys none of them")
+		r = s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(s.claim(ctx).Spec.VolumeName).To(Equal(s.volume))
+		Expect(look(ctx, s.disk(ctx, s.volume))).To(Equal(files))
+	}, SpecTimeout(storyTime))
+
+	It("is discarded by an undo if the user deletes the claim", func(ctx SpecContext) {
+		s := deletedMeanwhile(ctx)
+		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace))).To(Succeed())
+		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
+		suite.Gone[corev1.PersistentVolume](ctx, x.Host, "", s.volume)
+		refused(s.move(ctx, "--to", two), "Run this command with --undo to discard the move")
+		r := s.move(ctx, "--undo")
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(r.out).To(And(ContainSubstring("was deleted in the host"), ContainSubstring("Discarded")))
+		Expect(s.recorded(ctx)).To(BeFalse())
+		refused(s.move(ctx, "--to", two), `no claim "data"`)
+		r = s.move(ctx, "--delete-source")
+		Expect(r.code).To(BeZero(), r.err)
+		var left corev1.PersistentVolumeClaimList
+		Expect(x.Host.API.List(ctx, &left, client.InNamespace(s.namespace))).To(Succeed())
+		Expect(left.Items).To(BeEmpty())
+	}, SpecTimeout(storyTime))
 
 	It("replaces a copy that the member's admin deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		files := look(ctx, s.disk(ctx, s.volume))
 		m := x.Member(two)
-		kubelets[two].on(once(sums, 1, func(a act) error {
-			name := a.pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
+		kubelets[two].Before(once(sums, 1, func(c kubelet.Command) error {
+			name := c.Pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName
 			leaf, err := suite.Read[corev1.PersistentVolumeClaim](ctx, m, s.namespace, name)
 			Expect(err).NotTo(HaveOccurred())
-			no := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: leaf.Spec.VolumeName}}
-			for _, obj := range []client.Object{leaf, pv} {
-				Expect(m.API.Delete(ctx, obj)).To(Succeed())
-				Expect(client.IgnoreNotFound(m.API.Patch(ctx, obj, no))).To(Succeed())
-			}
+			vanish(ctx, leaf, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: leaf.Spec.VolumeName}})
 			suite.Until[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, name, HaveField("Status.Conditions", ContainElement(HaveField("Reason", "VolumeLost"))))
-			return os.RemoveAll(a.disk)
+			return os.RemoveAll(c.Disk)
 		}))
 		refused(s.move(ctx, "--to", two), untouched)
 		r := s.move(ctx, "--to", two)
@@ -260,7 +347,7 @@ var _ = Describe("A move", func() {
 			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
 			Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		})
-		kubelets[two].on(once(receives, 1, func(act) error { return x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut) }))
+		kubelets[two].Before(once(receives, 1, func(kubelet.Command) error { return x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut) }))
 		refused(s.move(ctx, "--to", two), `member "cluster39"`, untouched)
 		s.safe(ctx, files)
 		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
@@ -274,7 +361,7 @@ var _ = Describe("A move", func() {
 		s := begin(ctx)
 		write(s.disk(ctx, s.volume), "text", "hello")
 		files := look(ctx, s.disk(ctx, s.volume))
-		kubelets[one].on(once(sums, 1, func(act) error {
+		kubelets[one].Before(once(sums, 1, func(kubelet.Command) error {
 			defer GinkgoRecover()
 			second := s.move(ctx, "--to", two)
 			Expect(second.code).To(BeZero(), second.err)
@@ -368,8 +455,8 @@ var _ = Describe("A move", func() {
 		})
 		data := []byte(strings.Repeat("0123456789abcdef", 8<<16))
 		Expect(os.WriteFile(s.disk(ctx, s.volume), data, 0o600)).To(Succeed())
-		kubelets[two].on(once(sums, 1, func(a act) error {
-			return os.WriteFile(a.disk, append([]byte("x"), data[1:]...), 0o600)
+		kubelets[two].Before(once(sums, 1, func(c kubelet.Command) error {
+			return os.WriteFile(c.Disk, append([]byte("x"), data[1:]...), 0o600)
 		}))
 		refused(s.move(ctx, "--to", two), "the disks differ")
 		r := s.move(ctx, "--to", two)

@@ -160,7 +160,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 			reports(ctx, one, "kube-system", "dns", ours, at, "3", "1Gi")
 		}
 		report(first, "250m")
-		By("recording another UID on a Pod, as if its leaf had been replaced")
+		By("recording a different UID on a Pod, as if its leaf had been replaced")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
 		Expect(asManager().Status().Patch(ctx, gone, patch)).To(Succeed())
 		var before map[string]map[string]*dto.Metric

@@ -144,7 +144,7 @@ var _ = Describe("sessions", func() {
 			response, err := client.Do(r)
 			g.Expect(err).NotTo(HaveOccurred())
 			defer func() { _ = response.Body.Close() }()
-			g.Expect(response).To(And(HaveHTTPStatus(http.StatusServiceUnavailable), HaveHTTPBody(ContainSubstring("the leading replica serves it"))))
+			g.Expect(response).To(And(HaveHTTPStatus(http.StatusServiceUnavailable), HaveHTTPBody(ContainSubstring("only the leading replica ("))))
 		}).WithContext(ctx).Should(Succeed())
 		Expect(first.Stop()).To(Succeed())
 		at(ctx, "127.0.0.3")

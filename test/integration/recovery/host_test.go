@@ -10,7 +10,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 func hostWalks() {
@@ -19,7 +21,7 @@ func hostWalks() {
 		s.use(ctx, "old", nodeOne)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		age := aged(ctx)
+		age := suite.Aging(ctx, x, one, two)
 		volumes := map[string]string{one: s.use(ctx, "new", nodeOne), two: s.use(ctx, "elsewhere", nodeTwo)}
 		claims := map[string]string{one: "new", two: "elsewhere"}
 		age()
@@ -59,8 +61,8 @@ func hostWalks() {
 				HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(claim.UID)))))
 		}
 		By("6. confirming the restore for each member")
-		confirm(ctx, one, v1alpha1.ReasonHostRestored)
-		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 
 		By("7. re-creating the missing Pods: their earlier leaves were removed after the confirmation")
 		// KWOK deletes a Pod by name, and may repeat the request, which could then delete the next
@@ -85,7 +87,7 @@ func hostWalks() {
 		s.claim(ctx, "free", "")
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		age := aged(ctx)
+		age := suite.Aging(ctx, x, one, two)
 		s.pod(ctx, "data", nodeOne)
 		s.running(ctx, "data")
 		volume := s.bound(ctx, "data").Spec.VolumeName
@@ -122,8 +124,8 @@ func hostWalks() {
 			HaveField("Message", ContainSubstring(v1alpha1.AnnotationConfirmRestore))))))
 
 		By("confirming the restore, after which the claim has its earlier disk")
-		confirm(ctx, one, v1alpha1.ReasonHostRestored)
-		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 		Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(volume))
 		gone[corev1.Pod](ctx, s, x.Member(one), "data")
 		Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
@@ -137,11 +139,88 @@ func hostWalks() {
 		}
 	}, SpecTimeout(storyTime))
 
+	It("restores the host to a state before claims whose volumes are not stamped yet, and these volumes are kept (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		suite.Aging(ctx, x, one, two)()
+		destroyed := book(one).Count(ledger.DeleteVolume)
+		names := []string{"early", "late"}
+
+		By("ending the manager after it creates the leaf claims and the leaf Pods, before the member provisions the volumes")
+		faults := make([]csidriver.Fault, 0, len(names))
+		for _, name := range names {
+			faults = append(faults, csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/" + name, Stall: true})
+		}
+		Expect(x.Fleet.Member(one).SetFaults(faults...)).To(Succeed())
+		DeferCleanup(func() { Expect(x.Fleet.Member(one).SetFaults()).To(Succeed()) })
+		for _, name := range names {
+			s.claim(ctx, name, "")
+			s.pod(ctx, name, nodeOne)
+		}
+		for _, name := range names {
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name, HaveField("Spec.VolumeName", BeEmpty()))
+			until[corev1.Pod](ctx, s, x.Member(one), name, phase(corev1.PodPending))
+		}
+		Expect(x.Manager.Kill()).To(Succeed())
+
+		By("running the leaf Pods, which write to the volumes while no manager runs")
+		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
+		volumes := map[string]string{}
+		for _, name := range names {
+			until[corev1.Pod](ctx, s, x.Member(one), name, phase(corev1.PodRunning))
+			volumes[name] = until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name, phase(corev1.ClaimBound)).Spec.VolumeName
+			until[corev1.PersistentVolume](ctx, s, x.Member(one), volumes[name], And(phase(corev1.VolumeBound),
+				HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationRootUID))),
+				HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete)))
+		}
+
+		By("restoring the host to a state before the claims")
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		for _, name := range names {
+			_, err = read[corev1.PersistentVolumeClaim](ctx, s, x.Host, name)
+			Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		}
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		for _, member := range []string{one, two} {
+			suite.Restored(ctx, x, member, v1alpha1.ReasonHostRestored)
+		}
+
+		By("re-creating a claim with the name of its volume, and confirming the restore")
+		allowed := func(name string) {
+			GinkgoHelper()
+			s.claim(ctx, name, volumes[name])
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, HaveField("Status.Conditions", ContainElement(And(
+				HaveField("Type", v1alpha1.ClaimPlaced), HaveField("Reason", v1alpha1.ReasonAdoptionUnconfirmed)))))
+			annotate(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}, v1alpha1.AnnotationAdopt, volumes[name])
+			Expect(s.bound(ctx, name).Spec.VolumeName).To(Equal(volumes[name]))
+		}
+		allowed("early")
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
+		gone[corev1.Pod](ctx, s, x.Member(one), "late")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "late")
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volumes["late"], phase(corev1.VolumeReleased))
+		registration(ctx, one, HaveField("Status.Orphans", ContainElement(HaveField("Volume", volumes["late"]))))
+
+		By("re-creating the other claim after the confirmation")
+		allowed("late")
+		By("running the claims' Pods again")
+		for _, name := range names {
+			gone[corev1.Pod](ctx, s, x.Member(one), name)
+			s.pod(ctx, name, nodeOne)
+			s.running(ctx, name)
+			Expect(book(one).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the claim must have its disk from before the restore")
+			registration(ctx, one, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volumes[name])))))
+		}
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+	}, SpecTimeout(2*storyTime))
+
 	It("restores the host while a manager runs, and the manager exits (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		age := aged(ctx)
+		age := suite.Aging(ctx, x, one, two)
 		volume := s.use(ctx, "new", nodeOne)
 		age()
 		destroyed := book(one).Count(ledger.DeleteVolume)
@@ -151,8 +230,8 @@ func hostWalks() {
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		registration(ctx, one, And(connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored),
 			HaveField("Status.Orphans", ContainElement(HaveField("Volume", volume)))))
-		confirm(ctx, one, v1alpha1.ReasonHostRestored)
-		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 		s.goesOn(ctx, nodeOne)
 		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
@@ -160,7 +239,7 @@ func hostWalks() {
 
 	It("restores the host within an epoch while a manager runs, and a claim that is deleted afterwards keeps its disk (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
-		earlier := ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "")
+		earlier := ptr.Deref(suite.Fence(ctx, x, one).Spec.HolderIdentity, "")
 		Expect(x.Manager.Stop()).To(Succeed())
 		By("running a manager that probes once a minute, and whose epoch does not end")
 		manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
@@ -172,7 +251,7 @@ func hostWalks() {
 		Expect(manager.Start(ctx)).To(Succeed())
 		// A busy manager may end without releasing the fence, which then expires after its
 		// duration.
-		Eventually(ctx, func() string { return ptr.Deref(lease(ctx, one).Spec.HolderIdentity, "") }).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
+		Eventually(ctx, func() string { return ptr.Deref(suite.Fence(ctx, x, one).Spec.HolderIdentity, "") }).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
 		well(ctx, one)
 		well(ctx, two)
 		volume := s.use(ctx, "old", nodeOne)
@@ -200,8 +279,8 @@ func hostWalks() {
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
 		By("confirming the restore: the deletion is then completed")
-		confirm(ctx, one, v1alpha1.ReasonHostRestored)
-		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
 		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
@@ -213,7 +292,7 @@ func hostWalks() {
 		clone, err := x.CloneHost(ctx, "clone")
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func(ctx SpecContext) { Expect(clone.Stop(ctx)).To(Succeed()) })
-		holder := lease(ctx, one).Spec.HolderIdentity
+		holder := suite.Fence(ctx, x, one).Spec.HolderIdentity
 		second, err := x.AnotherManager(ctx, "clone-manager", clone.Cluster)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(second.Kill)
@@ -231,7 +310,7 @@ func hostWalks() {
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, And(phase(corev1.VolumeBound),
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
 		s.running(ctx, "data")
-		Expect(lease(ctx, one).Spec.HolderIdentity).To(Equal(holder))
+		Expect(suite.Fence(ctx, x, one).Spec.HolderIdentity).To(Equal(holder))
 
 		By("2. stopping the clone's manager: it has not affected the original host")
 		Expect(second.Stop()).To(Succeed())

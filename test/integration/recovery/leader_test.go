@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 func leaderWalks() {
@@ -33,9 +34,9 @@ func leaderWalks() {
 		// Manager a leads first, and then manager b takes over.
 		s.use(ctx, "before", nodeOne)
 		old, next := managers["a"], managers["b"]
-		fence := *lease(ctx, one).Spec.HolderIdentity
+		fence := *suite.Fence(ctx, x, one).Spec.HolderIdentity
 		Expect(old.Signal(syscall.SIGSTOP)).To(Succeed())
-		Eventually(ctx, func() string { return *lease(ctx, one).Spec.HolderIdentity }).Should(And(Not(BeEmpty()), Not(Equal(fence))))
+		Eventually(ctx, func() string { return *suite.Fence(ctx, x, one).Spec.HolderIdentity }).Should(And(Not(BeEmpty()), Not(Equal(fence))))
 		s.goesOn(ctx, nodeOne)
 		s.goesOn(ctx, nodeTwo)
 

@@ -26,7 +26,7 @@ func memberWalks() {
 		s.use(ctx, "job", nodeOne, never)
 		backup, err := x.Fleet.Member(one).Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		age := aged(ctx)
+		age := suite.Aging(ctx, x, one, two)
 		volume := s.use(ctx, "new", nodeOne)
 		s.pod(ctx, "late", nodeOne, never, using("old"))
 		s.running(ctx, "late")
@@ -57,7 +57,7 @@ func memberWalks() {
 
 		By("4. deleting the claim whose volume is lost, and confirming the restore")
 		s.remove(ctx, "new")
-		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonMemberRestored)
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		s.goesOn(ctx, nodeOne)
@@ -93,7 +93,7 @@ func memberWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		release(ctx, s)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
-		age := aged(ctx)
+		age := suite.Aging(ctx, x, one, two)
 
 		By("retaining two volumes, and abandoning the third")
 		for name := range volumes {
@@ -115,7 +115,7 @@ func memberWalks() {
 		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
-		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonMemberRestored)
 
 		By("checking that the unbound leaf claim is kept even when its root is deleted")
 		held := func() {

@@ -3,8 +3,6 @@ package recovery_test
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -192,19 +190,6 @@ func well(ctx context.Context, name string) {
 	registration(ctx, name, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
 }
 
-// confirm annotates a registration with the token in its condition.
-func confirm(ctx context.Context, name, reason string) {
-	GinkgoHelper()
-	cr := registration(ctx, name, connected(metav1.ConditionTrue, reason, v1alpha1.AnnotationConfirmRestore+"="))
-	for _, c := range cr.Status.Conditions {
-		if _, token, found := strings.Cut(c.Message, v1alpha1.AnnotationConfirmRestore+"="); found {
-			annotate(ctx, cr, v1alpha1.AnnotationConfirmRestore, token)
-			break
-		}
-	}
-	well(ctx, name)
-}
-
 // annotate sets an annotation in the host, as an operator does.
 func annotate(ctx context.Context, obj client.Object, key, value string) {
 	GinkgoHelper()
@@ -238,35 +223,6 @@ func book(member string) *ledger.Ledger {
 // disks returns the existing disks in a member that belong to one of the story's claims.
 func (s *story) disks(member, claim string) []string {
 	return book(member).ForClaim(s.namespace, claim).LiveIDs()
-}
-
-// lease returns the Lease of a member's fence.
-func lease(ctx context.Context, member string) *coordinationv1.Lease {
-	GinkgoHelper()
-	id, err := x.Host.ID(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	var l coordinationv1.Lease
-	Expect(x.Member(member).API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: id}, &l)).To(Succeed())
-	return &l
-}
-
-// aged returns a function that waits until a backup that was just taken is older than the epochs of
-// both members' fences. In production, an epoch lasts five minutes.
-func aged(ctx context.Context) func() {
-	GinkgoHelper()
-	epoch := func(member string) int {
-		n, err := strconv.Atoi(lease(ctx, member).Annotations[v1alpha1.AnnotationFenceEpoch])
-		Expect(err).NotTo(HaveOccurred())
-		return n
-	}
-	before := map[string]int{one: epoch(one), two: epoch(two)}
-	return func() {
-		GinkgoHelper()
-		for member, was := range before {
-			// An advance may have been in progress when the backup was taken.
-			Eventually(ctx, func() int { return epoch(member) }).Should(BeNumerically(">", was+1))
-		}
-	}
 }
 
 // busy writes to the host until its revision is far beyond a backup's revision, so that after the

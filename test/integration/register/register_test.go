@@ -86,6 +86,9 @@ func xylems(ctx context.Context) []string {
 		Expect(c.API.List(ctx, list, opts...)).To(Succeed())
 		Expect(meta.EachListItem(list, func(obj runtime.Object) error {
 			o := obj.(client.Object)
+			if _, ok := o.(*corev1.ServiceAccount); ok && o.GetName() == "default" {
+				return nil // kube-controller-manager creates it some time after the namespace.
+			}
 			if strings.Contains(o.GetNamespace()+o.GetName(), "xylem") || c == x.Host {
 				all = append(all, fmt.Sprintf("%s: %T %s %s", c.Name(), o, client.ObjectKeyFromObject(o), o.GetUID()))
 			}
@@ -191,12 +194,24 @@ func badInputs() {
 		Entry("optional permissions in a prepared member", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--member-prepared", "--with-exec"} },
-			says:       []string{"exec.enabled of the chart xylem-member"},
+			says:       []string{"set exec.enabled in the values of the chart xylem-member"},
+		}),
+		Entry("shared volumes in a prepared member", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more: func(SpecContext) []string {
+				return []string{"--member-prepared", "--with-shared-driver", "shared.example.com"}
+			},
+			says: []string{"set shared.drivers in the values of the chart xylem-member"},
+		}),
+		Entry("a Secret without a driver", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--with-shared-secret", "storage/node"} },
+			says:       []string{"--with-shared-secret has no effect without --with-shared-driver"},
 		}),
 		Entry("invalid namespace labels", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--namespaces", "example.com/team"} },
-			says:       []string{`"example.com/team" is not a label`, "Use KEY=VALUE[,KEY=VALUE]"},
+			says:       []string{`"example.com/team": the label has no "="`, "Use KEY=VALUE[,KEY=VALUE]"},
 		}),
 		Entry("no such context", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
@@ -223,7 +238,7 @@ func badInputs() {
 				}))).To(Succeed())
 				return user(one, "viewer")
 			},
-			says: []string{"nothing was changed", "apply Namespace xylem-system", "is not allowed to create the token of ServiceAccount xylem-system/xylem"},
+			says: []string{"nothing was changed", "apply Namespace xylem-system", "is not allowed to create a token for ServiceAccount xylem-system/xylem"},
 		}),
 		Entry("an unreachable member", SpecTimeout(storyTime), input{
 			kubeconfig: func(ctx SpecContext) string {
@@ -238,7 +253,7 @@ func badInputs() {
 					c.CertificateAuthorityData = x.Fleet.Member(two).CA()
 				})
 			},
-			says: []string{"a certificate that the kubeconfig's CA did not sign"},
+			says: []string{"a certificate that the CA in the kubeconfig did not sign"},
 		}),
 		Entry("insecure-skip-tls-verify", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string {
@@ -277,7 +292,7 @@ func badInputs() {
 			more: func(ctx SpecContext) []string {
 				return []string{"--member-server", closed(ctx), "--timeout", "3s"}
 			},
-			says: []string{"not ready after 3s: the registration is not Connected (Unreachable)", "Undone: registration bad, Secret bad-kubeconfig", "Namespace xylem-system in the member"},
+			says: []string{"not ready after 3s, because condition Connected is not True (Unreachable)", "Undone: registration bad, Secret bad-kubeconfig", "Namespace xylem-system in the member"},
 		}),
 		Entry("a Secret of another user", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
@@ -390,11 +405,17 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
 		By("registering the member again with another name: Xylem adopts the claim's volume")
-		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics")
+		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics",
+			"--with-shared-driver", "a.example.com", "--with-shared-driver", "b.example.com", "--with-shared-secret", "storage/node")
 		Expect(err).NotTo(HaveOccurred())
-		for _, part := range []string{"-logs", "-exec", "-debug", "-metrics"} {
+		for _, part := range []string{"-logs", "-exec", "-debug", "-metrics", "-shared"} {
 			Expect(xylems(ctx)).To(ContainElement(ContainSubstring("ClusterRoleBinding /" + account(ctx) + part + " ")))
 		}
+		sharing := &rbacv1.ClusterRole{}
+		Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Name: account(ctx) + "-shared"}, sharing)).To(Succeed())
+		Expect(sharing.Rules).To(HaveLen(3))
+		Expect(sharing.Rules[1].ResourceNames).To(Equal([]string{"a.example.com", "b.example.com"}))
+		Expect(sharing.Rules[2].ResourceNames).To(Equal([]string{"storage/node"}))
 		Eventually(ctx, func(g Gomega) {
 			var pv corev1.PersistentVolume
 			g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv)).To(Succeed())
@@ -419,6 +440,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example/main"}}}},
 		}}
 		Expect(api.Create(ctx, manager)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(api.Delete(ctx, manager))).To(Succeed()) }, NodeTimeout(settle))
 		before := xylems(ctx)
 		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
 		Expect(err).To(MatchError(ContainSubstring(`runs Xylem's manager (Deployment "xylem-system/xylem-controller-manager")`)))

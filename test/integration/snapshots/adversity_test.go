@@ -2,21 +2,19 @@ package snapshots_test
 
 import (
 	"context"
-	"strconv"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // failing makes a method of member one's driver fail for a claim until mend() is called.
@@ -38,24 +36,6 @@ func restart(ctx context.Context) {
 	Expect(x.Manager.Kill()).To(Succeed())
 	Expect(x.Manager.Start(ctx)).To(Succeed())
 	Expect(x.AwaitReady(ctx, one)).To(Succeed())
-}
-
-// epoch returns the fence's epoch in member one.
-func epoch(ctx context.Context) int {
-	GinkgoHelper()
-	id, err := x.Host.ID(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	var lease coordinationv1.Lease
-	Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: id}, &lease)).To(Succeed())
-	n, err := strconv.Atoi(lease.Annotations[v1alpha1.AnnotationFenceEpoch])
-	Expect(err).NotTo(HaveOccurred())
-	return n
-}
-
-// aged waits until a backup that was taken in the given epoch is more than one epoch old.
-func aged(ctx context.Context, since int) {
-	GinkgoHelper()
-	Eventually(ctx, func() int { return epoch(ctx) }).Should(BeNumerically(">", since+1))
 }
 
 // problem waits until the host's content of a ready snapshot, and an event on its VolumeSnapshot,
@@ -184,13 +164,13 @@ var _ = Describe("A snapshot after a failure", func() {
 		deleted := s.ready(ctx, "deleted-since", "data", deletes)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		since := epoch(ctx)
+		age := suite.Aging(ctx, x, one)
 		s.ready(ctx, "newer", "data", deletes)
 		_, newer := s.leaf(ctx, one, "newer")
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "deleted-since")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "deleted-since")
 		Eventually(func() []string { return s.taken(one, "data") }).Should(ConsistOf(*newer.Status.SnapshotHandle))
-		aged(ctx, since)
+		age()
 
 		Expect(x.Manager.Stop()).To(Succeed())
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
@@ -200,8 +180,8 @@ var _ = Describe("A snapshot after a failure", func() {
 		s.problem(ctx, deleted, v1alpha1.ReasonSnapshotLost)
 
 		By("confirming the restore for both members")
-		confirm(ctx, one, v1alpha1.ReasonHostRestored)
-		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 		s.goesOn(ctx, "later", "data")
 		Expect(s.taken(one, "data")).To(ContainElement(*newer.Status.SnapshotHandle))
 		s.orphan(ctx, newer)
@@ -216,10 +196,10 @@ var _ = Describe("A snapshot after a failure", func() {
 		_, content := s.leaf(ctx, one, "older")
 		backup, err := x.Fleet.Member(one).Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		since := epoch(ctx)
+		age := suite.Aging(ctx, x, one)
 		newer := s.ready(ctx, "newer", "data", deletes)
 		taken := s.taken(one, "data")
-		aged(ctx, since)
+		age()
 
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonMemberRestored))
@@ -235,7 +215,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(s.taken(one, "data")).To(ConsistOf(taken))
 
 		By("confirming the restore of the member")
-		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonMemberRestored)
 		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		}

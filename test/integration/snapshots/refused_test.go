@@ -93,7 +93,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		DeferCleanup(func(ctx SpecContext) { grant(ctx) }, NodeTimeout(settle))
 		restart(ctx)
 		s.take(ctx, "snap", "data", deletes)
-		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotsUnsupported, one, "snapshot.storage.k8s.io", "Grant the permissions of config/member")
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotsUnsupported, one, "snapshot.storage.k8s.io", "grant the permissions from config/member")
 		Expect(s.taken(one, "data")).To(BeEmpty())
 
 		grant(ctx)

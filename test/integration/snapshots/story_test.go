@@ -2,8 +2,6 @@ package snapshots_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
@@ -164,19 +162,6 @@ func says(kind string, status metav1.ConditionStatus, reason string, parts ...st
 		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
 	}
 	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
-}
-
-// confirm annotates a registration with the token in its condition.
-func confirm(ctx context.Context, name, reason string) {
-	GinkgoHelper()
-	cr := registration(ctx, name, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, reason, v1alpha1.AnnotationConfirmRestore+"="))
-	for _, c := range cr.Status.Conditions {
-		if _, token, found := strings.Cut(c.Message, v1alpha1.AnnotationConfirmRestore+"="); found {
-			patch(ctx, x.Host, cr, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmRestore, token))
-			break
-		}
-	}
-	registration(ctx, name, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected), says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 }
 
 // isReady matches a VolumeSnapshot or content by its readiness.

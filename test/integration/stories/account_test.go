@@ -287,6 +287,8 @@ var writers = map[string]map[string]string{
 		"xylem-leaf-pv":              `^metadata/(labels|annotations|finalizers)|^spec/`,
 		"xylem-root-pv":              `^metadata/finalizers`,
 		"xylem-cluster-registration": `^metadata/(finalizers|annotations/xylem\.io/cluster-gone)`,
+		"xylem-root-pod":             `^metadata/finalizers`,
+		"xylem-shared-pv":            `^metadata/finalizers`,
 	},
 	"root Node": {
 		"xylem-virtual-node": `^metadata/(labels|annotations)|^spec/(taints|unschedulable|podCIDR|podCIDRs|providerID)|^status/`,
@@ -299,6 +301,7 @@ var writers = map[string]map[string]string{
 	"leaf PersistentVolumeClaim": {
 		"xylem-root-pvc": `^metadata/(labels|annotations)|^spec/`,
 	},
+	"copy": {"xylem-root-pod": `^metadata/(labels|annotations)|^spec/`},
 	"promise": {
 		"xylem-promise":  `^metadata/(annotations|finalizers)|^spec/`,
 		"xylem-root-pvc": `^metadata/(labels/xylem.io/cluster|annotations/xylem.io/consumer)`,

@@ -49,7 +49,7 @@ var _ = Describe("A StorageClass in the host", func() {
 		s.claim(ctx, "data", ofClass("virtual-disk-late"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ClassNotOffered",
-			fmt.Sprintf(`member %q has no StorageClass "late" (by prefix "virtual-disk-" in ClusterRegistration %q)`, one, one))
+			fmt.Sprintf(`member %q has no StorageClass "late" (by the prefix "virtual-disk-" in ClusterRegistration %q)`, one, one))
 		class := controlplane.Class("late", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName
 		inMember(ctx, x.Member(one), &class)

@@ -184,7 +184,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", one)
 	}, SpecTimeout(storyTime))
 
-	It("is promised to the member of its source if its class uses promises", func(ctx SpecContext) {
+	It("gets a promise for the member of its source if its class uses promises", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", ofClass(classPromise), from("golden"))
@@ -262,7 +262,7 @@ var _ = Describe("A clone of a claim", func() {
 		}
 		s.claim(ctx, "copy", from("golden"))
 		s.pod(ctx, "app", using("copy"), awayFrom("in-the-way-of", s.namespace))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("LeafPodUnschedulable", "nodes are available", `only this one has claim "golden"`))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("LeafPodUnschedulable", "nodes are available", `has the data source of the claim, claim "golden"`))
 		s.deleteClaim(ctx, "golden")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "copy")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "golden")
@@ -282,7 +282,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.faulty(one, codes.Internal, "the array is on fire", "copy")
 		s.claim(ctx, "copy", ofClass(class), from("golden"))
 		s.pod(ctx, "app", using("copy"))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("ProvisioningFailed", "the array is on fire", `only this one has claim "golden"`))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("ProvisioningFailed", "the array is on fire", `has the data source of the claim, claim "golden"`))
 		By("making another claim fail: Xylem reassigns it")
 		s.faulty(one, codes.Internal, "the array is on fire", "copy", "later")
 		s.claim(ctx, "later", ofClass(class))

@@ -439,8 +439,8 @@ var _ = Describe("A rejected registration", func() {
 		registration(ctx, "invalid", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid, part))
 		Expect(x.Manager.PID()).To(Equal(pid))
 	},
-		Entry("binary data", SpecTimeout(storyTime), "does not parse", "\x00\xff\xfe"),
-		Entry("a manifest of another kind", SpecTimeout(storyTime), "does not parse", "apiVersion: v1\nkind: ConfigMap\n"),
+		Entry("binary data", SpecTimeout(storyTime), "cannot be parsed", "\x00\xff\xfe"),
+		Entry("a manifest of another kind", SpecTimeout(storyTime), "cannot be parsed", "apiVersion: v1\nkind: ConfigMap\n"),
 		Entry("no context", SpecTimeout(storyTime), "current-context", "apiVersion: v1\nkind: Config\n"),
 		Entry("a current context that does not exist", SpecTimeout(storyTime), "no context", "apiVersion: v1\nkind: Config\ncurrent-context: a\n"),
 		Entry("no credentials", SpecTimeout(storyTime), "no credentials", aKubeconfig("https://127.0.0.1:1", "{}")),

@@ -107,7 +107,7 @@ func (s *story) pushedNext(ctx SpecContext) {
 	until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name, Not(BeNil()))
 }
 
-// mirrorsOf returns the names of the host PVs for a claim of the story.
+// mirrorsOf returns the names of the host PVs for one of the story's claims.
 func (s *story) mirrorsOf(ctx SpecContext, claim string) []string {
 	GinkgoHelper()
 	var list corev1.PersistentVolumeList

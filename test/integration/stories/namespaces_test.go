@@ -252,8 +252,8 @@ var _ = Describe("The rules for namespaces of a registration", func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
 		each := []string{
-			fmt.Sprintf("member %q does not admit namespace %q: it lacks the label %s=%s", one, s.namespace, teamLabel, s.namespace),
-			fmt.Sprintf("member %q does not admit namespace %q: no pattern of spec.namespaces.allow matches it", two, s.namespace),
+			fmt.Sprintf("member %q does not admit namespace %q: the namespace lacks the label %s=%s", one, s.namespace, teamLabel, s.namespace),
+			fmt.Sprintf("member %q does not admit namespace %q: no pattern of spec.namespaces.allow matches the name", two, s.namespace),
 		}
 		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonNamespaceNotAdmitted, each...))
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceNotAdmitted, each...)

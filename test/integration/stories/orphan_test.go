@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // notedOn waits for an event on a cluster-scoped object in the host.
@@ -99,17 +98,6 @@ func rewind(ctx context.Context) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + idOf(ctx, x.Member(one))}}
 	patch(ctx, x.Host, lease, fmt.Sprintf(`{"metadata":{"annotations":{%q:"0",%q:null}}}`, v1alpha1.AnnotationFenceEpoch, v1alpha1.AnnotationFenceEpoch+"-next"))
-}
-
-// confirmRestore follows the instruction in the registration's condition.
-func confirmRestore(ctx context.Context) {
-	GinkgoHelper()
-	cr := registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
-	said := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected).Message
-	token := regexp.MustCompile(v1alpha1.AnnotationConfirmRestore + `=(\S+)`).FindStringSubmatch(said)
-	Expect(token).To(HaveLen(2), said)
-	patch(ctx, x.Host, cr, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmRestore, token[1]))
-	registration(ctx, one, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected), says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 }
 
 func (s *story) back(ctx context.Context) {
@@ -313,7 +301,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 
 		By("confirming the restore as an admin")
-		confirmRestore(ctx)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
 	}, SpecTimeout(storyTime))
 
 	It("gets the volume in a re-created namespace when an admin allows it (I8)", func(ctx SpecContext) {
@@ -344,7 +332,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		By("requesting more than the capacity of the volume")
 		s.claim(ctx, "data", ofClass(classRetainHost), naming(volume), ofSize("5Gi"))
-		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "its capacity is 1Gi, but the claim requests 5Gi")
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "the volume's capacity is 1Gi, but the claim requests 5Gi")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 
@@ -493,7 +481,7 @@ func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 	return volume
 }
 
-var _ = Describe("A deletion that does not end", func() {
+var _ = Describe("A stuck deletion", func() {
 	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, an away member (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)

@@ -284,8 +284,8 @@ var _ = Describe("A promise", func() {
 		s.claim(ctx, "data", ofClass(classPromiseMissing))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, v1alpha1.ReasonClassNotFound+": ", "not-there-yet", v1alpha1.ParameterMemberClass, classMirror))
-		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonClassNotFound, one, "not-there-yet", "Create it there")
-		s.why(ctx, "Pod", "app", v1alpha1.ReasonClassNotFound, one, "not-there-yet", "Create it there")
+		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonClassNotFound, one, "not-there-yet", "Create that class in the member")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonClassNotFound, one, "not-there-yet", "Create that class in the member")
 		measured(ctx, "xylem_promises_unfulfilled", one, Equal("1"))
 		class := controlplane.Class("not-there-yet", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName

@@ -29,18 +29,36 @@ import (
 // of two seconds.
 func (s *story) impatient(ctx context.Context) string {
 	GinkgoHelper()
+	return s.waits(ctx, "2s")
+}
+
+// waits creates a class for the story, in the host and in the members, with the given placement
+// timeout.
+func (s *story) waits(ctx context.Context, timeout string) string {
+	GinkgoHelper()
 	for _, m := range x.Members() {
 		class := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName
 		inMember(ctx, m, &class)
 	}
 	inMember(ctx, x.Host, hostClass(s.namespace, "", func(c *storagev1.StorageClass) {
-		c.Parameters = map[string]string{v1alpha1.ParameterPlacementTimeout: "2s"}
+		c.Parameters = map[string]string{v1alpha1.ParameterPlacementTimeout: timeout}
 	}))
 	for _, m := range x.Members() {
 		Eventually(ctx, func(ctx context.Context) (int64, error) { return s.room(ctx, m) }).Should(BeNumerically(">", 0))
 	}
 	return s.namespace
+}
+
+// crowd creates a Pod on each node of a member, from which the story's Pods can keep away.
+func (s *story) crowd(ctx context.Context, member string) {
+	GinkgoHelper()
+	for _, node := range x.Fleet.Member(member).NodeNames() {
+		inMember(ctx, x.Member(member), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: s.namespace + "-" + node, Labels: map[string]string{"in-the-way-of": s.namespace}},
+			Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example/main"}}},
+		})
+	}
 }
 
 // room returns a member's published capacity for the story's class, or 0 if there is none.
@@ -111,12 +129,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 	It("is provisioned in another member if no node suits the Pod, without reducing the published capacity (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
-		for _, node := range x.Fleet.Member(one).NodeNames() {
-			inMember(ctx, x.Member(one), &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: s.namespace + "-" + node, Labels: map[string]string{"in-the-way-of": s.namespace}},
-				Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example/main"}}},
-			})
-		}
+		s.crowd(ctx, one)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne), awayFrom("in-the-way-of", s.namespace))
 		s.running(ctx, "app", nodeTwo)
@@ -229,6 +242,23 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		Expect(s.book(two, "data").Count(ledger.CreateVolume)).To(BeZero())
 		s.repaired(one)
 		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is reassigned if its Pod is replaced by one that can only run in another member, and the Pod reports why it waits", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.waits(ctx, "15s")
+		s.crowd(ctx, one)
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne), awayFrom("in-the-way-of", s.namespace))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonPodUnschedulable, one))
+		s.deletePod(ctx, "app")
+		gone[corev1.Pod](ctx, s, x.Member(one), "app")
+
+		s.pod(ctx, "next", using("data"), on(nodeTwo))
+		s.noted(ctx, "Pod", "next", v1alpha1.ReasonNotScheduled, `claim "data"`, one, "nodeSelector")
+		s.running(ctx, "next", nodeTwo)
+		s.noted(ctx, "Pod", "next", "PlacementMoved", fmt.Sprintf("does not place Pod %q in member %q", "next", one), two)
+		s.moved(ctx, "data")
 	}, SpecTimeout(storyTime))
 
 	It("is reassigned only after Xylem has reduced the published capacity, if the member's driver lacks capacity", func(ctx SpecContext) {
@@ -354,21 +384,10 @@ var _ = Describe("The recovery sample", func() {
 })
 
 var _ = Describe("A member that becomes unreachable before it has provisioned a claim", func() {
-	lose := func(ctx context.Context, member string) {
-		GinkgoHelper()
-		proxy := x.Fleet.Member(member).Proxy()
-		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
-			Expect(x.AwaitReady(ctx, member)).To(Succeed())
-		}, NodeTimeout(settle))
-		registration(ctx, member, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
-	}
-
 	It("loses the claim to another member if it has not begun to provision it", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
-		lose(ctx, one)
+		cutOff(ctx, one, controlplane.Cut)
 		s.claim(ctx, "data", ofClass(class))
 		// The scheduler continues to select the member's node until the node shows that it is away.
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
@@ -384,7 +403,7 @@ var _ = Describe("A member that becomes unreachable before it has provisioned a 
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
-		lose(ctx, one)
+		cutOff(ctx, one, controlplane.Cut)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("MemberAway", one, "delete the claim", v1alpha1.AnnotationForceDeregister))
 		By("creating another claim: it is placed in the other member")
 		s.claim(ctx, "other", ofClass(class))

@@ -120,7 +120,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.running(ctx, "other", nodeTwo)
 		s.claim(ctx, "pinned", ofClass("bronze"))
 		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", two+" do;", `member "`+one+`" is excluded`))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", "("+two+")", `member "`+one+`" is excluded`))
 
 		By("replacing the member's class with an equal one, changing whether it allows expansion, and then its reclaim policy, so that Xylem re-creates the host's class")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
@@ -190,7 +190,7 @@ var _ = Describe("A class that a member offers", func() {
 		offered(ctx, x.Member(two), "gold-2")
 		reflecting(ctx, two, 1)
 		registration(ctx, two, And(
-			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", `class "gold": the host has a class with that name`),
+			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", `class "gold", because the host has a class with that name`),
 			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 		var now storagev1.StorageClass
 		Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(own), &now)).To(Succeed())

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // disk is an existing volume in a member, with a capacity of 1Gi.
@@ -215,7 +216,7 @@ var _ = Describe("An existing volume of a member", func() {
 		d.asks(ctx, name)
 		notedOn(ctx, "PersistentVolume", name, "AdoptionRefused", d.name, one, d.namespace+"/user")
 		s.claim(ctx, "data", ofClass(classRetained), named(name))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AdoptionRefused", d.namespace+"/user", "does not take it from that claim"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AdoptionRefused", d.namespace+"/user", "does not take the volume from that claim"))
 		s.barrier(ctx, nodeOne)
 		d.untouched(ctx)
 		Expect(d.now(ctx).Status.Phase).To(Equal(corev1.VolumeBound))
@@ -383,7 +384,7 @@ var _ = Describe("An existing volume of a member", func() {
 		d.asks(ctx, name, deletes)
 		rewind(ctx)
 		s.back(ctx)
-		confirmRestore(ctx)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
 		s.claim(ctx, "data", ofClass(classRetained), named(name))
 		s.pod(ctx, "app", using("data"))
 		s.uses(ctx, d, "data", "app", name)

@@ -111,14 +111,14 @@ var _ = Describe("What a Pod waits for", func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "kubectl label namespace "+s.namespace)
-		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Ask the member's admin to allow the namespace")
 
 		By("binding a Pod to the member's node before its claim exists, and then creating the claim: the Pod reports the namespace")
 		s.pod(ctx, "early", using("promised"), boundTo(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonClaimNotBound, `no claim "promised"`))
 		s.claim(ctx, "promised", ofClass(classPromise))
 		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonVolumeAwaited, `claim "promised"`, one))
-		s.why(ctx, "Pod", "early", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Its admin can allow it")
+		s.why(ctx, "Pod", "early", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Ask the member's admin to allow the namespace")
 
 		allow(ctx)
 		s.running(ctx, "app", nodeOne)
@@ -187,7 +187,7 @@ var _ = Describe("What a Pod waits for", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
 
 		By("confirming the restore as an admin")
-		confirmRestore(ctx)
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", Not(Equal(leaf.UID))))
 		s.repaired(one)
 		s.running(ctx, "app", nodeOne)
@@ -439,6 +439,6 @@ var _ = Describe("The CSIDriver", func() {
 			}).Should(HaveField("Spec.StorageCapacity", HaveValue(BeTrue())))
 		}, NodeTimeout(settle))
 		patch(ctx, x.Host, driver, `{"metadata":{"labels":{"`+v1alpha1.LabelManagedBy+`":null}},"spec":{"storageCapacity":false}}`)
-		(&story{}).noted(ctx, "CSIDriver", v1alpha1.ProvisionerName, v1alpha1.ReasonNotOfXylem, "storageCapacity", "Delete it")
+		(&story{}).noted(ctx, "CSIDriver", v1alpha1.ProvisionerName, v1alpha1.ReasonNotOfXylem, "storageCapacity", "Delete the CSIDriver")
 	}, SpecTimeout(storyTime))
 })

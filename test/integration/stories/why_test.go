@@ -90,8 +90,8 @@ var _ = Describe("kubectl xylem why", func() {
 			d, code := s.diagnosed(ctx, g, "pvc", "data")
 			g.Expect(code).To(Equal(1))
 			g.Expect(d.Verdict).To(Equal(diagnose.Waiting))
-			g.Expect(d.Summary).To(ContainSubstring("no Pod uses it yet"))
-			g.Expect(d.ToDo).To(Equal("Create a Pod that uses it."))
+			g.Expect(d.Summary).To(ContainSubstring("no Pod uses the claim yet"))
+			g.Expect(d.ToDo).To(Equal("Create a Pod that uses the claim."))
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(storyTime))
 
@@ -99,7 +99,7 @@ var _ = Describe("kubectl xylem why", func() {
 		s := begin(ctx)
 		s.mistake("The Pod's claim does not exist")
 		s.pod(ctx, "no-claim", using("missing"))
-		s.why(ctx, "Pod", "no-claim", "NotFound", `claim "`+s.namespace+`/missing" does not exist in the host`, "Create it")
+		s.why(ctx, "Pod", "no-claim", "NotFound", `claim "`+s.namespace+`/missing" does not exist in the host`, "Create the claim")
 
 		s.mistake("The claim's StorageClass does not exist in the host")
 		s.claim(ctx, "classless", ofClass("no-such-class"))

@@ -3,10 +3,12 @@ package stories_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,8 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 var _ = Describe("Workloads", func() {
@@ -227,4 +232,52 @@ var _ = Describe("A change to a running Pod or to its namespace", func() {
 			until[corev1.Namespace](ctx, s, x.Member(one), s.namespace, HaveField("Labels", HaveKeyWithValue(enforce, level.member)))
 		}
 	}, SpecTimeout(storyTime))
+
+	It("that the member's policy rejects is reported once, and arrives when the policy allows it", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "app", on(nodeOne))
+		before := s.running(ctx, "app", nodeOne)
+		leaf := s.newPod("app")
+		policy := suite.Denying("story-denies-"+s.namespace, corev1.SchemeGroupVersion.WithResource("pods"), admissionv1.Validation{
+			Expression: fmt.Sprintf(`object.metadata.?labels[?"tier"].orValue("") != %q`, s.namespace), Message: "ask the platform team",
+		}, admissionv1.Update)
+		for _, obj := range policy {
+			inMember(ctx, x.Member(one), obj)
+		}
+		body := client.RawPatch("application/merge-patch+json", []byte(fmt.Sprintf(`{"metadata":{"labels":{"tier":%q}}}`, s.namespace)))
+		Eventually(ctx, func(ctx context.Context) string {
+			return fmt.Sprint(x.Member(one).API.Patch(ctx, leaf.DeepCopy(), body, client.DryRunAll))
+		}).Should(ContainSubstring("ask the platform team"))
+
+		books := opened(ctx)
+		Expect(x.Host.API.Patch(ctx, leaf.DeepCopy(), body)).To(Succeed())
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonRefusedByMember, one, "ask the platform team", "Undo the change")
+
+		By("waiting until Xylem has tried several times: it reports nothing else, and the Pod stays pushed")
+		onApp := func(c *harness.Cluster, verb, resource string) int {
+			return len(books.requests(ctx, c).Where(func(r controlplane.Request) bool {
+				return r.Namespace == s.namespace && r.Name == "app" && r.Verb == verb && r.Resource == resource
+			}))
+		}
+		Eventually(ctx, func() int { return onApp(x.Member(one), "patch", "pods") }).WithContext(ctx).Should(BeNumerically(">=", 4))
+		Expect(onApp(x.Host, "patch", "pods/status")).To(BeZero())
+		var events corev1.EventList
+		Expect(x.Host.API.List(ctx, &events, client.InNamespace(s.namespace))).To(Succeed())
+		warnings := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
+			return e.Type != corev1.EventTypeWarning || e.Reason != v1alpha1.ReasonRefusedByMember
+		})
+		Expect(warnings).To(HaveLen(1))
+		Expect(warnings[0].Count).To(BeNumerically("<=", 1))
+		Expect(warnings[0].Series).To(BeNil())
+		pod, err := read[corev1.Pod](ctx, s, x.Host, "app")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed)).To(Equal(podstatus.Condition(before.Status.Conditions, v1alpha1.PodPushed)))
+		Expect(ours(pod.Annotations)).To(Equal(ours(before.Annotations)))
+
+		By("removing the policy")
+		for _, obj := range policy {
+			Expect(x.Member(one).API.Delete(ctx, obj)).To(Succeed())
+		}
+		until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Labels", HaveKeyWithValue("tier", s.namespace)))
+	}, SpecTimeout(2*storyTime))
 })

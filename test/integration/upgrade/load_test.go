@@ -94,7 +94,7 @@ func (l *load) least(nodes ...string) (int, error) {
 	return n, errors.Join(l.failed...)
 }
 
-// use creates a claim, and a Pod on a node that uses the claim, and waits until the Pod is Ready.
+// use creates a claim and, on the given node, a Pod that uses it. It waits until the Pod is Ready.
 func use(ctx context.Context, namespace, name, node string) error {
 	pod := harness.Pod(namespace, name, name)
 	harness.OnNodes(pod, node)

@@ -2,30 +2,26 @@ package snapshots
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 const (
@@ -108,7 +104,7 @@ func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object,
 			return nil
 		}
 	}
-	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+	return api.NotFound(into, key.Name)
 }
 
 func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
@@ -229,14 +225,14 @@ func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateO
 		return fmt.Errorf("the model has no slot for %T %s", obj, obj.GetName())
 	}
 	if w.run.world.state[leaf] != 0 {
-		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())
+		return api.Exists(obj)
 	}
 	n := slices.Index(w.run.world.of[:], 0)
 	if n < 0 {
 		w.run.exhausted = true
 		return errors.New("the model has run out of UIDs")
 	}
-	created := as[*snapshotv1.VolumeSnapshot](obj.DeepCopyObject())
+	created := api.As[*snapshotv1.VolumeSnapshot](obj.DeepCopyObject())
 	created.UID, created.CreationTimestamp, created.Finalizers = leafUID(n), made, []string{finalizerSnapshot}
 	return w.write("create", leaf, nil, created)
 }
@@ -245,32 +241,13 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if unrecorded(obj) {
 		return nil
 	}
-	data, err := patch.Data(obj)
-	if err != nil {
-		return err
-	}
-	var sent struct{ Metadata metav1.Preconditions }
-	if err := json.Unmarshal(data, &sent); err != nil {
-		return err
-	}
 	slot := w.slot(obj)
-	before, err := w.checked(slot, obj, sent.Metadata)
+	before, after, err := api.Patch(obj, patch, func(want metav1.Preconditions) (client.Object, error) { return w.checked(slot, obj, want) })
 	if err != nil {
-		return err
-	}
-	document, err := json.Marshal(before)
-	if err != nil {
-		return err
-	}
-	if document, err = jsonpatch.MergePatch(document, data); err != nil {
-		return err
-	}
-	after := as[client.Object](reflect.New(reflect.TypeOf(obj).Elem()).Interface())
-	if err := json.Unmarshal(document, after); err != nil {
 		return err
 	}
 	// A write to the status subresource ignores the spec, and vice versa.
-	if was, is := as[*snapshotv1.VolumeSnapshotContent](before), as[*snapshotv1.VolumeSnapshotContent](after); w.status {
+	if was, is := api.As[*snapshotv1.VolumeSnapshotContent](before), api.As[*snapshotv1.VolumeSnapshotContent](after); w.status {
 		status := is.Status
 		*is = *was.DeepCopy()
 		is.Status = status
@@ -281,29 +258,23 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 }
 
 func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	var options client.DeleteOptions
-	options.ApplyOptions(opts)
 	slot := w.slot(obj)
-	before, err := w.checked(slot, obj, ptr.Deref(options.Preconditions, metav1.Preconditions{}))
+	before, err := w.checked(slot, obj, api.Preconditions(opts))
 	if err != nil {
 		return err
 	}
-	after := as[client.Object](before.DeepCopyObject())
+	after := api.As[client.Object](before.DeepCopyObject())
 	delet(after)
 	return w.write("delete", slot, before, after)
 }
 
 // checked returns the object to write to, if the preconditions hold.
 func (w writer) checked(slot int, obj client.Object, want metav1.Preconditions) (client.Object, error) {
-	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
 	if slot < 0 || w.run.world.state[slot] == 0 {
-		return nil, apierrors.NewNotFound(resource, obj.GetName())
+		return nil, api.NotFound(obj, obj.GetName())
 	}
-	there := as[client.Object](w.model.objects.object(w.run.world.state[slot]).DeepCopyObject())
-	if ptr.Deref(want.UID, there.GetUID()) != there.GetUID() || ptr.Deref(want.ResourceVersion, there.GetResourceVersion()) != there.GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("the object has changed"))
-	}
-	return there, nil
+	there := api.Copy(w.model.objects.object(w.run.world.state[slot]))
+	return there, api.Check(there, want)
 }
 
 // write executes a write if it is the first that changes anything.

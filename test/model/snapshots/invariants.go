@@ -12,6 +12,7 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 // numberOf returns the number, counted from 1, of the root with this UID, or 0 if no root has it.
@@ -32,7 +33,7 @@ func (m *Model) violations(w world, slot int, before, after client.Object) []str
 	case slot == leaf && before.GetDeletionTimestamp() == nil && after.GetDeletionTimestamp() != nil:
 		return m.leafDeleted(w, before)
 	case slot >= leafContent:
-		was, is := as[*snapshotv1.VolumeSnapshotContent](before), as[*snapshotv1.VolumeSnapshotContent](after)
+		was, is := api.As[*snapshotv1.VolumeSnapshotContent](before), api.As[*snapshotv1.VolumeSnapshotContent](after)
 		if mirrorsnapshot.Retained(was) && !mirrorsnapshot.Retained(is) || !mirrorsnapshot.Retained(is) && is.DeletionTimestamp != nil && was.DeletionTimestamp == nil {
 			return m.destroyed(w, slot-leafContent)
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/test/model/api"
 )
 
 const (
@@ -203,7 +204,7 @@ func (m *Model) left(obj client.Object) id {
 
 // change applies a change to the object in a slot.
 func change[T client.Object](m *Model, w *world, slot int, do func(T)) {
-	obj := as[T](m.objects.object(w.state[slot]).DeepCopyObject())
+	obj := api.As[T](m.objects.object(w.state[slot]).DeepCopyObject())
 	do(obj)
 	w.state[slot] = m.left(obj)
 }
@@ -266,12 +267,3 @@ var (
 	made    = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	deleted = metav1.NewTime(made.Add(time.Hour))
 )
-
-// as converts a value to a type, and panics if the value has another type.
-func as[T any](value any) T {
-	typed, ok := value.(T)
-	if !ok {
-		panic(fmt.Sprintf("%T is not a %T", value, typed))
-	}
-	return typed
-}

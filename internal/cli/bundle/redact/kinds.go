@@ -7,7 +7,7 @@ var claimSpec = fields{
 	"dataSource": whole{}, "dataSourceRef": whole{}, "selector": whole{}, "volumeAttributesClassName": whole{},
 }
 
-// container omits the command, its arguments, probes, and the values of variables.
+// container omits the command, its arguments, probes, and the values of environment variables.
 var container = fields{
 	"name": whole{}, "image": whole{}, "resources": whole{}, "ports": whole{}, "volumeMounts": whole{}, "volumeDevices": whole{},
 	"env": fields{"name": whole{}}, "restartPolicy": whole{}, "imagePullPolicy": whole{},

@@ -128,7 +128,7 @@ func Object(obj *unstructured.Unstructured) map[string]any {
 	return kept
 }
 
-// Kinds returns the kinds whose objects keep more than the metadata.
+// Kinds returns the kinds of which Object keeps more than the metadata.
 func Kinds() []string {
 	var names []string
 	for kind := range kinds {

@@ -38,7 +38,7 @@ func jobsAtOnce(limit int, reads []func()) {
 func (r *reader) identity(ctx context.Context) (string, error) {
 	system, err := r.raw.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
-		return "", fmt.Errorf("read the cluster's identity, the kube-system namespace: %w", err)
+		return "", fmt.Errorf("read the kube-system namespace, whose UID identifies the cluster: %w", err)
 	}
 	return string(system.UID), nil
 }

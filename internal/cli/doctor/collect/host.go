@@ -115,8 +115,8 @@ func (r *reader) definition(ctx context.Context) facts.Object[unstructured.Unstr
 	return findInto[unstructured.Unstructured](ctx, r, "CustomResourceDefinition "+name, client.ObjectKey{Name: name}, crd)
 }
 
-// readNodes reads the virtual nodes, requests the manager's health from the API server through each
-// of them, and reads the DaemonSets that may have Pods on them.
+// readNodes reads the virtual nodes, checks for each one whether the API server reaches the manager
+// as its kubelet, and reads the DaemonSets that may have Pods on the nodes.
 func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
 	h.Nodes = list(ctx, r, "virtual nodes", &corev1.NodeList{}, func(l *corev1.NodeList) []corev1.Node { return l.Items },
 		client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"})
@@ -163,11 +163,11 @@ func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
 	)
 }
 
-// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate). Alpha
-// gates are off by default.
+// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate).
 var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
 
-// gates reads the feature gates of the API server from its metrics.
+// gates reads the feature gates of the API server from its metrics. It skips alpha gates, because
+// they are off by default.
 func (r *reader) gates(ctx context.Context) facts.Object[map[string]bool] {
 	const what = "the API server's feature gates"
 	stream, err := r.raw.CoreV1().RESTClient().Get().AbsPath("/metrics").Stream(ctx)

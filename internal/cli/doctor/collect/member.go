@@ -72,7 +72,7 @@ func ownConfig(way Way) (*rest.Config, error) {
 	rules.ExplicitPath = way.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: way.Context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+		return nil, fmt.Errorf("load the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
 	return config, nil
 }

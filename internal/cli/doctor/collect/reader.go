@@ -65,7 +65,7 @@ func newReader(env *command.Env, config *rest.Config, cluster string, m *misses,
 		return nil, err
 	}
 	quiet := rest.CopyConfig(with.Config)
-	quiet.WarningHandler = rest.NoWarnings{} // the user did not request these kinds
+	quiet.WarningHandler = rest.NoWarnings{} // hide deprecation warnings, because the user did not request these kinds
 	if r.Client, err = client.New(quiet, client.Options{Scheme: with.Scheme()}); err != nil {
 		return nil, fmt.Errorf("create a client for %s: %w", config.Host, err)
 	}
@@ -104,7 +104,7 @@ func findInto[T any, P interface {
 }
 
 // errMany reports a list that is too long to read completely.
-var errMany = errors.New("there are more than " + fmt.Sprint(most) + ", which are too many to read")
+var errMany = errors.New("there are more than " + fmt.Sprint(most) + ", too many to read")
 
 // list reads a list, page by page. items returns the items of a page.
 func list[T any, P client.ObjectList](ctx context.Context, r *reader, what string, into P, items func(P) []T, opts ...client.ListOption) facts.List[T] {

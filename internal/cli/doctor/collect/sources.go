@@ -60,7 +60,7 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 		var member facts.Member
 		r, err := v.connect(ctx, own, &member)
 		if err != nil {
-			return nil, fmt.Errorf("the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+			return nil, fmt.Errorf("connect with the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 		}
 		mine, s.Secrets = member.ID, append(s.Secrets, []byte(r.token))
 		s.Members = append(s.Members, Source{Client: r.Client, Raw: r.raw, Name: nameIn(registrations.Items, mine), ID: mine})
@@ -93,7 +93,7 @@ func Open(ctx context.Context, env *command.Env, way Way) (*Sources, error) {
 func openHost(ctx context.Context, env *command.Env, m *misses) (*reader, string, error) {
 	config, err := env.Host.ToRESTConfig()
 	if err != nil {
-		return nil, "", fmt.Errorf("find the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
+		return nil, "", fmt.Errorf("load the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
 	}
 	host, err := newReader(env, config, "", m, hostTimeout)
 	if err != nil {
@@ -130,7 +130,7 @@ func (v *visit) credentials(ctx context.Context, registration *v1alpha1.ClusterR
 	var secret corev1.Secret
 	key := client.ObjectKey{Namespace: v.env.Namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
 	if err := v.host.Get(ctx, key, &secret); err != nil {
-		return nil, nil, fmt.Errorf("read its kubeconfig from Secret %q: %w", key, err)
+		return nil, nil, fmt.Errorf("read the registration's kubeconfig from Secret %q: %w", key, err)
 	}
 	raw := secret.Data[v1alpha1.KubeconfigKey]
 	config, err := access.ParseKubeconfig(raw, false)
@@ -138,7 +138,7 @@ func (v *visit) credentials(ctx context.Context, registration *v1alpha1.ClusterR
 }
 
 func another(is, recorded string) error {
-	return fmt.Errorf("the cluster at this address has ID %s, but the recorded ID is %s", is, recorded)
+	return fmt.Errorf("the kubeconfig points to the cluster with ID %s, but the registration's status records ID %s", is, recorded)
 }
 
 // nameIn returns the name of the registration with the cluster ID, or "".

@@ -140,8 +140,8 @@ type Member struct {
 	Registration string
 	// Recorded is the cluster ID in the registration's status.
 	Recorded string
-	// Away is the reason why the member could not be read. Secret is true if the reason is the Secret
-	// with its kubeconfig.
+	// Away is the reason why the member could not be read. Secret is true if the plugin could not get
+	// a kubeconfig from the registration's Secret.
 	Away   string
 	Secret bool
 	// Own is true if the user's own kubeconfig was used, not the registration's.
@@ -154,8 +154,8 @@ type Member struct {
 	Leaves map[string]int
 }
 
-// Base returns the account that a member's policies name. If a is an account for a single host,
-// that is the first part of its name.
+// Base returns the account that a member's policies name. If a is an account for an individual
+// host, Base removes the host's suffix from its name.
 func Base(a shipped.Account) shipped.Account {
 	if name, _, cut := strings.Cut(a.Name, "-host-"); cut {
 		a.Name = name

@@ -16,7 +16,7 @@ import (
 // drivers checks the CSIDrivers, which make the scheduler check capacity and CSINodes.
 func drivers(h *facts.Host) []Finding {
 	found := slices.Concat(
-		driver(h.Driver, v1alpha1.ProvisionerName, true, "mirrored claims"),
+		driver(h.Driver, v1alpha1.ProvisionerName, true, "Pods that use mirrored claims"),
 		driver(h.Promises, v1alpha1.PromiseDriverName, false, "Pods that use promises"),
 		csiNodes(h))
 	if len(found) == 0 && h.Driver.Read && h.Promises.Read {
@@ -25,16 +25,16 @@ func drivers(h *facts.Host) []Finding {
 	return found
 }
 
-// driver reports what is wrong with a CSIDriver. what names the objects that must not be scheduled
-// to the host's own nodes.
+// driver reports what is wrong with a CSIDriver. what names the Pods that must not be scheduled to
+// the host's own nodes.
 func driver(d facts.Object[storagev1.CSIDriver], name string, capacity bool, what string) []Finding {
 	switch {
 	case !d.Read:
 		return nil
 	case d.Item == nil:
-		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q: the scheduler may choose nodes of the host for %s", name, what), "The leading manager creates it. Check that a manager runs and has permission to create it."}}
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("the host has no CSIDriver %q, so the scheduler may choose the host's own nodes for %s", name, what), "Check that a manager is running and has permission to create the CSIDriver. The leading manager creates it."}}
 	case ptr.Deref(d.Item.Spec.StorageCapacity, false) != capacity, ptr.Deref(d.Item.Spec.AttachRequired, true):
-		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q needs storageCapacity: %t and attachRequired: false", name, capacity), "The leading manager corrects it. Check that a manager runs and has permission to update it."}}
+		return []Finding{{Error, CheckDriver, "", fmt.Sprintf("CSIDriver %q does not have storageCapacity: %t and attachRequired: false, which Xylem needs", name, capacity), "Check that a manager is running and has permission to update the CSIDriver. The leading manager corrects it."}}
 	}
 	return nil
 }
@@ -48,12 +48,12 @@ func csiNodes(h *facts.Host) []Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	level, effect := Warning, "the scheduler may choose nodes of the host for Pods that use promises"
+	level, effect := Warning, "the scheduler may choose the host's own nodes for Pods that use promises"
 	if *h.Driver.Item.Spec.PreventPodSchedulingIfMissing {
-		level, effect = Error, "the scheduler cannot place Pods that use members' volumes on them"
+		level, effect = Error, "the scheduler cannot place Pods that use members' volumes on these nodes"
 	}
-	return []Finding{{level, CheckDriver, "", fmt.Sprintf("no CSINode created by Xylem: %s. Until they have one, %s", named("Node", names), effect),
-		fmt.Sprintf("See condition %s in `kubectl describe node NAME`. If it is missing, check that a manager runs.", v1alpha1.NodeCSINode)}}
+	return []Finding{{level, CheckDriver, "", fmt.Sprintf("no CSINode with both of Xylem's drivers exists for %s, so %s", named("Node", names), effect),
+		fmt.Sprintf("See condition %s in `kubectl describe node NAME`. If the condition is missing, check that a manager is running.", v1alpha1.NodeCSINode)}}
 }
 
 // withoutCSINode returns the names of virtual nodes without a CSINode that lists both drivers.

@@ -20,11 +20,11 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// gatesNeeded are the feature gates that Xylem relies on, with the effect of turning each off. All
-// are on by default in every supported version that has them.
+// gatesNeeded are the feature gates that Xylem relies on, with the effect of turning each one off.
+// All are on by default in every supported version that has them.
 var gatesNeeded = map[string]string{
 	"ValidatingAdmissionPolicy":       "Xylem's admission policies are not in force",
-	"NominatedNodeNameForExpectation": "the scheduler nominates no node before it binds volumes, so the manager doesn't create the leaf Pods that provisioners wait for",
+	"NominatedNodeNameForExpectation": "the scheduler does not nominate a node before it binds volumes, so the manager doesn't create the leaf Pods that provisioners wait for",
 	"VolumeAttributesClass":           "claims cannot have a VolumeAttributesClass",
 	"AnyVolumeDataSource":             "the API server drops claims' data sources other than snapshots and claims",
 	"HonorPVReclaimPolicy":            "a PersistentVolume may disappear before its disk is deleted",
@@ -57,15 +57,15 @@ func controlPlane(h *facts.Host) []Finding {
 		}
 		for _, name := range strings.Split(flags["controllers"], ",") {
 			if without, disabled := strings.CutPrefix(name, "-"); disabled && slices.Contains(controllersNeeded, without) {
-				found = append(found, Finding{Error, CheckControlPlane, "", fmt.Sprintf("%s runs without its controller %q (--controllers): volumes are not bound, or not protected while in use", component, without), "Remove it from --controllers."})
+				found = append(found, Finding{Error, CheckControlPlane, "", fmt.Sprintf("%s runs without controller %q (--controllers), which Xylem relies on to bind volumes, protect claims in use, or clean up Pods", component, without), fmt.Sprintf("Remove -%s from the flag --controllers of %s.", without, component)})
 			}
 		}
 		if slices.Contains(strings.Split(flags["disable-admission-plugins"], ","), "ValidatingAdmissionPolicy") {
-			found = append(found, Finding{Error, CheckControlPlane, "", component + " runs with --disable-admission-plugins=ValidatingAdmissionPolicy: Xylem's admission policies are not in force", "Remove it from the flag."})
+			found = append(found, Finding{Error, CheckControlPlane, "", component + " runs with --disable-admission-plugins=ValidatingAdmissionPolicy, so Xylem's admission policies are not in force", "Remove ValidatingAdmissionPolicy from the flag --disable-admission-plugins."})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(off)) {
-		found = append(found, Finding{Error, CheckControlPlane, "", fmt.Sprintf("%s runs with feature gate %s=false: %s", off[name], name, gatesNeeded[name]), "Remove the gate from its flags."})
+		found = append(found, Finding{Error, CheckControlPlane, "", fmt.Sprintf("%s runs with feature gate %s=false: %s", off[name], name, gatesNeeded[name]), fmt.Sprintf("Turn on feature gate %s in %s.", name, off[name])})
 	}
 	switch {
 	case len(found) > 0:
@@ -117,9 +117,9 @@ func clockHere(h *facts.Host) []Finding {
 	case !c.Known:
 		return nil
 	case c.Ahead.Abs()-c.Precision > skewLarge:
-		return []Finding{{Warning, CheckClock, "", fmt.Sprintf("the clock of this machine is %s the host's: kubectl prints wrong ages, and may misjudge whether tokens are expired", apart(-c.Ahead)), "Synchronize this machine's clock (NTP), or the host's if that one is wrong."}}
+		return []Finding{{Warning, CheckClock, "", fmt.Sprintf("the clock of this machine is %s the host's, so kubectl prints wrong ages, and may misjudge whether tokens have expired", apart(-c.Ahead)), "Synchronize this machine's clock (NTP), or the host's if that one is wrong."}}
 	}
-	return []Finding{ok(CheckClock, "", "the clocks of this machine and the host agree within %s", within(c.Ahead, c.Precision))}
+	return []Finding{ok(CheckClock, "", "the clocks of this machine and the host differ by less than %s", within(c.Ahead, c.Precision))}
 }
 
 func apart(ahead time.Duration) string {
@@ -190,7 +190,7 @@ func tokens(f *facts.Facts) []Finding {
 		if at := issued[r.Name]; !at.IsZero() {
 			age = fmt.Sprintf(", issued %s ago,", now.Sub(at).Round(time.Minute))
 		}
-		const renew = "Run `kubectl xylem register %s --member-kubeconfig FILE` again. It requests a token that the manager renews."
+		const renew = "Run `kubectl xylem register %s --member-kubeconfig FILE` again. The command requests a token that the manager renews."
 		switch left := ends.Sub(now); {
 		case left <= 0:
 			found = append(found, Finding{Error, CheckTokens, r.Name, fmt.Sprintf("the manager's token%s expired %s ago", age, (-left).Round(time.Minute)), fmt.Sprintf(renew, r.Name)})
@@ -216,7 +216,7 @@ func nodeAPI(h *facts.Host) []Finding {
 		return nil
 	}
 	if len(h.Paths) == 0 {
-		return []Finding{ok(CheckNodeAPI, "", "virtual nodes have no kubelet endpoint: kubectl logs, exec and port-forward are disabled (--node-api-bind-address)")}
+		return []Finding{ok(CheckNodeAPI, "", "virtual nodes have no kubelet endpoint, so kubectl logs, exec and port-forward are disabled (--node-api-bind-address)")}
 	}
 	var reached int
 	failed := map[string][]string{} // nodes by error; usually, all have the same error, because they share an address
@@ -226,7 +226,7 @@ func nodeAPI(h *facts.Host) []Finding {
 			reached++
 		case p.Own: // the user lacks permission for the check
 		case p.Code == http.StatusForbidden, p.Code == http.StatusUnauthorized:
-			const rejects = "the manager rejects the API server, because it presents no client certificate with permission for nodes/proxy"
+			const rejects = "the manager rejects the API server, whose client certificate is missing or has no permission for nodes/proxy"
 			failed[rejects] = append(failed[rejects], node)
 		default:
 			failed[p.Detail] = append(failed[p.Detail], node)
@@ -234,8 +234,8 @@ func nodeAPI(h *facts.Host) []Finding {
 	}
 	var found []Finding
 	for _, why := range slices.Sorted(maps.Keys(failed)) {
-		found = append(found, Finding{Error, CheckNodeAPI, "", fmt.Sprintf("the API server can't reach the manager as the kubelet of %s: %s. kubectl logs and exec don't work there", named("node", failed[why]), why),
-			"Allow the control plane to reach the manager's Pods on the node API's port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."})
+		found = append(found, Finding{Error, CheckNodeAPI, "", fmt.Sprintf("kubectl logs and exec don't work for Pods on %s, because the API server can't reach the manager as the kubelet: %s", named("node", failed[why]), why),
+			"Allow the control plane to reach the manager's Pods on the node API port (10250), including in NetworkPolicies and egress selectors. See charts/xylem/NODES.md."})
 	}
 	if len(found) == 0 && reached > 0 {
 		found = append(found, ok(CheckNodeAPI, "", "the API server reaches the manager as the kubelet of %s", text.Count(reached, "virtual node")))
@@ -256,7 +256,7 @@ func daemonSets(h *facts.Host) []Finding {
 		}
 	}
 	if len(names) > 0 {
-		return []Finding{{Warning, CheckDaemonSets, "", fmt.Sprintf("%s: the DaemonSet controller creates Pods for virtual nodes, but Xylem doesn't push them. They stay Pending, and a rolling update may never complete", named("DaemonSet", names)),
+		return []Finding{{Warning, CheckDaemonSets, "", fmt.Sprintf("the DaemonSet controller creates Pods of %s for virtual nodes, but Xylem doesn't push them. The Pods stay Pending, and a rolling update may never complete", named("DaemonSet", names)),
 			`Exclude virtual nodes in the DaemonSet's node affinity: {key: xylem.io/virtual-node, operator: DoesNotExist}.`}}
 	}
 	return []Finding{ok(CheckDaemonSets, "", "no DaemonSet creates Pods for virtual nodes")}
@@ -301,7 +301,7 @@ func hostSnapshots(h *facts.Host) []Finding {
 		}
 	}
 	if len(waiting) > 0 {
-		return []Finding{{Warning, CheckSnapshots, "", fmt.Sprintf("%s: no content for up to %s. The host's snapshot-controller isn't running, or rejects them", named("VolumeSnapshot", waiting), longest.Round(time.Second)),
+		return []Finding{{Warning, CheckSnapshots, "", fmt.Sprintf("no content has been bound to %s for up to %s. The host's snapshot-controller isn't running, or rejects the snapshots", named("VolumeSnapshot", waiting), longest.Round(time.Second)),
 			"Run one snapshot-controller in the host, and check the snapshots' events."}}
 	}
 	if !h.Unbound.Read {

@@ -23,7 +23,7 @@ import (
 )
 
 // installAgain is the remedy for objects in the host that differ from this version's.
-const installAgain = "Run helm upgrade with the chart of the manager's version, or apply its config/default."
+const installAgain = "Run helm upgrade with the chart of the manager's version, or apply config/default of that version."
 
 // definition compares the CustomResourceDefinition with this version's.
 func definition(h *facts.Host) ([]Finding, error) {
@@ -32,8 +32,8 @@ func definition(h *facts.Host) ([]Finding, error) {
 	}
 	is := h.Definition.Item
 	if is == nil {
-		return []Finding{{Error, CheckDefinition, "", "the host does not serve ClusterRegistrations: Xylem is not installed, or the current context is not the host",
-			"Install the chart xylem, or choose another context with --context."}}, nil
+		return []Finding{{Error, CheckDefinition, "", "the cluster does not serve ClusterRegistrations: Xylem is not installed, or the cluster is not the host",
+			"Install the xylem chart, or choose another context with --context."}}, nil
 	}
 	want, err := shipped.Definition()
 	if err != nil {
@@ -42,15 +42,15 @@ func definition(h *facts.Host) ([]Finding, error) {
 	s := shipped.SchemaOf(is, want)
 	switch {
 	case !established(is):
-		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("the API server doesn't serve CustomResourceDefinition %q: it is not Established", is.GetName()), "See its conditions: kubectl describe crd " + is.GetName()}}, nil
+		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is not Established, so the API server doesn't serve ClusterRegistrations", is.GetName()), "See the CustomResourceDefinition's conditions: kubectl describe crd " + is.GetName()}}, nil
 	case len(s.Lacks) > 0:
-		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is older than this plugin: it lacks %s, which the API server drops", is.GetName(), named("field", s.Lacks)),
-			installAgain + " If the manager is as old, use the plugin of its version."}}, nil
+		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is older than this plugin and lacks %s, which the API server therefore drops", is.GetName(), named("field", s.Lacks)),
+			installAgain + " If the manager is as old as the CustomResourceDefinition, use the plugin version that matches the manager."}}, nil
 	case len(s.Adds) > 0:
-		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin: it has %s, which the plugin does not support", is.GetName(), named("field", s.Adds)),
-			"Use the plugin of the manager's version."}}, nil
+		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin and has %s, which the plugin does not support", is.GetName(), named("field", s.Adds)),
+			"Use the plugin version that matches the manager."}}, nil
 	case s.Differs:
-		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the same fields as in this version, but other rules or defaults: it is from another version, or somebody changed it", is.GetName()), installAgain}}, nil
+		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the same fields as in this version, but different rules or defaults. It is from another version, or somebody changed it", is.GetName()), installAgain}}, nil
 	}
 	return []Finding{ok(CheckDefinition, "", "the CustomResourceDefinition matches this version")}, nil
 }
@@ -63,37 +63,37 @@ func established(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// stale is how long after its last renewal a Lease counts as not held.
+// stale is how long after its last renewal a Lease counts as no longer held.
 const stale = time.Minute
 
-// expired reports whether nobody holds a Lease. now is a time by the cluster's clock.
+// expired reports whether nobody holds a Lease. now is the time by the cluster's clock.
 func expired(lease *coordinationv1.Lease, now time.Time) bool {
 	lasts := max(stale, 2*time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
 	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > lasts
 }
 
-// manager checks whether a manager runs and leads.
+// manager checks whether a manager is running, and whether one is the leader.
 func manager(h *facts.Host) []Finding {
 	if !h.Deployment.Read || !h.Leader.Read {
 		return nil
 	}
 	leads := h.Leader.Item != nil && !expired(h.Leader.Item, h.At.Add(h.Clock.Ahead))
-	logs := fmt.Sprintf("See kubectl -n %s get pods, and kubectl -n %s logs -l control-plane=controller-manager.", h.Namespace, h.Namespace)
+	logs := fmt.Sprintf("See `kubectl -n %s get pods` and `kubectl -n %s logs -l control-plane=controller-manager`.", h.Namespace, h.Namespace)
 	d := h.Deployment.Item
 	switch {
 	case !leads && d == nil:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: namespace %q has no Deployment of Xylem", h.Namespace), "Install the chart xylem, or specify the manager's namespace with --xylem-namespace."}}
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager is running: namespace %q has no Xylem Deployment", h.Namespace), "Install the xylem chart, or specify the manager's namespace with --xylem-namespace."}}
 	case !leads && ptr.Deref(d.Spec.Replicas, 1) == 0:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager runs: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale it: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name)}}
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager is running: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale the Deployment: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name)}}
 	case !leads:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager leads: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs}}
+		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager is the leader: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs}}
 	case d == nil, ptr.Deref(d.Spec.Replicas, 1) == 0:
-		return []Finding{ok(CheckManager, "", "a manager leads, but it does not run in a Deployment of namespace %q", h.Namespace)}
+		return []Finding{ok(CheckManager, "", "a manager is the leader, but it does not run in a Deployment in namespace %q", h.Namespace)}
 	}
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
 		return []Finding{{Warning, CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs}}
 	}
-	return []Finding{ok(CheckManager, "", "the manager has %s available, and one leads", text.Count(int(d.Status.AvailableReplicas), "replica"))}
+	return []Finding{ok(CheckManager, "", "the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
 }
 
 func renewal(lease *coordinationv1.Lease, now time.Time) string {
@@ -101,7 +101,7 @@ func renewal(lease *coordinationv1.Lease, now time.Time) string {
 	case lease == nil:
 		return "does not exist"
 	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
-		return "has no holder: the last manager stopped cleanly"
+		return "has no holder, because the last manager stopped cleanly"
 	case lease.Spec.RenewTime == nil:
 		return "was never renewed"
 	}
@@ -123,9 +123,9 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 	}
 	var found []Finding
 	if len(lacks) > 0 {
-		toDo := "Install the chart with rbac.create=true, or bind the account to the roles in config/rbac."
+		toDo := "Install the chart with rbac.create=true, or bind the roles in config/rbac to the account."
 		if cluster != "" {
-			toDo = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
+			toDo = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 		}
 		found = append(found, Finding{Error, CheckRights, cluster, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), first(lacks)), toDo})
 	}
@@ -134,14 +134,14 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 		if excess[0].Verb == "*" { // the wildcard includes the others
 			excess = excess[:1]
 		}
-		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker with its token could use them", account, first(described(excess))),
-			"Remove the binding that grants them."})
+		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker who has the account's token could use them", account, first(described(excess))),
+			"Remove the binding that grants these permissions."})
 	}
 	if len(found) > 0 {
 		return found
 	}
 	if len(withheld) > 0 {
-		return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, but can read Secrets and ConfigMaps in chosen namespaces only", account)}
+		return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, but can read Secrets and ConfigMaps only in chosen namespaces", account)}
 	}
 	return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, and no dangerous ones", account)}
 }
@@ -188,7 +188,7 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 		w := &want.Policies[i]
 		is := there[w.Name]
 		if is == nil && w.Name == shipped.NamespacesPolicy {
-			off = append(off, ok(CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed, as the chart's value namespaces.reject allows: Xylem still enforces spec.namespaces, but the scheduler does not consider it", w.Name))
+			off = append(off, ok(CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed (chart value namespaces.reject). Xylem still enforces spec.namespaces, but the API server does not reject bindings of Pods that a member does not admit", w.Name))
 			continue
 		}
 		inForce++
@@ -198,10 +198,10 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 		}
 		delete(there, w.Name)
 		if differ := shipped.Differences(is, w); len(differ) > 0 {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not match this version: it differs in its %s. It is from another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q differs from this version's in its %s. The policy is from another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
 		}
 		if bound := bindingsOf(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, shipped.Denies) {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all requests that it rejects", w.Name)
+			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all requests that the policy rejects", w.Name)
 		}
 	}
 	if len(found) == 0 {
@@ -210,14 +210,14 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []F
 	found = append(found, off...)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if command.Xylems(there[name]) {
-			fault(Warning, fmt.Sprintf("Delete it and its bindings: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, but is not part of this version: an earlier version may have installed it", name)
+			fault(Warning, fmt.Sprintf("Delete the policy's bindings, and then the policy: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, but is not part of this version: an earlier version may have installed it", name)
 		}
 	}
 	for _, w := range c.Webhooks.Items {
 		if cluster == "" && steers(&w) {
 			continue
 		}
-		fault(Warning, fmt.Sprintf("Delete it: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
+		fault(Warning, fmt.Sprintf("Delete the object: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
 	}
 	return found
 }

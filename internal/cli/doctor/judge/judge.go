@@ -70,12 +70,12 @@ func kubernetes(is, cluster string) []Finding {
 	case is == "":
 		return nil
 	case err != nil:
-		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a Kubernetes version", where, is), "Check which server responds at its address."}}
+		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a Kubernetes version", where, is), "Check which server responds at the cluster's address."}}
 	case v.LessThan(version.MustParseGeneric(oldest)):
-		return []Finding{{Error, CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade it."}}
+		return []Finding{{Error, CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade the cluster."}}
 	case cluster == "" && v.LessThan(version.MustParseGeneric(nominates)):
 		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("the host runs Kubernetes %s, whose scheduler doesn't nominate a node before it binds volumes, so the manager itself checks whether Pods fit", is),
-			"Don't use Pods that mix promises with mirrored claims, or upgrade the host to " + nominates + "."}}
+			"Upgrade the host to " + nominates + ", or avoid Pods that mix promises with mirrored claims."}}
 	}
 	return []Finding{ok(CheckKubernetes, cluster, "%s runs Kubernetes %s", where, is)}
 }
@@ -96,18 +96,18 @@ func plugin(own string, h *facts.Host) []Finding {
 	a, errA := version.ParseSemantic(own)
 	b, errB := version.ParseSemantic(managers)
 	if errA != nil || errB != nil {
-		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. See the checks of the CRD, policies and permissions instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
+		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. See the findings about the CRD, policies and permissions instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
 	}
 	switch {
 	case a.LessThan(b):
-		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s): it may report changes in the manager's version as problems", own, managers), "Use the plugin of the manager's version."}}
+		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s), so the plugin may report changes in the manager's version as problems", own, managers), "Use the plugin version that matches the manager."}}
 	case b.LessThan(a):
-		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is newer than the manager (%s): it may miss what the plugin's version added", own, managers), "Upgrade the manager, or use the plugin of its version."}}
+		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is newer than the manager (%s), so the manager may lack what the plugin's version added", own, managers), "Upgrade the manager, or use the plugin version that matches the manager."}}
 	}
 	return []Finding{ok(CheckPlugin, "", "the plugin and the manager are both %s", own)}
 }
 
-// managerVersion returns the version in the Deployment's label, or in its image's tag.
+// managerVersion returns the version in the Deployment's label, or in its image tag.
 func managerVersion(h *facts.Host) string {
 	d := h.Deployment.Item
 	if label := d.Labels["app.kubernetes.io/version"]; label != "" {

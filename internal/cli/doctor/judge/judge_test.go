@@ -159,26 +159,26 @@ func TestOf(t *testing.T) {
 		"not installed": {func(h *facts.Host, _ *facts.Member) {
 			h.Definition, h.Registrations = facts.Object[unstructured.Unstructured]{Read: true}, items[v1alpha1.ClusterRegistration]()
 			h.Nodes, h.Heartbeats, h.Volumes, h.Secrets = items[corev1.Node](), items[coordinationv1.Lease](), items[metav1.PartialObjectMetadata](), items[metav1.PartialObjectMetadata]()
-		}, []string{"Error Definition"}, "Install the chart xylem"},
+		}, []string{"Error Definition"}, "Install the xylem chart"},
 		"the definition is not served": {func(h *facts.Host, _ *facts.Member) {
 			unstructured.RemoveNestedField(h.Definition.Item.Object, "status")
 		}, []string{"Error Definition"}, "not Established"},
 		"the definition is of an older version": {func(h *facts.Host, _ *facts.Member) {
 			version := firstVersion(h.Definition.Item)
 			unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "spec", "properties", "storage")
-		}, []string{"Error Definition"}, `older than this plugin: it lacks fields ".spec.storage"`},
+		}, []string{"Error Definition"}, `older than this plugin and lacks fields ".spec.storage"`},
 		"the definition is of a newer version": {func(h *facts.Host, _ *facts.Member) {
 			version := firstVersion(h.Definition.Item)
 			if err := unstructured.SetNestedField(version, "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "later", "type"); err != nil {
 				panic(err)
 			}
-		}, []string{"Warning Definition"}, `newer than this plugin: it has field ".spec.later"`},
+		}, []string{"Warning Definition"}, `newer than this plugin and has field ".spec.later"`},
 
 		"a policy is missing":                      {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, false) }, []string{"Error Policies"}, "does not exist"},
 		"the optional namespace policy is missing": {func(h *facts.Host, _ *facts.Member) { h.Policies.Items = without(h.Policies.Items, true) }, nil, "namespaces.reject"},
 		"a policy was changed": {func(h *facts.Host, _ *facts.Member) {
 			h.Policies.Items[len(h.Policies.Items)-1].Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
-		}, []string{"Error Policies"}, "it differs in its failurePolicy"},
+		}, []string{"Error Policies"}, "in its failurePolicy"},
 		"a binding only warns": {func(_ *facts.Host, m *facts.Member) {
 			m.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
 		}, []string{"Error Policies a"}, "no binding denies"},
@@ -202,15 +202,15 @@ func TestOf(t *testing.T) {
 		}, []string{"Warning Policies a"}, "kubectl delete mutatingadmissionpolicy xylem-namespaces"},
 		"the scheduler's namespace policy is not installed": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
-		}, nil, `registration "a" has rules for namespaces (spec.namespaces), and MutatingAdmissionPolicy "xylem-namespaces" is not installed: the scheduler may choose`},
+		}, nil, `registration "a" has rules for namespaces (spec.namespaces), but MutatingAdmissionPolicy "xylem-namespaces" is not installed. The scheduler may choose`},
 		"the scheduler's namespace policy has no binding": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.Allow = []string{"team-*"}
 			h.Webhooks = steeringObjects("MutatingAdmissionPolicy")
-		}, nil, "is not bound: the scheduler may choose"},
+		}, nil, "is not bound. The scheduler may choose"},
 		"the host does not serve mutating policies": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
 			h.Mutating = read(false)
-		}, nil, "the host serves no MutatingAdmissionPolicies: the scheduler may choose"},
+		}, nil, "the host serves no MutatingAdmissionPolicies. The scheduler may choose"},
 		"spec.namespaces admits no namespace": {func(h *facts.Host, _ *facts.Member) {
 			r := &h.Registrations.Items[0]
 			r.Spec.Namespaces.MatchLabels = map[string]string{"team": "payments"}
@@ -223,10 +223,10 @@ func TestOf(t *testing.T) {
 		}, []string{"Error Rights"}, "lacks 1 permission that it needs: patch persistentvolumes"},
 		"access to Secrets only in selected namespaces": {func(h *facts.Host, _ *facts.Member) {
 			h.Rights.Lacks = []authorizationv1.ResourceAttributes{{Verb: "get", Resource: "secrets"}, {Verb: "get", Resource: "configmaps"}}
-		}, nil, "in chosen namespaces only"},
+		}, nil, "only in chosen namespaces"},
 		"an excessive permission": {func(_ *facts.Host, m *facts.Member) { m.Rights.Excess = shipped.Excess() }, []string{"Warning Rights a"}, "never needs: * *.*."},
 
-		"no manager leads": {func(h *facts.Host, _ *facts.Member) {
+		"no manager is the leader": {func(h *facts.Host, _ *facts.Member) {
 			h.Leader = read(*lease(v1alpha1.LeaderLease, time.Hour))
 		}, []string{"Error Manager"}, "last renewed 1h0m0s ago"},
 		"the manager stopped cleanly": {func(h *facts.Host, _ *facts.Member) {
@@ -262,12 +262,12 @@ func TestOf(t *testing.T) {
 
 		"no CSIDriver":              {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
 		"no CSIDriver for promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
-		"no CSINode":                {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode created by Xylem: Node "kosmos-a"`},
+		"no CSINode":                {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode with both of Xylem's drivers exists for Node "kosmos-a"`},
 		"no CSINode, and the scheduler does not require one": {func(h *facts.Host, _ *facts.Member) {
 			h.CSINodes.Items = nil
 			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = ptr.To(false)
-		}, []string{"Warning Driver"}, "nodes of the host"},
-		"no CSINode in a host before 1.37": {func(h *facts.Host, _ *facts.Member) {
+		}, []string{"Warning Driver"}, "the host's own nodes"},
+		"no CSINode, and the host runs a Kubernetes version before 1.37": {func(h *facts.Host, _ *facts.Member) {
 			h.CSINodes.Items = nil
 			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = nil
 		}, nil, ""},
@@ -298,7 +298,7 @@ func TestOf(t *testing.T) {
 			}
 			m.Own, m.Away = false, "timeout"
 		}, []string{"Error Members a", "Error Connection a"}, "To do: Check the network."},
-		"a member that the plugin cannot reach":     {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "but the manager can"},
+		"a member that the plugin cannot reach":     {func(_ *facts.Host, m *facts.Member) { m.Own, m.Away = false, "timeout" }, []string{"Warning Connection a"}, "although the manager can"},
 		"the user cannot get the kubeconfig Secret": {func(_ *facts.Host, m *facts.Member) { m.Away, m.Secret, m.Own = "forbidden", true, false }, []string{"Warning Connection a"}, "--member-kubeconfig"},
 		"orphaned volumes": {func(h *facts.Host, _ *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = append(h.Registrations.Items[0].Status.Conditions,
@@ -310,12 +310,12 @@ func TestOf(t *testing.T) {
 		"a member's clock is an hour slow": {func(_ *facts.Host, m *facts.Member) {
 			m.Clock.Ahead, m.Fence = -time.Hour, read(*lease("host-1", time.Hour))
 		}, []string{"Error Clock a"}, "1h0m0s behind"},
-		"the fence is not held":                 {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds its fence"},
-		"a member without snapshots":            {func(_ *facts.Host, m *facts.Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "serves no VolumeSnapshots"},
+		"the fence is not held":                 {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds the fence"},
+		"a member without snapshots":            {func(_ *facts.Host, m *facts.Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "the member does not serve VolumeSnapshots"},
 		"a host and a member without snapshots": {func(h *facts.Host, m *facts.Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
 		"a snapshot waits for the snapshot-controller": {func(h *facts.Host, _ *facts.Member) {
 			h.Unbound = items(facts.Snapshot{Namespace: "shop", Name: "s", Age: time.Hour}, facts.Snapshot{Namespace: "shop", Name: "new", Age: time.Second})
-		}, []string{"Warning Snapshots"}, `VolumeSnapshot "shop/s": no content for up to 1h0m0s`},
+		}, []string{"Warning Snapshots"}, `no content has been bound to VolumeSnapshot "shop/s" for up to 1h0m0s`},
 
 		"a token has expired": {func(h *facts.Host, m *facts.Member) {
 			h.Registrations.Items[0].Status.TokenExpires, m.Issued = &metav1.Time{Time: now.Add(-time.Hour)}, now.Add(-2*time.Hour)

@@ -19,7 +19,7 @@ import (
 const unregistered = "(not registered)"
 
 // prepareAgain is the remedy for objects in a member that differ from this version's.
-const prepareAgain = "Run `kubectl xylem register` for the member again, or upgrade the chart xylem-member there."
+const prepareAgain = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 
 // member evaluates the facts about a member.
 func member(m *facts.Member, h *facts.Host) ([]Finding, error) {
@@ -43,18 +43,18 @@ func member(m *facts.Member, h *facts.Host) ([]Finding, error) {
 	return append(all, memberSnapshots(m, h, name)...), nil
 }
 
-// unread reports a member that this machine could not read. If the manager can reach it, this is
-// not a problem of the installation.
+// unread reports a member that this machine could not read. If the manager can reach the member,
+// this is not a problem of the installation.
 func unread(m *facts.Member, h *facts.Host, name string) []Finding {
 	switch {
 	case m.Secret:
-		return []Finding{{Warning, CheckConnection, name, "not checked from inside: " + m.Away, "Specify your own kubeconfig for the member with --member-kubeconfig, or ask for permission to read the Secret."}}
+		return []Finding{{Warning, CheckConnection, name, "the checks in the member were skipped: " + m.Away, "Specify your own kubeconfig for the member with --member-kubeconfig, or ask for permission to read the Secret."}}
 	case m.Own:
-		return []Finding{{Error, CheckConnection, name, "the member of your kubeconfig does not respond: " + m.Away, "Check the kubeconfig (--member-kubeconfig, --member-context) and the network."}}
+		return []Finding{{Error, CheckConnection, name, "the member that your kubeconfig points to does not respond: " + m.Away, "Check the kubeconfig (--member-kubeconfig, --member-context) and the network."}}
 	case connected(m, h):
-		return []Finding{{Warning, CheckConnection, name, "not checked from inside: this machine cannot reach the member, but the manager can: " + m.Away, "Run this command on a machine that can reach the member, or specify your own kubeconfig for it with --member-kubeconfig."}}
+		return []Finding{{Warning, CheckConnection, name, "the checks in the member were skipped, because this machine cannot reach the member, although the manager can: " + m.Away, "Run this command on a machine that can reach the member, or specify your own kubeconfig for it with --member-kubeconfig."}}
 	}
-	return []Finding{{Error, CheckConnection, name, "this machine could not connect to the member either: " + m.Away, "Check the member's API server, the network between the clusters, and the credentials in the registration's Secret."}}
+	return []Finding{{Error, CheckConnection, name, "neither the manager nor this machine can connect to the member: " + m.Away, "Check the member's API server, the network between the clusters, and the credentials in the registration's Secret."}}
 }
 
 // connected reports whether the manager is connected to a member.
@@ -69,9 +69,9 @@ func connected(m *facts.Member, h *facts.Host) bool {
 
 func connection(m *facts.Member, name string) Finding {
 	if m.Own {
-		return ok(CheckConnection, name, "cluster %s responds to your own kubeconfig", m.ID)
+		return ok(CheckConnection, name, "cluster %s responds to requests with your own kubeconfig", m.ID)
 	}
-	return ok(CheckConnection, name, "cluster %s responds to the manager's kubeconfig from here", m.ID)
+	return ok(CheckConnection, name, "cluster %s responds to requests from this machine with the manager's kubeconfig", m.ID)
 }
 
 // clocks compares a member's clock with the host's.
@@ -85,9 +85,9 @@ func clocks(m *facts.Member, h *facts.Host, name string) []Finding {
 	case surely > skewLarge:
 		level = Error
 	case surely <= skewSmall:
-		return []Finding{ok(CheckClock, name, "its clock and the host's agree within %s", within(ahead, precision))}
+		return []Finding{ok(CheckClock, name, "the clocks of the member and the host differ by less than %s", within(ahead, precision))}
 	}
-	return []Finding{{level, CheckClock, name, fmt.Sprintf("its clock is %s the host's: tokens, Leases and the order of events are evaluated incorrectly", apart(ahead)), "Synchronize the clocks of both clusters (NTP)."}}
+	return []Finding{{level, CheckClock, name, fmt.Sprintf("the member's clock is %s the host's, so tokens, Leases and the order of events are evaluated incorrectly", apart(ahead)), "Synchronize the clocks of both clusters (NTP)."}}
 }
 
 // fence checks whether the manager holds its Lease in the member.
@@ -97,10 +97,10 @@ func fence(m *facts.Member, h *facts.Host, name string) []Finding {
 	}
 	now := m.At.Add(m.Clock.Ahead)
 	if m.Fence.Item == nil || expired(m.Fence.Item, now) {
-		return []Finding{{Error, CheckFence, name, fmt.Sprintf("the manager reports that it is connected, but nobody holds its fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, renewal(m.Fence.Item, now)),
-			"Check that the manager runs, and that nobody deletes the Lease."}}
+		return []Finding{{Error, CheckFence, name, fmt.Sprintf("the manager reports that it is connected, but nobody holds the fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, renewal(m.Fence.Item, now)),
+			"Check that the manager is running, and that nobody deletes the Lease."}}
 	}
-	return []Finding{ok(CheckFence, name, "the manager holds its fence")}
+	return []Finding{ok(CheckFence, name, "the manager holds the fence")}
 }
 
 // memberSnapshots checks whether a member serves snapshots if the host does.
@@ -109,10 +109,10 @@ func memberSnapshots(m *facts.Member, h *facts.Host, name string) []Finding {
 	case m.Snapshots.Item == nil || h.Snapshots.Item == nil || !*h.Snapshots.Item:
 		return nil
 	case !*m.Snapshots.Item:
-		return []Finding{{Warning, CheckSnapshots, name, "it serves no VolumeSnapshots, but the host does: users cannot take snapshots of its volumes",
-			"Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller there."}}
+		return []Finding{{Warning, CheckSnapshots, name, "the member does not serve VolumeSnapshots, but the host does, so users cannot take snapshots of the member's volumes",
+			"Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the member."}}
 	}
-	return []Finding{ok(CheckSnapshots, name, "it serves VolumeSnapshots")}
+	return []Finding{ok(CheckSnapshots, name, "the member serves VolumeSnapshots")}
 }
 
 // leaves reports this host's objects in an unregistered member.
@@ -122,8 +122,8 @@ func leaves(m *facts.Member, name string) []Finding {
 		parts = append(parts, text.Count(m.Leaves[kind], kind))
 	}
 	if len(parts) == 0 {
-		return []Finding{ok(CheckLeftovers, name, "it has no objects of this host")}
+		return []Finding{ok(CheckLeftovers, name, "the cluster has no objects of this host")}
 	}
-	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("it has %s of this host, but is not registered", strings.Join(parts, ", ")),
-		"Register it again to use them. To remove them, delete the Pods and claims there: the volumes have policy Retain, and keep their data."}}
+	return []Finding{{Warning, CheckLeftovers, name, fmt.Sprintf("the cluster has %s of this host, but is not registered", strings.Join(parts, ", ")),
+		"To use the objects, register the cluster again. To remove them, delete the Pods and claims in the cluster. The volumes keep their data, because they have policy Retain."}}
 }

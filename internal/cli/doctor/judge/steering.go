@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-// Kinds of the scheduler's optional policy, config/steering.
+// Kinds in config/steering, the optional policy for the scheduler.
 const (
 	kindMutating        = "MutatingAdmissionPolicy"
 	kindMutatingBinding = "MutatingAdmissionPolicyBinding"
@@ -54,6 +54,6 @@ func steering(h *facts.Host) []Finding {
 	if len(restricted) > 1 {
 		verb = "have"
 	}
-	return []Finding{ok(CheckPolicies, "", "%s %s rules for namespaces (spec.namespaces), and %s: the scheduler may choose a member that doesn't admit a Pod's namespace, and try again. "+
-		"The chart's value namespaces.steer installs the policy on hosts from Kubernetes 1.36", named("registration", restricted), verb, why)}
+	return []Finding{ok(CheckPolicies, "", "%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
+		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", named("registration", restricted), verb, why)}
 }

@@ -32,7 +32,7 @@ func TestSchemaOf(t *testing.T) {
 	}{
 		"identical":           {func(map[string]any) {}, Schema{}},
 		"an older definition": {func(f map[string]any) { delete(f, "dataSources") }, Schema{Lacks: []string{".spec.storage.dataSources", ".spec.storage.dataSources[]", ".spec.storage.dataSources[].apiGroup", ".spec.storage.dataSources[].kind"}}},
-		"a newer definition":  {func(f map[string]any) { f["shared"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.shared"}}},
+		"a newer definition":  {func(f map[string]any) { f["later"] = map[string]any{"type": "object"} }, Schema{Adds: []string{".spec.storage.later"}}},
 		"another description": {func(f map[string]any) {
 			in(f, "classes")["description"] = "other words"
 		}, Schema{}},

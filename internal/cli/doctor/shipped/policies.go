@@ -15,8 +15,9 @@ import (
 	"github.com/xylem-io/xylem/config"
 )
 
-// Account is a ServiceAccount of the manager that policies limit. The policies of a member also
-// limit its accounts for single hosts, whose names begin with the account's name.
+// Account is one of the manager's ServiceAccounts to which policies apply. A member's policies also
+// apply to the accounts for individual hosts. The name of such an account begins with this
+// account's name.
 type Account struct{ Namespace, Name string }
 
 // NamespacesPolicy rejects the binding of a Pod to a member that does not admit the Pod's

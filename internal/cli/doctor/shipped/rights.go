@@ -52,8 +52,8 @@ func granted(objects []*unstructured.Unstructured, from, to Account) ([]authoriz
 	return all, nil
 }
 
-// Chosen reports whether an admin can withhold a permission in the host: a value of the chart
-// limits the namespaces whose Secrets and ConfigMaps the manager can read.
+// Chosen reports whether an admin can withhold a permission in the host: a chart value limits the
+// namespaces whose Secrets and ConfigMaps the manager can read.
 func Chosen(a authorizationv1.ResourceAttributes) bool {
 	return a.Namespace == "" && a.Group == "" && a.Verb == "get" && slices.Contains([]string{"secrets", "configmaps"}, a.Resource)
 }

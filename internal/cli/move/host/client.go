@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 const (
@@ -46,6 +47,18 @@ func (c *Client) Claim(ctx context.Context, name string) (*corev1.PersistentVolu
 		return nil, c.Explain(err)
 	}
 	return claim, nil
+}
+
+// VolumeOf reads the volume that a claim is bound to, or returns nil.
+func (c *Client) VolumeOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, c, client.ObjectKey{Name: claim.Spec.VolumeName})
+	if err != nil {
+		return nil, c.Explain(err)
+	}
+	if pv == nil || !hostpv.PointsAt(pv, claim) {
+		return nil, nil //nolint:nilnil // no volume, no error
+	}
+	return pv, nil
 }
 
 // Await polls until waiting returns "". If that takes longer than quiet, it reports what waiting

@@ -33,7 +33,7 @@ func Start(ctx context.Context, h *host.Client, pod *corev1.Pod, where record.Pl
 		case now == nil, now.DeletionTimestamp != nil:
 			return "", fmt.Errorf("somebody deleted Pod %q", pod.Name)
 		case now.Status.Phase == corev1.PodFailed, now.Status.Phase == corev1.PodSucceeded:
-			return "", fmt.Errorf("the Pod %q terminated in member %q: %s %s", pod.Name, where.Registration, now.Status.Reason, now.Status.Message)
+			return "", fmt.Errorf("in member %q, Pod %q terminated: %s %s", where.Registration, pod.Name, now.Status.Reason, now.Status.Message)
 		case running(now):
 			return "", nil
 		}
@@ -54,7 +54,7 @@ func running(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning && len(pod.Status.ContainerStatuses) > 0 && pod.DeletionTimestamp == nil
 }
 
-// waitsFor returns the reason why a Pod does not run yet, as reported by Xylem, the scheduler or
+// waitsFor returns the reason why a Pod is not running yet, as reported by Xylem, the scheduler or
 // the container runtime.
 func waitsFor(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) string {
 	for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaced, v1alpha1.ClaimPlaceable} {
@@ -112,7 +112,7 @@ func DeleteAll(ctx context.Context, h *host.Client, id string) error {
 		if len(names) == 0 {
 			return "", nil
 		}
-		return text.Quoted(names...) + " still exist", nil
+		return text.Quoted(names...) + " not deleted yet", nil
 	})
 }
 

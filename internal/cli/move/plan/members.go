@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -25,17 +26,63 @@ func Node(ctx context.Context, h *host.Client, where record.Place) (*corev1.Node
 	if err != nil {
 		return nil, err
 	}
-	cr := fleet(all).of(where.ClusterID)
+	cr := Fleet(all).of(where.ClusterID)
 	if cr == nil {
 		return nil, fmt.Errorf("member %q is no longer registered. Register it again", where.Registration)
 	}
 	return usable(ctx, h, cr)
 }
 
-// fleet contains the host's registrations.
-type fleet []v1alpha1.ClusterRegistration
+// Restored reads the registrations, and does what Fleet.Restored does.
+func Restored(ctx context.Context, h *host.Client, places ...record.Place) (bool, error) {
+	all, err := h.Registrations(ctx)
+	if err != nil {
+		return false, err
+	}
+	return Fleet(all).Restored(places...)
+}
 
-func (f fleet) named(name string) (*v1alpha1.ClusterRegistration, error) {
+// Fleet contains the host's registrations.
+type Fleet []v1alpha1.ClusterRegistration
+
+// Restored reports whether the host or a member may have been restored from a backup since a move
+// began: an admin has confirmed a restore, or the member was deregistered or registered again. The
+// record may then be older than the objects in the members. Restored returns an error while a
+// restore is not confirmed.
+func (f Fleet) Restored(places ...record.Place) (bool, error) {
+	restored := false
+	for _, place := range places {
+		cr := f.of(place.ClusterID)
+		if cr == nil {
+			restored = true
+			continue
+		}
+		connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+		if connected != nil && (connected.Reason == v1alpha1.ReasonHostRestored || connected.Reason == v1alpha1.ReasonMemberRestored) {
+			return false, fmt.Errorf("member %q or the host was restored from a backup, and no admin has confirmed the restore (`kubectl describe clusterregistration %s`): %s", cr.Name, cr.Name, connected.Message)
+		}
+		restored = restored || record.PlaceOf(cr).Restores != place.Restores
+	}
+	return restored, nil
+}
+
+// Disconnected returns the reason why Xylem cannot know whether a volume's disk still exists, or "".
+func (f Fleet) Disconnected(pv *corev1.PersistentVolume) string {
+	clusterID, _, _, ours := hostpv.LeafOf(pv)
+	if !ours {
+		return ""
+	}
+	cr := f.of(clusterID)
+	switch {
+	case cr == nil:
+		return fmt.Sprintf("the member of volume %q is not registered", pv.Name)
+	case !meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected):
+		return fmt.Sprintf("member %q, which has volume %q, is not connected", cr.Name, pv.Name)
+	}
+	return ""
+}
+
+func (f Fleet) named(name string) (*v1alpha1.ClusterRegistration, error) {
 	var names []string
 	for i := range f {
 		if f[i].Name == name {
@@ -43,11 +90,11 @@ func (f fleet) named(name string) (*v1alpha1.ClusterRegistration, error) {
 		}
 		names = append(names, f[i].Name)
 	}
-	return nil, fmt.Errorf("no member %q.%s `kubectl get clusterregistrations` lists the members", name, command.DidYouMean(name, names))
+	return nil, fmt.Errorf("no member %q is registered.%s `kubectl get clusterregistrations` lists the members", name, command.DidYouMean(name, names))
 }
 
 // of returns the registration of a cluster, or nil.
-func (f fleet) of(clusterID string) *v1alpha1.ClusterRegistration {
+func (f Fleet) of(clusterID string) *v1alpha1.ClusterRegistration {
 	i := slices.IndexFunc(f, func(cr v1alpha1.ClusterRegistration) bool { return cr.Status.ClusterID == clusterID })
 	if i < 0 {
 		return nil

@@ -5,18 +5,16 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/cli/move/storage"
-	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// NothingToDo is returned if there is nothing to do for a claim. The StatefulSet's other claims may
-// still need the command.
+// NothingToDo is returned if there is nothing to do for a claim. Other claims of the same
+// StatefulSet may still need the command.
 type NothingToDo struct {
 	// Err explains why.
 	Err error
@@ -25,7 +23,7 @@ type NothingToDo struct {
 // Error implements error.
 func (n NothingToDo) Error() string { return n.Err.Error() }
 
-// Unwrap implements errors.Unwrap.
+// Unwrap returns the wrapped error, for errors.Is and errors.As.
 func (n NothingToDo) Unwrap() error { return n.Err }
 
 // New checks everything that a move of a claim to a member needs, and returns the record of the
@@ -35,7 +33,7 @@ func New(ctx context.Context, h *host.Client, name, member string) (*record.Reco
 	if err != nil {
 		return nil, err
 	}
-	to, err := fleet(all).named(member)
+	to, err := Fleet(all).named(member)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +53,11 @@ func New(ctx context.Context, h *host.Client, name, member string) (*record.Reco
 	id := record.NewID()
 	r := &record.Record{
 		ID: id, Phase: record.Copying, Claim: record.Manifest(claim), ClaimUID: claim.UID, Copy: record.NameFor(name, id),
-		From: record.Place{Registration: from.Name, ClusterID: from.Status.ClusterID},
-		To:   record.Place{Registration: to.Name, ClusterID: to.Status.ClusterID},
-		Old:  record.Disk{Name: old.Name, UID: old.UID, Policy: old.Spec.PersistentVolumeReclaimPolicy},
+		From: record.PlaceOf(from), To: record.PlaceOf(to),
+		Old: record.DiskOf(old),
+	}
+	if _, err := Fleet(all).Restored(r.From, r.To); err != nil {
+		return nil, err
 	}
 	if err := suits(ctx, h, r.CopyClaim(old), to); err != nil {
 		return nil, err
@@ -76,15 +76,15 @@ func bound(ctx context.Context, h *host.Client, name string) (*corev1.Persistent
 	case claim.DeletionTimestamp != nil:
 		return nil, nil, fmt.Errorf("claim %q is being deleted. Create it again before you move it", name)
 	case claim.Status.Phase != corev1.ClaimBound:
-		return nil, nil, fmt.Errorf("claim %q is not bound, so it has no data: its phase is %s. `kubectl xylem why pvc/%s -n %s` shows why", name, claim.Status.Phase, name, h.Namespace)
+		return nil, nil, fmt.Errorf("claim %q is not bound (its phase is %s), so there is no data to move. `kubectl xylem why pvc/%s -n %s` shows why the claim is not bound", name, claim.Status.Phase, name, h.Namespace)
 	case len(claim.Spec.AccessModes) == 1 && claim.Spec.AccessModes[0] == corev1.ReadOnlyMany:
-		return nil, nil, fmt.Errorf("claim %q has only access mode ReadOnlyMany, so this command cannot write a copy. Create the data in the other member in the same way as in this one", name)
+		return nil, nil, fmt.Errorf("claim %q has only access mode ReadOnlyMany, so this command cannot write a copy. Create the data in the other member in the same way as in the current member", name)
 	}
-	old, err := index.Find[corev1.PersistentVolume](ctx, h, client.ObjectKey{Name: claim.Spec.VolumeName})
+	old, err := h.VolumeOf(ctx, claim)
 	switch {
 	case err != nil:
-		return nil, nil, h.Explain(err)
-	case old == nil, !hostpv.PointsAt(old, claim):
+		return nil, nil, err
+	case old == nil:
 		return nil, nil, fmt.Errorf("claim %q has lost its volume %q. `kubectl xylem why pvc/%s -n %s` shows what to do", name, claim.Spec.VolumeName, name, h.Namespace)
 	case hostpv.IsPromise(old):
 		return nil, nil, fmt.Errorf("claim %q has a class with %s=%s, and such claims cannot be moved. Copy the data to another claim", name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise)
@@ -93,7 +93,7 @@ func bound(ctx context.Context, h *host.Client, name string) (*corev1.Persistent
 }
 
 // originOf returns the member that has the volume.
-func originOf(all fleet, claim *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume, to *v1alpha1.ClusterRegistration) (*v1alpha1.ClusterRegistration, error) {
+func originOf(all Fleet, claim *corev1.PersistentVolumeClaim, old *corev1.PersistentVolume, to *v1alpha1.ClusterRegistration) (*v1alpha1.ClusterRegistration, error) {
 	clusterID, _, _, ours := hostpv.LeafOf(old)
 	from := all.of(clusterID)
 	switch {

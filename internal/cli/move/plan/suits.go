@@ -29,7 +29,7 @@ func suits(ctx context.Context, h *host.Client, claim *corev1.PersistentVolumeCl
 	case class == nil:
 		return fmt.Errorf("the host has no StorageClass %q, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
 	case !hostclass.Mirrors(class), ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer:
-		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. It needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
+		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. The StorageClass needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	node, err := usable(ctx, h, to)
 	if err != nil {
@@ -67,12 +67,12 @@ func enough(all []storagev1.CSIStorageCapacity, class, inMember, member string, 
 			continue
 		}
 		if limit.Cmp(size) < 0 {
-			return fmt.Errorf("member %q can create volumes of StorageClass %q only up to %s, but the copy needs %s. Free capacity there, or choose another member", member, class, limit, &size)
+			return fmt.Errorf("member %q can create volumes of StorageClass %q only up to %s, but the copy needs %s. Free capacity in the member, or choose another member", member, class, limit, &size)
 		}
 		published = true
 	}
 	if !published {
-		return fmt.Errorf("member %q has no capacity for StorageClass %q of the host: it lacks its StorageClass %q, or has not reported capacity for it yet. Create it there, change spec.storage.classes of its registration, or choose another member", member, class, inMember)
+		return fmt.Errorf("member %q has no capacity for StorageClass %q of the host: the member lacks StorageClass %q, or has not reported capacity for that class yet. Create the class in the member, change spec.storage.classes of the member's registration, or choose another member", member, class, inMember)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func TestEnough(t *testing.T) {
 		"the maximum volume size takes precedence": {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "1Gi", "1Ti")}, ""},
 		"capacity of another member":               {[]storagev1.CSIStorageCapacity{capacity("fast", "one", "20Gi", "")}, "has no capacity for StorageClass \"fast\""},
 		"capacity of another class":                {[]storagev1.CSIStorageCapacity{capacity("slow", "two", "20Gi", "")}, "has no capacity"},
-		"no capacity objects":                      {nil, "lacks its StorageClass \"gp3\""},
+		"no capacity objects":                      {nil, "lacks StorageClass \"gp3\""},
 		"a capacity object without values":         {[]storagev1.CSIStorageCapacity{capacity("fast", "two", "", "")}, "has no capacity"},
 	} {
 		t.Run(name, func(t *testing.T) {

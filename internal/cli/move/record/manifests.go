@@ -19,7 +19,7 @@ func Labels(id string) map[string]string {
 	return map[string]string{v1alpha1.LabelManagedBy: manager, v1alpha1.LabelMove: id}
 }
 
-// ofKubernetes are prefixes of annotations that Kubernetes' controllers write to claims.
+// ofKubernetes contains the prefixes of annotations that Kubernetes controllers write to claims.
 var ofKubernetes = []string{"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/storage-provisioner"}
 
 // kept returns the labels or annotations that a user wrote.
@@ -32,8 +32,8 @@ func kept(all map[string]string) map[string]string {
 	return mine
 }
 
-// Manifest returns a claim as its user would create it again, without a volume. It has no data
-// source, because its data comes from the move.
+// Manifest returns a claim as its user would create it again, without a volume. The manifest has no
+// data source, because the data comes from the move.
 func Manifest(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	spec := claim.Spec.DeepCopy()
 	spec.VolumeName, spec.DataSource, spec.DataSourceRef = "", nil, nil
@@ -86,12 +86,17 @@ func MovedClaim(namespace, name string) string { return namespace + "/" + name }
 
 // Marks returns the annotations for a disk that is kept after the move.
 func (r *Record) Marks(d Disk) map[string]string {
+	place := r.To
+	if d.UID == r.Old.UID {
+		place = r.From
+	}
 	return map[string]string{
 		v1alpha1.LabelMove: r.ID, v1alpha1.AnnotationMoveClaim: MovedClaim(r.Claim.Namespace, r.Claim.Name), v1alpha1.AnnotationMovePolicy: string(d.Policy),
+		v1alpha1.AnnotationMoveRestores: place.Restores,
 	}
 }
 
-// NoMarks returns empty values for the annotations of Marks, which remove them.
+// NoMarks returns the annotations of Marks with empty values, which remove the annotations.
 func NoMarks() map[string]string {
-	return map[string]string{v1alpha1.LabelMove: "", v1alpha1.AnnotationMoveClaim: "", v1alpha1.AnnotationMovePolicy: ""}
+	return map[string]string{v1alpha1.LabelMove: "", v1alpha1.AnnotationMoveClaim: "", v1alpha1.AnnotationMovePolicy: "", v1alpha1.AnnotationMoveRestores: ""}
 }

@@ -5,20 +5,22 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // Phase is the progress of a move.
 type Phase string
 
-// The phases of a move, in their order.
+// The phases of a move, in order.
 const (
 	// Copying means that the claim and its disk are unchanged. The copy may be incomplete.
 	Copying Phase = "Copying"
-	// Swapping means that the copy has the disk's checksum. The claim may already be terminating, and
-	// its disk must be compared once more.
+	// Swapping means that the copy has the same checksum as the old disk. The claim may already be
+	// terminating, and its disk must be compared once more.
 	Swapping Phase = "Swapping"
-	// Sealed means that the disk still had the checksum after the deletion of the claim began. Nothing
-	// can write to the disk now.
+	// Sealed means that the old disk still had that checksum after the deletion of the claim began.
+	// Nothing can write to the old disk now.
 	Sealed Phase = "Sealed"
 	// Rebinding means that both claims are deleted. The claim may exist again, bound to the copy.
 	Rebinding Phase = "Rebinding"
@@ -32,6 +34,17 @@ const (
 type Place struct {
 	Registration string `json:"registration"`
 	ClusterID    string `json:"clusterID"`
+	// Restores identifies the registration, and the last restore that an admin had confirmed for it,
+	// when the move began.
+	Restores string `json:"restores"`
+}
+
+// PlaceOf returns the member of a registration.
+func PlaceOf(cr *v1alpha1.ClusterRegistration) Place {
+	return Place{
+		Registration: cr.Name, ClusterID: cr.Status.ClusterID,
+		Restores: string(cr.UID) + "/" + cr.Annotations[v1alpha1.AnnotationConfirmRestore],
+	}
 }
 
 // Disk identifies a PersistentVolume of the host.
@@ -42,6 +55,11 @@ type Disk struct {
 	Policy corev1.PersistentVolumeReclaimPolicy `json:"policy"`
 }
 
+// DiskOf returns the disk of a PersistentVolume with its current policy.
+func DiskOf(pv *corev1.PersistentVolume) Disk {
+	return Disk{Name: pv.Name, UID: pv.UID, Policy: pv.Spec.PersistentVolumeReclaimPolicy}
+}
+
 // Record is the durable state of a move.
 type Record struct {
 	// ID is in the names and labels of everything that the move creates.
@@ -49,8 +67,8 @@ type Record struct {
 	// Run is the ID of the last run of the command. Only this run can continue the move.
 	Run   string `json:"run"`
 	Phase Phase  `json:"phase"`
-	// Claim is the manifest to create the claim again, without fields that Kubernetes and Xylem wrote.
-	// ClaimUID is the UID of the claim with the old disk.
+	// Claim is the manifest for creating the claim again. It lacks fields that Kubernetes or Xylem
+	// wrote. ClaimUID is the UID of the claim with the old disk.
 	Claim    *corev1.PersistentVolumeClaim `json:"claim"`
 	ClaimUID types.UID                     `json:"claimUID"`
 	From     Place                         `json:"from"`

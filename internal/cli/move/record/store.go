@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 )
 
-// key is the ConfigMap's key that contains the record.
+// key is the key of the ConfigMap entry that contains the record.
 const key = "move"
 
 // longestName is the maximum length of the part of a name that comes from the claim.
@@ -42,7 +42,7 @@ func ConfigMapName(claim string) string {
 }
 
 // ErrTakenOver is returned if another run has taken over the move.
-var ErrTakenOver = errors.New("another run of this command has taken over. Wait until it ends, or stop it and run this command again")
+var ErrTakenOver = errors.New("another run of this command has taken over. Wait until that run ends, or stop it and run this command again")
 
 // Store reads and writes the record of one claim.
 type Store struct {
@@ -65,13 +65,13 @@ func (s *Store) Read(ctx context.Context) (*Record, error) {
 	s.stored = stored.DeepCopy()
 	r := &Record{}
 	if err := json.Unmarshal([]byte(stored.Data[key]), r); err != nil || r.Claim == nil || r.Claim.Namespace != s.host.Namespace || r.Claim.Name != s.claim || stored.Labels[v1alpha1.LabelMove] != r.ID {
-		return nil, s.host.Explain(fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Rename or delete it", s.host.Namespace, stored.Name))
+		return nil, s.host.Explain(fmt.Errorf("ConfigMap \"%s/%s\" is not the record of a move. Delete the ConfigMap, or re-create it under another name", s.host.Namespace, stored.Name))
 	}
 	return r, nil
 }
 
-// Write writes the record. It fails with ErrTakenOver if another run has written it since this one
-// read it. If dry is set, the host only validates the write.
+// Write writes the record. It fails with ErrTakenOver if another run has written the record since
+// this run read it. If dry is set, the host only validates the write.
 func (s *Store) Write(ctx context.Context, r *Record, dry bool) error {
 	content, err := json.Marshal(r)
 	if err != nil {

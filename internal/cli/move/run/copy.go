@@ -41,6 +41,10 @@ func (r *run) copyAndCompare(ctx context.Context) error {
 	if copied.UID != r.New.UID { // otherwise, keep the recorded policy, which is from before the move
 		r.New = copied
 	}
+	// The Pods run only if the manager is connected, so it has now detected a restore of the host.
+	if err := r.unrestored(ctx); err != nil {
+		return err
+	}
 	if err := r.transfer(ctx); err != nil {
 		return err
 	}
@@ -85,20 +89,20 @@ func (r *run) ready(ctx context.Context) error {
 func (r *run) sound(ctx context.Context) error {
 	copied, err := r.storage.CopyDisk(ctx, r.Record)
 	if err == nil && copied.UID != r.New.UID {
-		err = storage.CopyLostError(fmt.Sprintf("claim %q (the copy) now has another volume", r.Copy))
+		err = storage.CopyLostError(fmt.Sprintf("claim %q (the copy) is now bound to another volume", r.Copy))
 	}
 	return err
 }
 
-// ensureCopy creates the second claim. If the existing one has lost its volume, it creates another
-// one.
+// ensureCopy creates the second claim. If the existing second claim has lost its volume, ensureCopy
+// creates another claim.
 func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) error {
 	existing, err := r.host.Claim(ctx, r.Copy)
 	if err != nil {
 		return err
 	}
 	if why := storage.Lost(existing); why != "" {
-		r.host.Report("The copy was lost (%s). Creating another one", why)
+		r.host.Report("The copy was lost (%s). Creating another copy", why)
 		if err := r.dropCopy(ctx); err != nil {
 			return err
 		}
@@ -139,7 +143,7 @@ func (r *run) start(ctx context.Context, role mover.Role) error {
 	return mover.Start(ctx, r.host, pod, role.In(r.Record))
 }
 
-// pod returns a Pod of this run, which tolerates the taints of the member's virtual node.
+// pod returns a Pod of this run. The Pod tolerates the taints of the member's virtual node.
 func (r *run) pod(ctx context.Context, role mover.Role) (*corev1.Pod, error) {
 	node, err := plan.Node(ctx, r.host, role.In(r.Record))
 	if err != nil {

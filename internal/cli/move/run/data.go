@@ -20,7 +20,7 @@ func (r *run) transfer(ctx context.Context) error {
 	}
 	r.host.Report("Copying about %s", transfer.BytesOf(total))
 	bar := transfer.NewBar(r.host.Env.Drawing(), r.host.Env.Clock, total)
-	err = r.shell.Copy(ctx, from, to, r.content(), bar.Add)
+	err = r.opts.Shell.Copy(ctx, from, to, r.content(), bar.Add)
 	copied := bar.End()
 	if err != nil {
 		return fmt.Errorf("the copy was interrupted after %s: %w", copied, err)
@@ -41,22 +41,22 @@ func (r *run) content() transfer.Content {
 // checks that the copy is not smaller.
 func (r *run) size(ctx context.Context, from, to transfer.End) (int64, error) {
 	if !r.IsBlock() {
-		used, err := r.shell.UsedBytes(ctx, from.Pod)
+		used, err := r.opts.Shell.UsedBytes(ctx, from.Pod)
 		if err != nil {
 			return 0, fmt.Errorf("read the disk in %s: %w", from.Where, err)
 		}
 		return used, nil
 	}
-	has, err := r.shell.DeviceBytes(ctx, from.Pod)
+	has, err := r.opts.Shell.DeviceBytes(ctx, from.Pod)
 	if err != nil {
 		return 0, fmt.Errorf("read the size of the disk in %s: %w", from.Where, err)
 	}
-	gets, err := r.shell.DeviceBytes(ctx, to.Pod)
+	gets, err := r.opts.Shell.DeviceBytes(ctx, to.Pod)
 	if err != nil {
 		return 0, fmt.Errorf("read the size of the copy in %s: %w", to.Where, err)
 	}
 	if gets < has {
-		return 0, fmt.Errorf("the disk has %d bytes, but the new one in %s has only %d, although its claim requests as much. Increase the request of claim %q, and wait until the volume is expanded. Run this command with --undo, then move the claim again", has, to.Where, gets, r.Claim.Name)
+		return 0, fmt.Errorf("the old disk has %d bytes, but the new disk in %s has only %d, although the new claim requests at least the capacity of the old volume. Increase the request of claim %q, and wait until its volume is expanded. Run this command with --undo, then move the claim again", has, to.Where, gets, r.Claim.Name)
 	}
 	r.Bytes = has
 	return has, nil
@@ -64,7 +64,7 @@ func (r *run) size(ctx context.Context, from, to transfer.End) (int64, error) {
 
 // sumOf calculates the checksum of a disk in a Pod.
 func (r *run) sumOf(ctx context.Context, pod string, where record.Place) (string, error) {
-	sum, err := r.shell.Sum(ctx, pod, r.content())
+	sum, err := r.opts.Shell.Sum(ctx, pod, r.content())
 	if err != nil {
 		return "", fmt.Errorf("calculate the checksum in member %q: %w", where.Registration, err)
 	}
@@ -86,7 +86,7 @@ func (r *run) compare(ctx context.Context) error {
 		return err
 	}
 	if sums[0] != sums[1] {
-		return fmt.Errorf("the disks differ: checksum %s in member %q, %s in member %q. Somebody wrote to one of them during the copy, or one file system does not support what the other one contains",
+		return fmt.Errorf("the disks differ: checksum %s in member %q, %s in member %q. Somebody wrote to one of them during the copy, or one file system does not support something that the other contains",
 			sums[0], r.From.Registration, sums[1], r.To.Registration)
 	}
 	r.Sum = sums[0]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +15,9 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/cli/move/plan"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/storage"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -32,23 +35,61 @@ func DeleteOld(ctx context.Context, h *host.Client, opts Options, claim string) 
 	if err != nil {
 		return err
 	}
+	registrations, err := h.Registrations(ctx)
+	if err != nil {
+		return err
+	}
+	all := plan.Fleet(registrations)
+	if err := intact(ctx, h, all, claim); err != nil {
+		return err
+	}
+	if left, err = current(h, all, left); err != nil {
+		return err
+	}
 	for i := range left {
 		h.Report("Destroy volume %q, an old disk of claim %q", left[i].Name, claim)
 	}
 	if opts.DryRun != command.DryRunNone {
 		return opts.unchanged(h)
 	}
-	if err := opts.confirm(h, claim, "destroy them"); err != nil {
+	if err := opts.confirm(h, claim, "destroy the old disks"); err != nil {
 		return err
 	}
-	if err := store.Delete(ctx); err != nil { // an undo is impossible without the disks
-		return err
+	if stored != nil && slices.ContainsFunc(left, func(pv corev1.PersistentVolume) bool { return pv.UID == stored.Old.UID }) {
+		if err := store.Delete(ctx); err != nil { // an undo is impossible without the disk
+			return err
+		}
 	}
 	var errs []error
 	for i := range left {
 		errs = append(errs, unmark(ctx, h, &left[i]))
 	}
 	return errors.Join(errs...)
+}
+
+// intact returns an error if a claim may have lost its current disk, because an old disk may then be
+// the only one with the data. A claim that does not exist needs no disk.
+func intact(ctx context.Context, h *host.Client, all plan.Fleet, name string) error {
+	claim, err := h.Claim(ctx, name)
+	if err != nil || claim == nil {
+		return err
+	}
+	why := storage.Lost(claim)
+	if why == "" && claim.Status.Phase == corev1.ClaimBound {
+		pv, err := h.VolumeOf(ctx, claim)
+		switch {
+		case err != nil:
+			return err
+		case pv == nil:
+			why = fmt.Sprintf("volume %q does not exist in the host", claim.Spec.VolumeName)
+		default:
+			why = all.Disconnected(pv)
+		}
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("the disk that claim %q uses now may be lost (%s), and the old disks may be the only ones with the data, so this command destroys none of them. Solve the problem first, or run this command with --undo to use the old disk again", name, why)
 }
 
 // leftBy returns the disks that earlier moves of a claim kept, or an error if there are none.
@@ -70,7 +111,7 @@ func leftBy(ctx context.Context, h *host.Client, claim string) ([]corev1.Persist
 		}
 	}
 	if len(left) == 0 && len(bound) > 0 {
-		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so none is destroyed. Remove the annotation %s from each", claim, text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
+		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotation %s from each volume", claim, text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
 	}
 	if len(left) == 0 {
 		return nil, plan.NothingToDo{Err: fmt.Errorf("no earlier move of claim %q in namespace %q left a disk", claim, h.Namespace)}
@@ -78,8 +119,35 @@ func leftBy(ctx context.Context, h *host.Client, claim string) ([]corev1.Persist
 	return left, nil
 }
 
-// unmark restores the reclaim policy that a volume had before the move. If it is Delete, Xylem
-// destroys the disk. Otherwise, the disk is kept, like any with this policy.
+// current returns the volumes whose host and member were not restored from a backup after the move,
+// and reports the others: the claim may have been bound to them in the meantime.
+func current(h *host.Client, all plan.Fleet, left []corev1.PersistentVolume) ([]corev1.PersistentVolume, error) {
+	var known []corev1.PersistentVolume
+	var stale []error
+	for i := range left {
+		pv := &left[i]
+		clusterID, _, _, _ := hostpv.LeafOf(pv)
+		switch restored, err := all.Restored(record.Place{ClusterID: clusterID, Restores: pv.Annotations[v1alpha1.AnnotationMoveRestores]}); {
+		case err != nil:
+			stale = append(stale, fmt.Errorf("volume %q is not destroyed: %w", pv.Name, err))
+		case restored:
+			stale = append(stale, fmt.Errorf("volume %q is not destroyed: the host or its member was restored from a backup, or its member was registered again, after the move, so the volume may have the newest data. To keep it, remove its annotation %s. To destroy it, delete the PersistentVolume, and ask the member's admin to delete the volume",
+				pv.Name, v1alpha1.AnnotationMoveClaim))
+		default:
+			known = append(known, *pv)
+		}
+	}
+	if len(known) == 0 {
+		return nil, errors.Join(stale...)
+	}
+	for _, err := range stale {
+		fmt.Fprintln(h.Env.ErrOut, err)
+	}
+	return known, nil
+}
+
+// unmark restores the reclaim policy that a volume had before the move. If that is Delete, Xylem
+// destroys the disk. Otherwise, the disk is kept, like any disk with this policy.
 func unmark(ctx context.Context, h *host.Client, pv *corev1.PersistentVolume) error {
 	policy := corev1.PersistentVolumeReclaimPolicy(pv.Annotations[v1alpha1.AnnotationMovePolicy])
 	after := pv.DeepCopy()
@@ -92,7 +160,7 @@ func unmark(ctx context.Context, h *host.Client, pv *corev1.PersistentVolume) er
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return h.Explain(fmt.Errorf("set volume %q to policy %s: %w", pv.Name, policy, err))
+		return h.Explain(fmt.Errorf("set the reclaim policy of volume %q to %s: %w", pv.Name, policy, err))
 	case policy != corev1.PersistentVolumeReclaimDelete:
 		h.Report("Volume %q is kept: its policy was %s before the move. Delete it like any other volume with this policy", pv.Name, policy)
 		return nil
@@ -106,6 +174,6 @@ func unmark(ctx context.Context, h *host.Client, pv *corev1.PersistentVolume) er
 			h.Report("Destroyed volume %q", pv.Name)
 			return "", nil
 		}
-		return "Xylem destroys its disk in the member", nil
+		return "Xylem is destroying the disk in the member", nil
 	})
 }

@@ -29,6 +29,17 @@ type Options struct {
 	Yes bool
 	// ID is the ID of the run.
 	ID string
+	// Shell runs scripts in the two Pods.
+	Shell Shell
+}
+
+// Shell copies and compares the content of volumes, in the Pods that mount them. transfer.Shell
+// implements it.
+type Shell interface {
+	Copy(ctx context.Context, from, to transfer.End, content transfer.Content, count func(int)) error
+	Sum(ctx context.Context, pod string, content transfer.Content) (string, error)
+	UsedBytes(ctx context.Context, pod string) (int64, error)
+	DeviceBytes(ctx context.Context, pod string) (int64, error)
 }
 
 // confirm prompts the user, unless Yes is set. purpose completes "to ...".
@@ -52,15 +63,11 @@ type run struct {
 	host    *host.Client
 	store   *record.Store
 	storage *storage.Writer
-	shell   transfer.Shell
 }
 
 func newRun(h *host.Client, opts Options, claim string) *run {
 	store := record.NewStore(h, claim)
-	return &run{
-		opts: opts, host: h, store: store, storage: storage.NewWriter(h, store, claim),
-		shell: transfer.Shell{Config: h.Config, Namespace: h.Namespace},
-	}
+	return &run{opts: opts, host: h, store: store, storage: storage.NewWriter(h, store, claim)}
 }
 
 // Move starts or continues the move of a claim.
@@ -77,6 +84,9 @@ func Move(ctx context.Context, h *host.Client, opts Options, claim string) error
 		return fmt.Errorf("a move of claim %q to member %q is in progress. Finish it with --to %s, or revert it with --undo", claim, stored.To.Registration, stored.To.Registration)
 	case stored != nil && stored.Phase != record.Done:
 		r.Record = stored
+		if err := r.unrestored(ctx); err != nil {
+			return err
+		}
 	default:
 		if moved, err := r.moved(ctx, stored); err != nil || moved {
 			return err
@@ -93,10 +103,20 @@ func Move(ctx context.Context, h *host.Client, opts Options, claim string) error
 		return r.validate(ctx)
 	case command.DryRunNone:
 	}
-	if err := opts.confirm(h, claim, "move it"); err != nil {
+	if err := opts.confirm(h, claim, "move the data"); err != nil {
 		return err
 	}
 	return r.forward(ctx)
+}
+
+// unrestored returns an error if the record of the move may be older than the move's progress. The
+// claim may then have been bound to the copy, so that the copy has the newest data.
+func (r *run) unrestored(ctx context.Context) error {
+	restored, err := plan.Restored(ctx, r.host, r.From, r.To)
+	if err == nil && restored {
+		err = fmt.Errorf("the host or a member was restored from a backup, or a member was registered again, after the move of claim %q began, so the copy may have newer data than the disk. Run this command with --undo and without --to, which keeps both disks. Then compare their data, and move the claim again", r.Claim.Name)
+	}
+	return err
 }
 
 // forward runs the remaining steps. Each step starts from the current objects in the host.
@@ -120,16 +140,16 @@ func (r *run) forward(ctx context.Context) error {
 			err = fmt.Errorf("the record has the unknown step %q. Use the plugin version that began the move", r.Phase)
 		}
 		if err != nil {
-			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run it again to continue, or with --undo to revert the move", r.cause(ctx, err), r.From.Registration)
+			return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run the command again to continue, or with --undo to revert the move", r.cause(ctx, err), r.From.Registration)
 		}
 	}
 	paint := r.host.Env.PaintOf(r.host.Env.Out)
-	r.host.Report("%s: claim %q has its data in member %q. The old disk in member %q, volume %q, is kept until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo reverts to it",
+	r.host.Report("%s: the data of claim %q is now in member %q. The old disk in member %q, volume %q, is kept until you run `kubectl xylem move pvc %s --delete-source -n %s`; --undo reverts to the old disk",
 		paint.Good("Moved"), r.Claim.Name, r.To.Registration, r.From.Registration, r.Old.Name, r.Claim.Name, r.host.Namespace)
 	return nil
 }
 
-// moved reports whether an earlier run has already moved the claim to this member.
+// moved reports whether an earlier run has already moved the claim to the member of --to.
 func (r *run) moved(ctx context.Context, stored *record.Record) (bool, error) {
 	if stored == nil || stored.To.Registration != r.opts.To {
 		return false, nil
@@ -147,13 +167,13 @@ func (r *run) print() {
 	size := r.Claim.Spec.Resources.Requests[corev1.ResourceStorage]
 	r.host.Report("Move claim %q (%s) from member %q to member %q:", r.Claim.Name, size.String(), r.From.Registration, r.To.Registration)
 	if r.Run != "" {
-		r.host.Report("  An earlier run stopped at step %s. This run continues", r.Phase)
+		r.host.Report("  An earlier run stopped at step %s. This run continues from there", r.Phase)
 		return
 	}
 	r.host.Report("  1. create claim %q, with the same class, in member %q", r.Copy, r.To.Registration)
 	r.host.Report("  2. start a Pod for each of the two claims, with image %s, and copy the data", r.opts.Image)
 	r.host.Report("  3. compare both disks by checksum")
-	r.host.Report("  4. set both volumes to policy Retain, delete claim %q, and compare the old disk again while the claim is being deleted", r.Claim.Name)
+	r.host.Report("  4. set the reclaim policy of both volumes to Retain, delete claim %q, and compare the old disk again while the claim is being deleted", r.Claim.Name)
 	r.host.Report("  5. create claim %q again, bound to the copy", r.Claim.Name)
 	r.host.Report("The old disk, volume %q, is kept until you run this command with --delete-source", r.Old.Name)
 }

@@ -58,14 +58,14 @@ func (r *run) seal(ctx context.Context) error {
 	}
 	if sum != r.Sum {
 		return errors.Join(r.restart(ctx, "somebody wrote to the disk after it was compared"),
-			fmt.Errorf("somebody wrote to the disk in member %q after it was compared, so the copy is out of date. Claim %q has its old disk again", r.From.Registration, r.Claim.Name))
+			fmt.Errorf("somebody wrote to the disk in member %q after it was compared, so the copy is out of date. Claim %q is bound to its old disk again", r.From.Registration, r.Claim.Name))
 	}
 	return r.enter(ctx, record.Sealed)
 }
 
 // restart binds the claim to its old disk again, to copy and compare the disk once more.
 func (r *run) restart(ctx context.Context, why string) error {
-	r.host.Report("Restarting with the copy: %s", why)
+	r.host.Report("The data must be copied again: %s", why)
 	if err := r.restore(ctx); err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *run) restart(ctx context.Context, why string) error {
 	return r.enter(ctx, record.Copying)
 }
 
-// retain sets both volumes to policy Retain, and annotates the old one.
+// retain sets the reclaim policy of both volumes to Retain, and annotates the old volume.
 func (r *run) retain(ctx context.Context) error {
 	if err := r.storage.SetPolicy(ctx, r.New, corev1.PersistentVolumeReclaimRetain, nil); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (r *run) release(ctx context.Context) error {
 
 // rebind creates the claim again, bound to the copy.
 func (r *run) rebind(ctx context.Context) error {
-	r.host.Report("Creating claim %q again, with the disk in member %q", r.Claim.Name, r.To.Registration)
+	r.host.Report("Creating claim %q again, bound to the disk in member %q", r.Claim.Name, r.To.Registration)
 	if _, err := r.storage.Bind(ctx, r.Record, r.New); err != nil {
 		return err
 	}

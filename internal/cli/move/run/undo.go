@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,19 +26,33 @@ func Undo(ctx context.Context, h *host.Client, opts Options, claim string) error
 		return plan.NothingToDo{Err: fmt.Errorf("no move of claim %q is recorded in namespace %q, so there is nothing to undo", claim, h.Namespace)}
 	}
 	r.Record = stored
-	if _, err := r.storage.Volume(ctx, r.Old); err != nil {
+	gone, err := r.discarded(ctx)
+	if err != nil {
 		return err
 	}
-	if r.Used { // otherwise, the claim still has its old disk, and Pods can use it
+	restored, err := plan.Restored(ctx, h, r.From, r.To)
+	if err != nil {
+		return err
+	}
+	if r.Used { // otherwise, the claim is still bound to its old disk, and Pods can use it
 		if err := storage.Unused(ctx, h, r.ID, claim); err != nil {
 			return err
 		}
 	}
-	h.Report("Undo the move of claim %q to member %q: switch the claim back to volume %q in member %q", claim, r.To.Registration, r.Old.Name, r.From.Registration)
-	if r.Used {
-		h.Report("The copy, volume %q, is kept, because Pods may have written to it", r.New.Name)
+	if gone {
+		h.Report("Discard the move of claim %q to member %q: its old disk, volume %q, was deleted in the host", claim, r.To.Registration, r.Old.Name)
 	} else {
-		h.Report("The copy is destroyed")
+		h.Report("Undo the move of claim %q to member %q: switch the claim back to volume %q in member %q", claim, r.To.Registration, r.Old.Name, r.From.Registration)
+	}
+	switch {
+	case gone:
+		h.Report("If there is a copy, it will be kept until you run this command with --delete-source")
+	case r.Used:
+		h.Report("The copy, volume %q, will be kept, because Pods may have written to it", r.New.Name)
+	case restored:
+		h.Report("The copy will be kept, because it may have newer data: the host or a member was restored from a backup after the move began")
+	default:
+		h.Report("The copy will be destroyed")
 	}
 	if opts.DryRun != command.DryRunNone {
 		return opts.unchanged(h)
@@ -45,37 +60,49 @@ func Undo(ctx context.Context, h *host.Client, opts Options, claim string) error
 	if err := opts.confirm(h, claim, "undo the move"); err != nil {
 		return err
 	}
-	if err := r.undo(ctx); err != nil {
-		return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run it again to continue", r.cause(ctx, err), r.From.Registration)
+	if err := r.undo(ctx, gone); err != nil {
+		return fmt.Errorf("%w\nThis command has written nothing to the disk in member %q. Run the command again to continue", r.cause(ctx, err), r.From.Registration)
 	}
 	paint := h.Env.PaintOf(h.Env.Out)
-	h.Report("%s: claim %q has its data in member %q", paint.Good("Undone"), claim, r.From.Registration)
+	if gone {
+		h.Report("%s: no move of claim %q is in progress", paint.Good("Discarded"), claim)
+		return nil
+	}
+	h.Report("%s: claim %q is bound to its old disk in member %q", paint.Good("Undone"), claim, r.From.Registration)
 	return nil
 }
 
-func (r *run) undo(ctx context.Context) error {
+// discarded reports whether the old disk no longer exists in the host, although no claim was bound to
+// the copy. The user then deleted the claim during the move, so an undo can only remove the rest of
+// the move.
+func (r *run) discarded(ctx context.Context) (bool, error) {
+	_, err := r.storage.Volume(ctx, r.Old)
+	if gone := storage.VolumeGoneError(""); errors.As(err, &gone) && !r.Used {
+		return true, nil
+	}
+	return false, err
+}
+
+// undo binds the claim to its old disk, unless the disk is gone, and keeps or destroys the copies.
+func (r *run) undo(ctx context.Context, gone bool) error {
 	r.Run = r.opts.ID
 	if err := r.enter(ctx, record.Undoing); err != nil {
 		return err
 	}
-	if err := r.restore(ctx); err != nil {
-		return err
-	}
-	if err := r.storage.SetPolicy(ctx, r.Old, r.Old.Policy, record.NoMarks()); err != nil {
-		return err
-	}
-	switch pv, err := r.storage.FindVolume(ctx, r.New); {
-	case err != nil:
-		return err
-	case pv == nil: // no copy, or somebody deleted it
-	case r.Used:
-		if err := r.storage.SetPolicy(ctx, r.New, corev1.PersistentVolumeReclaimRetain, r.Marks(r.New)); err != nil {
+	if gone {
+		if err := mover.DeleteAll(ctx, r.host, r.ID); err != nil {
 			return err
 		}
-	default:
-		if err := r.storage.SetPolicy(ctx, r.New, r.New.Policy, nil); err != nil {
+	} else {
+		if err := r.restore(ctx); err != nil {
 			return err
 		}
+		if err := r.storage.SetPolicy(ctx, r.Old, r.Old.Policy, record.NoMarks()); err != nil {
+			return err
+		}
+	}
+	if err := r.settleCopies(ctx, gone); err != nil {
+		return err
 	}
 	if err := r.storage.DeleteCopies(ctx, r.ID, ""); err != nil {
 		return err
@@ -83,17 +110,54 @@ func (r *run) undo(ctx context.Context) error {
 	return r.store.Delete(ctx)
 }
 
+// settleCopies sets the reclaim policy of the copies: Retain if the old disk is gone or may have older
+// data, otherwise the policy that they had before the move.
+func (r *run) settleCopies(ctx context.Context, gone bool) error {
+	restored, err := plan.Restored(ctx, r.host, r.From, r.To)
+	if err != nil {
+		return err
+	}
+	copies, err := r.storage.Copies(ctx, r.Record)
+	if err != nil {
+		return err
+	}
+	for _, disk := range copies {
+		policy, marks := disk.Policy, map[string]string(nil)
+		if r.Used || restored || gone {
+			policy, marks = corev1.PersistentVolumeReclaimRetain, r.Marks(disk)
+		}
+		if err := r.storage.SetPolicy(ctx, disk, policy, marks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // restore binds the claim to its old disk, regardless of the move's progress.
 func (r *run) restore(ctx context.Context) error {
+	claim, err := r.host.Claim(ctx, r.Claim.Name)
+	if err != nil {
+		return err
+	}
+	if claim != nil && claim.UID == r.ClaimUID && claim.DeletionTimestamp != nil {
+		// Only a Pod of the move may keep the claim from disappearing, and its disk with it.
+		if err := r.storage.SetPolicy(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.Marks(r.Old)); err != nil {
+			return err
+		}
+	}
 	if err := mover.DeleteAll(ctx, r.host, r.ID); err != nil {
 		return err
 	}
-	claim, err := r.host.Claim(ctx, r.Claim.Name)
+	if claim, err = r.host.Claim(ctx, r.Claim.Name); err != nil {
+		return err
+	}
+	bound, err := r.storage.IsBound(ctx, claim, r.Old)
 	switch {
 	case err != nil:
 		return err
 	case claim == nil:
-	case claim.UID == r.ClaimUID && claim.DeletionTimestamp == nil:
+	case bound, claim.UID == r.ClaimUID && claim.DeletionTimestamp == nil:
+		r.ClaimUID = claim.UID
 		return r.storage.Touch(ctx, claim, r.Run)
 	case claim.UID == r.ClaimUID:
 		if err := r.storage.AwaitGone(ctx, r.ID, claim.Name, claim.UID); err != nil {
@@ -104,7 +168,7 @@ func (r *run) restore(ctx context.Context) error {
 			return err
 		}
 	}
-	r.host.Report("Creating claim %q again, with its old disk", r.Claim.Name)
+	r.host.Report("Creating claim %q again, bound to its old disk", r.Claim.Name)
 	uid, err := r.storage.Bind(ctx, r.Record, r.Old)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (w *Writer) Bind(ctx context.Context, r *record.Record, d record.Disk) (typ
 			return "", w.host.Explain(fmt.Errorf("create claim %q: %w", claim.Name, err))
 		}
 	case !r.IsBoundTo(claim, d.Name):
-		return "", fmt.Errorf("somebody created another claim %q while its disk was moved. Delete that claim", claim.Name)
+		return "", fmt.Errorf("somebody created another claim %q during the move. Delete that claim", claim.Name)
 	}
 	var uid types.UID
 	err = w.host.Await(ctx, fmt.Sprintf("claim %q to be bound", w.claim), func(ctx context.Context) (string, error) {
@@ -42,7 +42,7 @@ func (w *Writer) Bind(ctx context.Context, r *record.Record, d record.Disk) (typ
 		case err != nil:
 			return "", err
 		case claim == nil || !r.IsBoundTo(claim, d.Name):
-			return "", fmt.Errorf("somebody deleted claim %q, or created it again, while its disk was moved", w.claim)
+			return "", fmt.Errorf("somebody deleted claim %q, or created it again, during the move", w.claim)
 		case claim.Status.Phase == corev1.ClaimBound:
 			uid = claim.UID
 			return "", nil
@@ -75,18 +75,51 @@ func (w *Writer) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolume
 // DeleteCopies deletes the move's second claims, except one. Xylem destroys their disks if the
 // class's policy is Delete.
 func (w *Writer) DeleteCopies(ctx context.Context, id, except string) error {
-	var claims corev1.PersistentVolumeClaimList
-	if err := w.host.List(ctx, &claims, client.InNamespace(w.host.Namespace), client.MatchingLabels(record.Labels(id))); err != nil {
-		return w.host.Explain(fmt.Errorf("list claims: %w", err))
+	claims, err := w.copies(ctx, id)
+	if err != nil {
+		return err
 	}
-	for i := range claims.Items {
-		if claim := &claims.Items[i]; claim.Name != except {
+	for i := range claims {
+		if claim := &claims[i]; claim.Name != except {
 			if err := w.DeleteClaim(ctx, claim); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// Copies returns the existing volumes that are copies of the move, with their policies from before
+// the move: the recorded one, and those of its second claims.
+func (w *Writer) Copies(ctx context.Context, r *record.Record) ([]record.Disk, error) {
+	claims, err := w.copies(ctx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	var disks []record.Disk
+	if pv, err := w.FindVolume(ctx, r.New); err != nil {
+		return nil, err
+	} else if pv != nil {
+		disks = append(disks, r.New)
+	}
+	for i := range claims {
+		pv, err := w.host.VolumeOf(ctx, &claims[i])
+		if err != nil {
+			return nil, err
+		}
+		if pv != nil && pv.UID != r.New.UID {
+			disks = append(disks, record.DiskOf(pv))
+		}
+	}
+	return disks, nil
+}
+
+func (w *Writer) copies(ctx context.Context, id string) ([]corev1.PersistentVolumeClaim, error) {
+	var claims corev1.PersistentVolumeClaimList
+	if err := w.host.List(ctx, &claims, client.InNamespace(w.host.Namespace), client.MatchingLabels(record.Labels(id))); err != nil {
+		return nil, w.host.Explain(fmt.Errorf("list claims: %w", err))
+	}
+	return claims.Items, nil
 }
 
 // AwaitGone waits until a claim no longer exists. It reports Pods that use the claim, except the
@@ -98,7 +131,7 @@ func (w *Writer) AwaitGone(ctx context.Context, id, name string, uid types.UID) 
 			return "", err
 		}
 		if err := Unused(ctx, w.host, id, name); err != nil {
-			return err.Error(), nil //nolint:nilerr // it may end
+			return err.Error(), nil //nolint:nilerr // the Pods may still terminate
 		}
 		return "it still has finalizers " + text.Quoted(claim.Finalizers...), nil
 	})

@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
-	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
@@ -29,21 +27,21 @@ func (w *Writer) CopyDisk(ctx context.Context, r *record.Record) (record.Disk, e
 	case err != nil:
 		return record.Disk{}, err
 	case claim == nil || claim.Status.Phase != corev1.ClaimBound:
-		return record.Disk{}, copyLost("claim %q (the copy) does not exist, or lost its volume", r.Copy)
+		return record.Disk{}, copyLost("claim %q (the copy) does not exist or is not bound", r.Copy)
 	case Lost(claim) != "":
 		return record.Disk{}, copyLost("the copy in member %q was lost: %s", r.To.Registration, Lost(claim))
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, w.host, client.ObjectKey{Name: claim.Spec.VolumeName})
+	pv, err := w.host.VolumeOf(ctx, claim)
 	if err != nil {
-		return record.Disk{}, w.host.Explain(err)
+		return record.Disk{}, err
 	}
-	if pv == nil || !hostpv.PointsAt(pv, claim) {
+	if pv == nil {
 		return record.Disk{}, copyLost("claim %q (the copy) has lost its volume %q", r.Copy, claim.Spec.VolumeName)
 	}
 	if clusterID, _, _, ours := hostpv.LeafOf(pv); !ours || clusterID != r.To.ClusterID {
 		return record.Disk{}, copyLost("volume %q of claim %q is not in member %q", pv.Name, r.Copy, r.To.Registration)
 	}
-	return record.Disk{Name: pv.Name, UID: pv.UID, Policy: pv.Spec.PersistentVolumeReclaimPolicy}, nil
+	return record.DiskOf(pv), nil
 }
 
 // Lost returns the reason why a claim is no longer usable, or "".

@@ -2,5 +2,5 @@
 //
 // Between reading an object and changing or deleting it, a Writer checks that no other run has taken
 // over. The write has the object's resourceVersion as a precondition. A run that takes over changes
-// the object before it relies on it, so a delayed write of an earlier run fails.
+// the object before relying on it, so a delayed write of an earlier run fails.
 package storage

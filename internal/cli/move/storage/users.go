@@ -26,7 +26,7 @@ func Unused(ctx context.Context, h *host.Client, id string, claims ...string) er
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("claim %q is in use by %s (%s), but nobody may write to the disk during a move. Scale their owner down or delete them, including terminated Pods, then run this command again",
+	return fmt.Errorf("claim %q is in use by %s (%s), but nobody may write to the disk during a move. Scale down the owner of each Pod or delete the Pod, even if it has terminated. Then run this command again",
 		claims[0], text.Count(len(names), "Pod"), text.Quoted(names...))
 }
 

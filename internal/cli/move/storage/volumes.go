@@ -30,18 +30,25 @@ func NewWriter(h *host.Client, store *record.Store, claim string) *Writer {
 	return &Writer{host: h, store: store, claim: claim}
 }
 
-// Volume reads a volume of the move. It must belong to a claim of the namespace: a tenant who can
-// write ConfigMaps there could otherwise record a foreign volume, which the command would then
-// change with its user's permissions.
+// VolumeGoneError reports that a volume no longer exists in the host.
+type VolumeGoneError string
+
+func (e VolumeGoneError) Error() string {
+	return fmt.Sprintf("somebody deleted volume %q in the host. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", string(e))
+}
+
+// Volume reads a volume of the move, or returns a VolumeGoneError. The volume must belong to a claim in the namespace. Otherwise,
+// a tenant who can write ConfigMaps in the namespace could record another tenant's volume, which
+// the command would then change with the permissions of its user.
 func (w *Writer) Volume(ctx context.Context, d record.Disk) (*corev1.PersistentVolume, error) {
 	pv, err := w.FindVolume(ctx, d)
 	switch {
 	case err != nil:
 		return nil, err
 	case pv == nil:
-		return nil, fmt.Errorf("somebody deleted volume %q in the host. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", d.Name)
+		return nil, VolumeGoneError(d.Name)
 	case pv.Spec.ClaimRef == nil, pv.Spec.ClaimRef.Namespace != w.host.Namespace:
-		return nil, fmt.Errorf("volume %q does not belong to namespace %q, so the record of the move is wrong: somebody changed the volume's claimRef, or ConfigMap %q. Correct it, or delete the ConfigMap",
+		return nil, fmt.Errorf("volume %q does not belong to namespace %q, so the record of the move is wrong: somebody changed the volume's claimRef, or ConfigMap %q. Correct the claimRef, or delete the ConfigMap",
 			d.Name, w.host.Namespace, record.ConfigMapName(w.claim))
 	}
 	return pv, nil
@@ -57,6 +64,15 @@ func (w *Writer) FindVolume(ctx context.Context, d record.Disk) (*corev1.Persist
 		return nil, nil //nolint:nilnil // no volume, no error
 	}
 	return pv, nil
+}
+
+// IsBound reports whether a claim is bound to a volume. The claim may be nil.
+func (w *Writer) IsBound(ctx context.Context, claim *corev1.PersistentVolumeClaim, d record.Disk) (bool, error) {
+	if claim == nil || claim.DeletionTimestamp != nil || claim.Status.Phase != corev1.ClaimBound {
+		return false, nil
+	}
+	pv, err := w.host.VolumeOf(ctx, claim)
+	return pv != nil && pv.UID == d.UID, err
 }
 
 // SetPolicy sets a volume's reclaim policy and annotations. An empty value removes an annotation.
@@ -106,7 +122,7 @@ func (w *Writer) patchVolume(ctx context.Context, d record.Disk, what string, ch
 			return nil
 		}
 		if err := w.host.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.FieldOwner); err != nil {
-			return w.host.Explain(fmt.Errorf("change volume %q, to %s: %w", d.Name, what, err))
+			return w.host.Explain(fmt.Errorf("patch volume %q to %s: %w", d.Name, what, err))
 		}
 		return nil
 	})

@@ -37,8 +37,8 @@ type End struct {
 	Where string
 }
 
-// Copy copies the content of one volume to another, and calls count with the size of each write. It
-// first removes the files that an earlier attempt left.
+// Copy copies the content of one volume to another. After each read, it calls count with the number
+// of bytes read. It first removes the files that an earlier attempt left behind.
 func (s Shell) Copy(ctx context.Context, from, to End, content Content, count func(int)) error {
 	send, receive := sendFiles, receiveFiles
 	if content.Device {
@@ -53,10 +53,10 @@ type side struct {
 	script string
 }
 
-// pipe runs one script with the output of another as its input, and counts the bytes. It returns
-// the first error, because that makes the other end fail too.
+// pipe runs one script with the output of another as its input, in frames, and counts the bytes. It
+// returns the first error, because an error at one end makes the other end fail too.
 func (s Shell) pipe(ctx context.Context, from, to side, count func(int), args ...string) error {
-	reader, writer := io.Pipe()
+	in := newInput()
 	group, ctx := errgroup.WithContext(ctx)
 	var (
 		once  sync.Once
@@ -71,13 +71,19 @@ func (s Shell) pipe(ctx context.Context, from, to side, count func(int), args ..
 		return err
 	}
 	group.Go(func() error {
-		err := ended("read the disk", from, s.run(ctx, from.Pod, from.script, nil, counted{writer, count}, args...))
-		_ = writer.CloseWithError(err) // never returns an error
+		frames := &framer{to: in.w}
+		err := s.run(ctx, from.Pod, from.script, nil, counted{frames, count}, args...)
+		if err == nil {
+			err = frames.end()
+		}
+		if err = ended("read the disk", from, err); err != nil {
+			_ = in.w.CloseWithError(err) // never returns an error
+		}
 		return err
 	})
 	group.Go(func() error {
-		err := ended("write the copy", to, s.run(ctx, to.Pod, to.script, reader, io.Discard, args...))
-		_ = reader.CloseWithError(errors.New("the other end has closed the stream")) // never returns an error
+		err := ended("write the copy", to, s.run(ctx, to.Pod, to.script, in, io.Discard, args...))
+		_ = in.CloseWithError(errors.New("the other end has closed the stream")) // never returns an error
 		return err
 	})
 	if err := group.Wait(); err != nil {
@@ -112,7 +118,7 @@ func (s Shell) Sum(ctx context.Context, pod string, content Content) (string, er
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
 	if !checksum.MatchString(first) {
-		return "", fmt.Errorf("in Pod %q: the output is not a checksum: %q", pod, first)
+		return "", fmt.Errorf("the script in Pod %q did not print a checksum, but %q", pod, first)
 	}
 	return first, nil
 }

@@ -17,7 +17,8 @@ const (
 	redraw = 200 * time.Millisecond
 )
 
-// Bar draws the progress of a copy in one line of a terminal. Without a terminal, it only counts.
+// Bar draws the progress of a copy in one line of a terminal. Without a terminal, it only counts
+// bytes.
 type Bar struct {
 	w     io.Writer
 	clock clock.PassiveClock
@@ -51,11 +52,12 @@ func (b *Bar) End() string {
 	defer b.mu.Unlock()
 	if b.w != nil {
 		fmt.Fprint(b.w, "\r\x1b[K")
+		b.w = nil // a stream may still count what it has buffered
 	}
 	return BytesOf(b.done)
 }
 
-// line returns the bar as text. It stays at 100 % if the archive is larger than the estimate.
+// line returns the bar as text. It stays at 100% if the archive is larger than the estimate.
 func line(done, total int64, took time.Duration) string {
 	rate := ""
 	if seconds := took.Seconds(); seconds >= 1 {

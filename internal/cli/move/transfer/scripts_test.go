@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,7 +60,7 @@ func TestReceivingCleansAndKeepsLostAndFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := shellIn(t.Context(), t, to, receiveFiles, []byte(archive)); err != nil {
+	if _, err := shellIn(t.Context(), t, to, receiveFiles, framed(t, archive)); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -90,5 +91,80 @@ func TestReceivingCleansAndKeepsLostAndFound(t *testing.T) {
 	}
 	if after, err := shellIn(t.Context(), t, to, sumFiles, nil); err != nil || after == sums[1] {
 		t.Errorf("the checksum ignores file modes: %v", err)
+	}
+}
+
+// framed returns content in frames.
+func framed(t *testing.T, content string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	f := &framer{to: &out}
+	for _, part := range []string{content[:len(content)/3], content[len(content)/3:]} {
+		if n, err := f.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatalf("wrote %d of %d bytes: %v", n, len(part), err)
+		}
+	}
+	if err := f.end(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// A receiver that does not get the end of the data must fail, even if what it got is complete in
+// itself.
+func TestReceivingRequiresTheLastFrame(t *testing.T) {
+	content := strings.Repeat("0123456789abcdef", 5*frameSize/32) // two and a half frames
+	whole := framed(t, content)
+	for name, tc := range map[string]struct {
+		in    []byte
+		fails bool
+	}{
+		"all frames":                         {whole, false},
+		"the last frame is missing":          {bytes.TrimSuffix(whole, []byte("end\n")), true},
+		"the input ends within a frame":      {whole[:frameSize+frameSize/2], true},
+		"the input ends after the first one": {whole[:len("1048576\n")+frameSize], true},
+		"no input":                           {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			device := filepath.Join(t.TempDir(), "device")
+			_, err := shellIn(t.Context(), t, device, receiveDevice, tc.in)
+			if (err != nil) != tc.fails {
+				t.Errorf("error is %v, want a failure: %t", err, tc.fails)
+			}
+			if tc.fails {
+				return
+			}
+			got, err := os.ReadFile(device)
+			if err != nil || string(got) != content {
+				t.Errorf("received %d bytes, want the %d bytes that were sent (error %v)", len(got), len(content), err)
+			}
+		})
+	}
+}
+
+// The input stays open until the script has ended, whether it succeeds or fails.
+func TestReceivingEndsWithOpenInput(t *testing.T) {
+	for name, tc := range map[string]struct {
+		volume string
+		fails  bool
+	}{
+		"all frames":                   {volume: filepath.Join(t.TempDir(), "device")},
+		"the device cannot be written": {volume: filepath.Join(t.TempDir(), "missing", "device"), fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, out, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _, _ = in.Close(), out.Close() }()
+			c := exec.CommandContext(t.Context(), "sh", "-c", receiveDevice, "move")
+			c.Env, c.Stdin = append(os.Environ(), "VOLUME="+tc.volume), in
+			if _, err := out.Write(framed(t, "some data")); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Run(); (err != nil) != tc.fails {
+				t.Errorf("error is %v, want a failure: %t", err, tc.fails)
+			}
+		})
 	}
 }

@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"regexp"
@@ -30,16 +31,48 @@ type Shell struct {
 	Namespace string
 }
 
-// run runs a script in a Pod. Its error includes the end of the script's error output.
-func (s Shell) run(ctx context.Context, pod, script string, in io.Reader, out io.Writer, args ...string) error {
+// finished is the last line of the error output of a script that succeeded.
+const finished = "xylem: finished"
+
+// acknowledged returns a script that ends only once its client has received its output. If the
+// script succeeds, it writes mark to stdout and finished to stderr, and waits until its input is
+// closed.
+//
+// Otherwise, output could be lost. When a command ends, the kubelet and the API servers in between
+// close their connections. If a ping arrives at a closed connection, the kernel at the other end
+// discards the data that has not been read yet, and the client receives a success status
+// (https://github.com/kubernetes/kubectl/issues/1726).
+func acknowledged(script, mark string) string {
+	return script + "\nprintf %s '" + mark + "'\necho '" + finished + "' >&2\nread -r _ || :"
+}
+
+// input is the input of a script, which reads what is written to w.
+type input struct {
+	*io.PipeReader
+	w *io.PipeWriter
+}
+
+func newInput() *input {
+	r, w := io.Pipe()
+	return &input{r, w}
+}
+
+// run runs a script in a Pod. in may be nil. run closes in once all output has been received. The
+// error includes the end of the script's error output.
+func (s Shell) run(ctx context.Context, pod, script string, in *input, out io.Writer, args ...string) error {
 	set, err := kubernetes.NewForConfig(s.Config)
 	if err != nil {
 		return fmt.Errorf("create a client for %s: %w", s.Config.Host, err)
 	}
+	if in == nil {
+		in = newInput()
+	}
+	defer func() { _ = in.w.Close() }() // never returns an error
+	o := newOutput(out, func() { _ = in.w.Close() })
 	url := set.CoreV1().RESTClient().Post().Resource("pods").Namespace(s.Namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
-			Container: Container, Command: append([]string{"sh", "-c", script, "move"}, args...),
-			Stdin: in != nil, Stdout: out != nil, Stderr: true,
+			Container: Container, Command: append([]string{"sh", "-c", acknowledged(script, o.mark), "move"}, args...),
+			Stdin: true, Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec).URL()
 	older, err := remotecommand.NewSPDYExecutor(s.Config, "POST", url)
 	if err != nil {
@@ -53,13 +86,67 @@ func (s Shell) run(ctx context.Context, pod, script string, in io.Reader, out io
 	if err != nil {
 		return fmt.Errorf("create a stream to Pod %q: %w", pod, err)
 	}
-	complaints := &tail{}
 	ctx = klog.NewContext(ctx, logr.Discard()) // the executor would also log broken streams
-	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: complaints})
-	if err != nil {
-		return fmt.Errorf("in Pod %q: %w%s", pod, err, complaints.text())
+	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: in, Stdout: o, Stderr: &o.complaints})
+	switch {
+	case o.received():
+		return nil
+	case err != nil:
+		return fmt.Errorf("in Pod %q: %w%s", pod, err, o.complaints.text())
 	}
-	return nil
+	return fmt.Errorf("the connection was lost before the script in Pod %q finished%s", pod, o.complaints.text())
+}
+
+// output is the output of an acknowledged script. It writes everything before the mark to out.
+type output struct {
+	mark       string
+	out        io.Writer
+	complaints tail
+
+	mu     sync.Mutex
+	held   []byte // the end of the output, which may be the mark
+	marked bool
+}
+
+// newOutput returns the output of a script. The output calls received once it is complete.
+func newOutput(out io.Writer, received func()) *output {
+	o := &output{mark: rand.Text(), out: out}
+	o.complaints.written = func() {
+		if o.received() {
+			received()
+		}
+	}
+	return o
+}
+
+// received reports whether the script has succeeded and all its output has arrived.
+func (o *output) received() bool {
+	o.mu.Lock()
+	marked := o.marked
+	o.mu.Unlock()
+	return marked && o.complaints.finished()
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	// What precedes the last bytes cannot belong to the mark.
+	over := max(0, len(o.held)+len(b)-len(o.mark))
+	first := min(over, len(o.held))
+	var err error
+	for _, part := range [][]byte{o.held[:first], b[:over-first]} {
+		if err == nil && len(part) > 0 {
+			_, err = o.out.Write(part)
+		}
+	}
+	o.held = append(bytes.Clone(o.held[first:]), b[over-first:]...)
+	o.marked = string(o.held) == o.mark
+	o.mu.Unlock()
+	if err != nil {
+		return 0, err //nolint:wrapcheck // the caller names the stream
+	}
+	o.complaints.written()
+	return len(b), nil
 }
 
 // tailBytes is the maximum size of the error output that is kept.
@@ -67,6 +154,9 @@ const tailBytes = 2048
 
 // tail keeps the end of an error output. It is safe for concurrent use.
 type tail struct {
+	// written is called after each write, if set.
+	written func()
+
 	mu  sync.Mutex
 	end []byte
 }
@@ -74,10 +164,20 @@ type tail struct {
 // Write implements io.Writer.
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.end = append(t.end, b...)
 	t.end = bytes.Clone(t.end[max(0, len(t.end)-tailBytes):])
+	t.mu.Unlock()
+	if t.written != nil {
+		t.written()
+	}
 	return len(b), nil
+}
+
+// finished reports whether the script succeeded.
+func (t *tail) finished() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.HasSuffix(t.end, []byte(finished+"\n"))
 }
 
 // progressOf matches progress output: tar's dots, and dd's numbers.
@@ -102,11 +202,11 @@ func (s Shell) number(ctx context.Context, pod, script string) (int64, error) {
 	}
 	fields := strings.Fields(out.String())
 	if len(fields) == 0 {
-		return 0, fmt.Errorf("in Pod %q: no output", pod)
+		return 0, fmt.Errorf("the script in Pod %q printed nothing", pod)
 	}
 	n, err := strconv.ParseInt(fields[0], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("in Pod %q: the output is not a number: %w", pod, err)
+		return 0, fmt.Errorf("the script in Pod %q did not print a number: %w", pod, err)
 	}
 	return n, nil
 }

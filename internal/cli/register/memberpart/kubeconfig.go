@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// entry is the name of the cluster, user and context in created kubeconfigs.
+// entry is the name of the cluster, user and context in the kubeconfigs that Way creates.
 const entry = "member"
 
 // Way describes how the manager connects to the member.
@@ -36,7 +36,7 @@ func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 	}
 	u, err := url.Parse(w.Server)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return w, fmt.Errorf("the member's server %q is not a plain https address. Specify one with --member-server", w.Server)
+		return w, fmt.Errorf("the address %q of the member's API server is not a plain https URL. Specify such a URL with --member-server", w.Server)
 	}
 	return w, nil
 }

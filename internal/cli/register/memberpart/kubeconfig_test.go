@@ -26,9 +26,9 @@ func TestWayFrom(t *testing.T) {
 		"another server name":           {admin: admin("https://a", rest.TLSClientConfig{CAData: ca, ServerName: "x"}), serverName: "y", want: Way{"https://a", "y", ca}},
 		"an address with a path":        {admin: admin("https://a/k8s/clusters/c", rest.TLSClientConfig{}), want: Way{Server: "https://a/k8s/clusters/c"}},
 		"a server that is not verified": {admin: admin("https://a", rest.TLSClientConfig{Insecure: true}), says: "insecure-skip-tls-verify"},
-		"an unencrypted connection":     {admin: admin("http://a", rest.TLSClientConfig{}), says: "not a plain https address"},
-		"an address without a scheme":   {admin: admin("https://a", rest.TLSClientConfig{}), server: "b:6443", says: "not a plain https address"},
-		"an address with a password":    {admin: admin("https://a", rest.TLSClientConfig{}), server: "https://u:p@b", says: "not a plain https address"},
+		"an unencrypted connection":     {admin: admin("http://a", rest.TLSClientConfig{}), says: "not a plain https URL"},
+		"an address without a scheme":   {admin: admin("https://a", rest.TLSClientConfig{}), server: "b:6443", says: "not a plain https URL"},
+		"an address with a password":    {admin: admin("https://a", rest.TLSClientConfig{}), server: "https://u:p@b", says: "not a plain https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := WayFrom(tc.admin, tc.server, tc.serverName)

@@ -46,16 +46,16 @@ type Part struct {
 	// Account is the manager's ServiceAccount in the member. Lifetime is the lifetime of its tokens.
 	Account  string
 	Lifetime time.Duration
-	// Prepared reports whether the member already has the objects. Otherwise, the command applies
-	// Objects.
+	// Prepared means that the member already has the required objects. If it is false, the command
+	// applies Objects.
 	Prepared bool
 	Objects  []*unstructured.Unstructured
 	// Journal records all created objects, including those in the host.
 	Journal journal
 }
 
-// Preflight checks, without changes, whether the member's part can be applied. It uses a dry
-// run of each object or, if the object's namespace does not exist yet, checks the user's
+// Preflight checks, without changing anything, whether the member's part can be applied. It uses a
+// dry run of each object or, if the object's namespace does not exist yet, checks the user's
 // permissions.
 func (r *Part) Preflight(ctx context.Context) error {
 	var problems []error
@@ -93,7 +93,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 			return err
 		}
 		if there == nil {
-			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared requires. Install the chart xylem-member there, or omit the flag", r.Env.Namespace, r.Account)
+			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared requires. Install the chart xylem-member in the member, or omit the flag", r.Env.Namespace, r.Account)
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func (r *Part) found(ctx context.Context, obj *unstructured.Unstructured) (*unst
 func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructured, subresource string) error {
 	mapping, err := r.Member.RESTMapper().RESTMapping(obj.GroupVersionKind().GroupKind(), obj.GroupVersionKind().Version)
 	if err != nil {
-		return command.Explain("the member", r.Member.Config, fmt.Errorf("look up %s: %w", obj.GetKind(), err))
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("look up kind %s: %w", obj.GetKind(), err))
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -125,16 +125,16 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 		},
 	}}
 	if err := r.Member.Create(ctx, review); err != nil {
-		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the permissions of the kubeconfig's user: %w", err))
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the permissions of the user in --member-kubeconfig: %w", err))
 	}
 	if review.Status.Allowed {
 		return nil
 	}
 	what := Named(obj)
 	if subresource != "" {
-		what = "the " + subresource + " of " + what
+		what = "a " + subresource + " for " + what
 	}
-	return fmt.Errorf("the user of --member-kubeconfig is not allowed to %s %s. Specify a kubeconfig that belongs to a cluster admin", verb, what)
+	return fmt.Errorf("the user in --member-kubeconfig is not allowed to %s %s. Specify a kubeconfig that belongs to a cluster admin", verb, what)
 }
 
 func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
@@ -144,9 +144,9 @@ func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts .
 		return err
 	case there == nil:
 	case there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm":
-		return fmt.Errorf("%s in the member is managed by Helm. Specify --member-prepared, and upgrade the chart xylem-member there if needed", Named(obj))
+		return fmt.Errorf("%s in the member is managed by Helm. Specify --member-prepared, and upgrade the chart xylem-member in the member if needed", Named(obj))
 	case !command.Xylems(there):
-		return fmt.Errorf("%s in the member does not belong to Xylem: it lacks the label %s=%s. Delete or rename it, or add the label if it does belong to Xylem",
+		return fmt.Errorf("%s in the member does not belong to Xylem: the object lacks the label %s=%s. Delete or rename the object. If it does belong to Xylem, add the label instead",
 			Named(obj), command.LabelName, command.LabelNameValue)
 	}
 	err = r.Member.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), append(opts, FieldOwner, client.ForceOwnership)...)
@@ -199,8 +199,8 @@ func same(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(bare(a), bare(b))
 }
 
-// takeBack deletes the objects that this run has created, unless the manager or somebody else
-// already depends on them. It never deletes a fence.
+// takeBack deletes an object that this run has created, unless the manager or somebody else already
+// depends on it. It never deletes a fence.
 func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	if obj.GetKind() == kindNamespace {
 		var leases coordinationv1.LeaseList
@@ -215,18 +215,18 @@ func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bo
 			return false, err
 		}
 		if len(held) > 0 {
-			return false, fmt.Errorf("it contains objects that this command did not create: %s", strings.Join(held, ", "))
+			return false, fmt.Errorf("the namespace also contains %s, which this command did not create", strings.Join(held, ", "))
 		}
 	}
 	return r.Unmake(ctx, r.Member, obj)
 }
 
 // RefuseHosts rejects a member that runs a Xylem manager of its own. The member's policies would
-// reject that manager's writes, and deregistering would remove it. In a prepared member,
-// RefuseHosts skips the check if the user cannot read the manager, because the command changes
-// nothing there.
+// reject that manager's writes, and deregistering the member would delete that manager. In a
+// prepared member, RefuseHosts skips a check that the user is not allowed to make, because the
+// command changes nothing there.
 func (r *Part) RefuseHosts(ctx context.Context) error {
-	const advice = "a host cannot also be a member, because a member's policies would block its manager. Register another cluster"
+	const advice = "a host cannot also be a member, because a member's policies would block the host's manager. Register another cluster"
 	var registrations v1alpha1.ClusterRegistrationList
 	var managers appsv1.DeploymentList
 	for list, opts := range map[client.ObjectList][]client.ListOption{
@@ -287,7 +287,7 @@ func (r *Part) Verify(ctx context.Context, token string) error {
 		return command.Explain("the member (with the manager's account)", config, last)
 	}
 	if id != r.MemberID {
-		return fmt.Errorf("%s is the address of cluster %s, but --member-kubeconfig points to cluster %s. Specify the address of that cluster with --member-server", r.Way.Server, id, r.MemberID)
+		return fmt.Errorf("%s is the address of cluster %s, but --member-kubeconfig points to cluster %s. Specify the address of cluster %[3]s with --member-server", r.Way.Server, id, r.MemberID)
 	}
 	return nil
 }

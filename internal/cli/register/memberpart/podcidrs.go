@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// podCIDRsLimit is the CRD's limit for the number of podCIDRs.
+// podCIDRsLimit is the CRD's limit on the number of podCIDRs.
 const podCIDRsLimit = 16
 
 // PodCIDRsOf returns the ranges of the nodes' Pod addresses. If an address family has too many

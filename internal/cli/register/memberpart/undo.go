@@ -27,7 +27,7 @@ type Step struct {
 	// Undo undoes the write, and reports whether there was anything to undo: if the response was lost,
 	// the write may or may not have succeeded.
 	Undo func(context.Context) (bool, error)
-	// By is the command that the user can run to undo the write.
+	// By is how the user can undo the write, usually with a command.
 	By string
 }
 
@@ -68,10 +68,10 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 		lines = append(lines, "Undone: "+strings.Join(undone, ", "))
 	}
 	if len(left) > 0 {
-		lines = append(append(lines, "Not undone. Undo these manually, in this order:"), left...)
+		lines = append(append(lines, "Some changes were not undone. Undo them manually, in this order:"), left...)
 	}
 	if len(j.updated) > 0 {
-		lines = append(lines, "Updated, but not undone: "+strings.Join(j.updated, ", "))
+		lines = append(lines, "Changed and not restored: "+strings.Join(j.updated, ", "))
 	}
 	if len(lines) == 0 {
 		lines = []string{"Nothing was changed"}
@@ -80,7 +80,7 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 }
 
 // errLed explains why Rollback does not delete a namespace that the run created.
-var errLed = errors.New("it now contains the Lease of the manager's fence")
+var errLed = errors.New("the namespace now contains the Lease of the manager's fence")
 
 // ErrMeanwhile explains why Rollback does not undo a change.
-var ErrMeanwhile = errors.New("somebody else has changed it in the meantime")
+var ErrMeanwhile = errors.New("somebody else has changed the object in the meantime")

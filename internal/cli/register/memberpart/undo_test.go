@@ -33,11 +33,11 @@ func TestRollback(t *testing.T) {
 		"the response was lost, and the object was not created": {writes: []write{{what: "b", err: lost}}, want: "Nothing was changed"},
 		"rollback stops at the first failure": {
 			writes: []write{{what: "a", there: true}, {what: "b", there: true, stuck: lost}, {what: "c", there: true}},
-			want:   "Undone: c\nNot undone. Undo these manually, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
+			want:   "Undone: c\nSome changes were not undone. Undo them manually, in this order:\n  b (connection reset by peer): rm b\n  a: rm a",
 		},
 		"changed objects are listed": {
 			writes: []write{{what: "a", there: true}}, updated: []string{"role"},
-			want: "Undone: a\nUpdated, but not undone: role",
+			want: "Undone: a\nChanged and not restored: role",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,13 +45,13 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 	s.given = flags.Changed
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
 	flags.StringVar(&s.policy, flagPolicy, policies[0], "What happens to claims and volumes in the member on deregistration: "+strings.Join(policies, " keeps them, ")+" waits until the last claim is deleted.")
-	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node. Default: "+v1alpha1.DefaultNodeNamePrefix+"NAME. It cannot be changed later.")
+	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node. Default: "+v1alpha1.DefaultNodeNamePrefix+"NAME. The name cannot be changed later.")
 	flags.StringArrayVar(&s.classes, flagClasses, nil, "HOST=MEMBER: map host class HOST to the member's class MEMBER. Can be repeated.")
 	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd maps to the member's class ssd. If empty, the prefix rule is disabled.")
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host under the same names.")
-	flags.StringVar(&s.selector, flagSelector, "", "Label selector for the member's classes to publish. Default: all.")
+	flags.StringVar(&s.selector, flagSelector, "", "Label selector for the classes that --reflect-classes publishes. Default: all classes.")
 	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+". Specify ranges that the host's network can reach. Default: none.")
-	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have, so that the member accepts its Pods and claims. If empty, no label is required. If not set, an existing rule is kept.")
+	flags.StringVar(&s.namespaces, FlagNamespaces, "", "KEY=VALUE[,KEY=VALUE]: labels that a host namespace must have for the member to accept its Pods and claims. If empty, no label is required. Without this flag, an existing rule is kept.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // impossible: the flag was just added
@@ -86,14 +86,14 @@ func (s *Spec) Validate() error {
 		}
 		chosen, err := metav1.ParseToLabelSelector(s.selector)
 		if err != nil {
-			return fmt.Errorf("--%s: %w", flagSelector, err)
+			return fmt.Errorf("--%s=%s is malformed: %w", flagSelector, s.selector, err)
 		}
 		s.chosen = chosen
 	}
 	return nil
 }
 
-// labelsLimit is the CRD's limit for the number of required labels.
+// labelsLimit is the CRD's limit on the number of required labels.
 const labelsLimit = 16
 
 // validateNamespaces parses the labels that a namespace must have.
@@ -108,14 +108,14 @@ func (s *Spec) validateNamespaces() error {
 		var problems []string
 		switch _, twice := required[key]; {
 		case !ok:
-			problems = []string{"it has no \"=\""}
+			problems = []string{"the label has no \"=\""}
 		case twice:
 			problems = []string{"an earlier label has the same key"}
 		default:
 			problems = append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
 		}
 		if len(problems) > 0 {
-			return fmt.Errorf("--%s=%s: %q is not a label: %s. Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments", FlagNamespaces, s.namespaces, pair, strings.Join(problems, "; "))
+			return fmt.Errorf("--%s=%s is malformed because of %q: %s. Use KEY=VALUE[,KEY=VALUE], such as example.com/team=payments", FlagNamespaces, s.namespaces, pair, strings.Join(problems, "; "))
 		}
 		required[key] = value
 	}

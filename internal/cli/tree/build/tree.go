@@ -91,7 +91,7 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 		return f.withPods(n, c)
 	}
 	if c.Claim.Status.Phase == corev1.ClaimPending && len(c.Pods) == 0 && f.Pod == nil && waitsForConsumer(c.Class) {
-		n.Details = append(n.Details, "no Pod uses it yet, and its class waits for the first one")
+		n.Details = append(n.Details, "no Pod uses the claim yet, and its class waits for the first Pod")
 	}
 	if c.ClassAbsent && c.Claim.Spec.VolumeName == "" {
 		n.Children = append(n.Children, model.Node{Kind: gather.KindClass, Name: hostclass.NameOf(c.Claim), State: model.StateNotFound, Health: model.Bad})
@@ -128,7 +128,7 @@ func (f builder) withPods(n model.Node, c *gather.ClaimFacts) model.Node {
 		n.Children = append(n.Children, model.Node{
 			Kind: gather.KindVolume, Name: o.Volume, Cluster: o.Registration, State: model.StateOrphaned, Health: model.Bad,
 			Conditions: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: string(metav1.ConditionFalse), Reason: o.Reason, Since: since,
-				Message: "the volume has no root, and Xylem does not destroy it. To use it again, re-create the claim with spec.volumeName " + o.Volume + ". Otherwise, delete it in the member"}},
+				Message: "the volume has no root, and Xylem does not destroy it. To use the volume again, re-create the claim with spec.volumeName " + o.Volume + ". Otherwise, delete the volume in the member"}},
 		})
 	}
 	for i := range c.Pods {
@@ -145,9 +145,9 @@ func (f builder) missed(what string) bool {
 func notOurs(c *gather.ClaimFacts) string {
 	if c.Volume != nil {
 		driver, _ := hostpv.SourceOf(c.Volume)
-		return fmt.Sprintf("not managed by Xylem: its volume has driver %s", driver)
+		return fmt.Sprintf("not managed by Xylem, because its volume has driver %s", driver)
 	}
-	return fmt.Sprintf("not managed by Xylem: its class has provisioner %s", c.Class.Provisioner)
+	return fmt.Sprintf("not managed by Xylem, because its class has provisioner %s", c.Class.Provisioner)
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
@@ -177,21 +177,41 @@ func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	for _, note := range []struct{ key, text string }{
 		{v1alpha1.AnnotationConsumer, "for Pod %q"},
 		{v1alpha1.AnnotationUnusedSince, "unused since %s"},
-		{v1alpha1.AnnotationReleasing, "its disk %s is being destroyed, because no Pod uses it"},
+		{v1alpha1.AnnotationReleasing, "the disk (volume UID %s) is being destroyed, because no Pod uses the promise"},
 		{v1alpha1.AnnotationAbandon, "abandoned (%s)"},
-		{v1alpha1.AnnotationClusterGone, "its member, %s, was deregistered"},
+		{v1alpha1.AnnotationClusterGone, "member %q was deregistered"},
 	} {
 		if value := pv.Annotations[note.key]; value != "" {
 			n.Details = append(n.Details, fmt.Sprintf(note.text, gather.Plain(value)))
 		}
 	}
+	n.Details = append(n.Details, f.sharing(pv)...)
 	if hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		n.Details = append(n.Details, "its data is kept: clear spec.claimRef to let another claim use it")
+		n.Details = append(n.Details, "the data is kept. To let another claim use the volume, clear spec.claimRef")
 	}
 	if id := f.MemberOf(c); id != "" {
 		n.Children = append(n.Children, f.memberNode(id, c))
 	}
 	return n
+}
+
+// sharing describes the backend of a shared volume, and the other members that may have copies.
+func (f builder) sharing(pv *corev1.PersistentVolume) []string {
+	backend := hostpv.BackendOf(pv)
+	if backend == "" {
+		return nil
+	}
+	details := []string{fmt.Sprintf("shared on backend %q", backend)}
+	for _, cluster := range hostpv.CopiedIn(pv) {
+		name := cluster
+		for i := range f.Registrations {
+			if f.Registrations[i].Status.ClusterID == cluster {
+				name = f.Registrations[i].Name
+			}
+		}
+		details = append(details, "copy in member "+gather.Plain(name))
+	}
+	return details
 }
 
 func volumeHealth(pv *corev1.PersistentVolume) model.Health {
@@ -292,11 +312,11 @@ func foreign(leaf, root client.Object) string {
 	origin, ours := mirror.OriginOf(leaf)
 	switch {
 	case !ours:
-		return "not created by Xylem, which does not change it"
+		return "not created by Xylem, so Xylem does not change it"
 	case isNil(root):
 		return ""
 	case origin.UID != root.GetUID():
-		return "created for an earlier object with this name, UID " + string(origin.UID)
+		return fmt.Sprintf("created for an earlier object with this name (UID %s)", origin.UID)
 	}
 	return ""
 }
@@ -321,7 +341,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 		n.Events = matter(c.LeafVolumeEvents, false, since(&n, volumeWell(pv)))
 		if uid != "" && string(pv.UID) != uid {
 			n.Health = model.Bad
-			n.Details = append(n.Details, "another volume with this name: the host's PersistentVolume represents UID "+uid)
+			n.Details = append(n.Details, "not the volume that the host's PersistentVolume represents, which has UID "+uid)
 		}
 		return []model.Node{n}
 	}

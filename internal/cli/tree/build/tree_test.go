@@ -154,7 +154,7 @@ func cases() map[string]gather.Facts {
 		"pending-no-pod": tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimPending, ""), Class: xylem,
 			Events: []corev1.Event{event("Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding", "persistentvolume-controller", time.Second, 7)}}),
 		"promise-unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: promised(nil),
-			Claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "the disk does not exist yet: the member to which the first Pod of the claim is bound provisions it")))}),
+			Claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the claim's first Pod determines which member provisions it")))}),
 		"promise-broken": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: hostpv.WithMember(promised(nil), here, pod("", "")), Pods: []gather.PodFacts{
 			{Pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionFalse, "VolumeAwaited", `claim "data": member "cluster38" has no StorageClass "gone"`))}},
 			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "MemberClassNotFound", `member "cluster38" has no StorageClass "gone"`),

@@ -15,7 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// Facts contains the objects of a tree. nil means that an object is absent or could not be read. In
+// Facts contains the objects of a tree. An object is nil if it is absent or could not be read. In
 // the latter case, Missing lists it.
 type Facts struct {
 	Now time.Time
@@ -76,7 +76,7 @@ func (f *Facts) MemberOf(c *ClaimFacts) string {
 	return f.memberOfNode(c.Claim.Annotations[annSelectedNode])
 }
 
-// annSelectedNode is the scheduler's selection for a claim.
+// annSelectedNode is the annotation with the node that the scheduler selected for a claim.
 const annSelectedNode = "volume.kubernetes.io/selected-node"
 
 // MemberOfPod returns the cluster ID of the member whose node a Pod is bound or nominated to.

@@ -108,7 +108,7 @@ func New(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	var list v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &list); {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		g.host.miss("ClusterRegistrations", fmt.Errorf("this cluster does not serve this kind. Xylem is not installed here, or the current context is not the host"))
+		g.host.miss("ClusterRegistrations", fmt.Errorf("the cluster does not serve this kind: Xylem is not installed, or the cluster is not the host"))
 	case err != nil:
 		g.host.miss("ClusterRegistrations", err)
 	}
@@ -220,7 +220,7 @@ func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []cor
 	}
 }
 
-// Orphan is a volume in a member that has no root.
+// Orphan is a volume without a root in a member.
 type Orphan struct {
 	v1alpha1.OrphanedVolume
 	Registration string

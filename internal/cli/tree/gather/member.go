@@ -63,11 +63,11 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 	rules.ExplicitPath = w.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: w.Context}).ClientConfig()
 	if err != nil {
-		return "", fmt.Errorf("find the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+		return "", fmt.Errorf("load the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
 	id, _, err := connect(ctx, env, config, patience)
 	if err != nil {
-		return "", fmt.Errorf("the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+		return "", fmt.Errorf("connect with the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
 	for _, known := range g.ClusterIDs() {
 		if known == id {
@@ -76,23 +76,23 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 		}
 	}
 	what := "the member of your kubeconfig"
-	g.host.miss(what, fmt.Errorf("it is cluster %s (%s), which contains none of these objects", id, g.NameOf(id, nil)))
+	g.host.miss(what, fmt.Errorf("your kubeconfig points to cluster %s (%s), which contains none of these objects", id, g.NameOf(id, nil)))
 	return id, nil
 }
 
 // configOf reads a registration's kubeconfig with the user's own permissions. Another user may have
-// written it, so it must not make the plugin run a program or read a file.
+// written the kubeconfig, so it must not make the plugin run a program or read a file.
 func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
 	if err := g.host.Get(ctx, key, &secret); err != nil {
-		return nil, fmt.Errorf("read its kubeconfig from Secret %q (--xylem-namespace): %w", key, err)
+		return nil, fmt.Errorf("read the kubeconfig from Secret %q (--xylem-namespace): %w", key, err)
 	}
 	return access.ParseKubeconfig(secret.Data[v1alpha1.KubeconfigKey], false)
 }
 
-// patienceWith returns how long to wait for a member's first response. It is shorter if the host
-// cannot reach the member either.
+// patienceWith returns how long to wait for a member's first response. The time is shorter if the
+// manager is not connected to the member.
 func (g *Gathering) patienceWith(id string) time.Duration {
 	if r := g.Registration(id); r != nil && !Connected(r) {
 		return patienceAway
@@ -112,7 +112,7 @@ func connect(ctx context.Context, env *command.Env, config *rest.Config, timeout
 	defer cancel()
 	var system corev1.Namespace
 	if err := cluster.Get(first, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return "", nil, fmt.Errorf("read the cluster's identity, the kube-system namespace: %w", err)
+		return "", nil, fmt.Errorf("read the kube-system namespace, whose UID identifies the cluster: %w", err)
 	}
 	return string(system.UID), cluster, nil
 }

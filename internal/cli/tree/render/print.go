@@ -154,7 +154,7 @@ func (p Page) footer(w io.Writer, t *model.Tree) {
 		if m.Cluster != "" {
 			where = m.Cluster
 		}
-		for j, part := range Wrap(fmt.Sprintf("not read: %s (%s): %s", m.What, where, m.Why), p.left(2)) {
+		for j, part := range Wrap(fmt.Sprintf("could not read %s (%s): %s", m.What, where, m.Why), p.left(2)) {
 			mark := p.Paint.Bad("! ")
 			if j > 0 {
 				mark = "  "

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// stage orders causes: those of an earlier stage must be solved first.
+// stage orders causes: problems of an earlier stage must be solved first.
 type stage int
 
 const (
@@ -31,7 +31,7 @@ const (
 	stageVolume                    // the volume of a claim, in the host or in the member
 	stagePlace                     // why no node fits the Pod
 	stagePush                      // why the Pod cannot be pushed
-	stageRelay                     // a condition that repeats another problem, truncated or for one member only
+	stageRelay                     // a condition that repeats another problem, but is truncated or covers only one member
 	stageScheduler                 // the host scheduler's own message
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
@@ -135,7 +135,7 @@ func (w *walk) state() string {
 	case w.root.State == model.StateNotFound:
 		return "does not exist"
 	case w.terminating():
-		return "is being deleted, and waits"
+		return "is still being deleted"
 	case w.facts.Pod != nil:
 		return podState(w.facts.Pod.Pod)
 	}
@@ -181,7 +181,7 @@ func (w *walk) visit(n *model.Node) {
 	}
 }
 
-// condition adds a condition if it reports a problem.
+// condition adds a cause if a condition reports a problem.
 func (w *walk) condition(n *model.Node, c *model.Condition) {
 	isFalse := c.Status == string(metav1.ConditionFalse)
 	switch {
@@ -238,8 +238,8 @@ func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 	w.add(n, at, reason, c.Message, c.Since)
 }
 
-// memberStage returns the stage of a registration's condition. Conditions that block deletions
-// matter only if the subject is being deleted.
+// memberStage returns the stage of a registration's condition. Conditions about deletions matter
+// only if the subject is being deleted.
 func (w *walk) memberStage(c *model.Condition) stage {
 	deletes := c.Type == v1alpha1.ConditionDeletionsProgressing || c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue)
 	if deletes && !w.terminating() {
@@ -254,11 +254,11 @@ func (w *walk) object(n *model.Node) {
 	case n.State == model.StateNotFound && n.Health == model.Bad && n.Cluster == "":
 		at := stageMissing
 		if n.Kind == gather.KindVolume {
-			at = stageVolume // a claim can request a member's volume, for which Xylem creates the PersistentVolume
+			at = stageVolume // a claim can request a member's volume before Xylem creates the PersistentVolume
 		}
 		w.add(n, at, model.StateNotFound, absence(n), metav1.Time{})
 	case n.State == model.StateNotFound && n.Health == model.Bad, n.State == model.StateForeign:
-		w.add(n, stageVolume, n.State, fmt.Sprintf("%s in member %q %s", described(n), n.Cluster, strings.Join(n.Details, ", ")), metav1.Time{})
+		w.add(n, stageVolume, n.State, mismatch(n), metav1.Time{})
 	case n.Kind == gather.KindClaim && n.Cluster == "":
 		w.claim(n)
 	case n.Kind == gather.KindPod && n.Cluster == "":
@@ -283,20 +283,29 @@ func described(n *model.Node) string {
 	return fmt.Sprintf("%s %q", n.Kind, n.Name)
 }
 
+// mismatch returns a message about a missing or foreign object in a member. The last of a foreign
+// object's details describes why it is foreign.
+func mismatch(n *model.Node) string {
+	if n.State == model.StateNotFound {
+		return fmt.Sprintf("%s does not exist in member %q", described(n), n.Cluster)
+	}
+	return fmt.Sprintf("%s in member %q was %s", described(n), n.Cluster, n.Details[len(n.Details)-1])
+}
+
 // absence returns a message about a missing object in the host, with a remedy.
 func absence(n *model.Node) string {
 	switch n.Kind {
 	case gather.KindClaim:
-		return fmt.Sprintf("claim %q does not exist in the host. Create it", n.Namespace+"/"+n.Name)
+		return fmt.Sprintf("claim %q does not exist in the host. Create the claim", n.Namespace+"/"+n.Name)
 	case gather.KindVolume:
-		return fmt.Sprintf("PersistentVolume %q, which the claim refers to, does not exist in the host. Restore it, or delete the claim", n.Name)
+		return fmt.Sprintf("PersistentVolume %q, which the claim refers to, does not exist in the host. Restore the PersistentVolume, or delete the claim", n.Name)
 	case gather.KindRegistration:
 		return fmt.Sprintf("member %q has no ClusterRegistration. Register the cluster again with `kubectl xylem register`", n.Name)
 	}
-	return fmt.Sprintf("the host has no %s %q. Create it, or use another one", n.Kind, n.Name)
+	return fmt.Sprintf("the host has no %[1]s %[2]q. Create the %[1]s, or use another one", n.Kind, n.Name)
 }
 
-// claim adds problems of a claim that Xylem does not report: it has no class, or a class of
+// claim adds problems that Xylem does not report: a claim that has no class, or a class with
 // another provisioner.
 func (w *walk) claim(n *model.Node) {
 	for i := range w.facts.Claims {
@@ -307,9 +316,9 @@ func (w *walk) claim(n *model.Node) {
 		name := hostclass.NameOf(c.Claim)
 		switch {
 		case name == "":
-			w.add(n, stageMissing, model.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class of provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
+			w.add(n, stageMissing, model.StateNotFound, "the claim has no StorageClass, and the host has no default one. Set spec.storageClassName to a class with provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
 		case c.Class != nil && !c.Ours():
-			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Check that provisioner, or use a class of provisioner %s",
+			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("the claim's class %q has provisioner %q, so Xylem does not provision the claim. Check that provisioner, or use a class with provisioner %s",
 				name, c.Class.Provisioner, v1alpha1.ProvisionerName), metav1.Time{})
 		}
 	}
@@ -359,20 +368,20 @@ func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 }
 
 // nodeNotReady returns a message for a running Pod whose Ready condition has no reason. Only the
-// node lifecycle controller writes such a condition, because the Pod's node is not Ready.
+// node lifecycle controller writes such a condition, when the Pod's node is not Ready.
 func (w *walk) nodeNotReady(pod *corev1.Pod) string {
 	for _, p := range w.pods() {
 		id := w.facts.MemberOfPod(p)
 		if id == "" || p.Pod.Name != pod.Name {
 			continue
 		}
-		node := "its node"
+		node := "the Pod's node"
 		if p.Leaf != nil && p.Leaf.Spec.NodeName != "" {
-			node = fmt.Sprintf("its node %q", gather.Plain(p.Leaf.Spec.NodeName))
+			node = fmt.Sprintf("the Pod's node %q", gather.Plain(p.Leaf.Spec.NodeName))
 		}
 		return node + w.inMember(id) + " is not Ready. Ask the member's admin to check the node's kubelet"
 	}
-	return fmt.Sprintf("its node %q is not Ready. Check the node's kubelet", pod.Spec.NodeName)
+	return fmt.Sprintf("the Pod's node %q is not Ready. Check the node's kubelet", pod.Spec.NodeName)
 }
 
 func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1.Time) {
@@ -380,8 +389,8 @@ func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1
 	w.causes = append(w.causes, Cause{Ref: refOf(n), Reason: reason, What: what, ToDo: toDo, Since: since, stage: at})
 }
 
-// Explain splits a condition's message into what happened, without a full stop, and what to do,
-// which is the next step for the reason if the message contains none.
+// Explain splits a condition's message into what happened, without a period, and what to do. If the
+// message contains no remedy, toDo is the next step for the reason.
 func Explain(reason, message string) (what, toDo string) {
 	what, toDo = split(message)
 	if toDo == "" {
@@ -421,8 +430,8 @@ func refOf(n *model.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluste
 // are `what happened: why. What to do.`
 var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
 
-// remedies are the first words of remedies. A message may quote other messages, whose sentences
-// begin differently.
+// remedies are the first words of remedies. They distinguish a remedy from the sentences of other
+// messages that a message quotes, which begin with other words.
 var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Deregister", "End", "Find",
 	"Fix", "Free", "Give", "Grant", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
 	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Specify", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
@@ -439,7 +448,7 @@ func split(message string) (what, toDo string) {
 	return strings.TrimSuffix(message[:end+1], "."), Ended(message[next:])
 }
 
-// Ended adds a full stop to a text, unless it is empty or has one.
+// Ended adds a period to a text, unless it is empty or has one.
 func Ended(text string) string {
 	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
 		return text
@@ -448,8 +457,8 @@ func Ended(text string) string {
 }
 
 // ordered sorts the causes by stage, and removes duplicates, because Pods repeat their claims'
-// problems, and events repeat conditions. The latest event comes first, because problems in earlier
-// ones may be solved.
+// problems, and events repeat conditions. The latest event comes first, because earlier ones may
+// report problems that have been solved.
 func ordered(causes []Cause) []Cause {
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		if a.stage == stageEvent && b.stage == stageEvent {

@@ -114,7 +114,7 @@ func TestOf(t *testing.T) {
 		"a succeeded Pod": {pod: pod(corev1.PodSucceeded, memberNode, pushed), claim: boundClaim(), want: Well, says: []string{"has succeeded"}},
 		"a bound claim":   {claim: boundClaim(), want: Well, says: []string{`Claim "shop/data" is bound to volume "pvc-1" in member "cluster38"`}},
 
-		"no Pod uses the claim": {claim: pendingClaim(), want: Waiting, says: []string{"no Pod uses it yet", "Create a Pod"}},
+		"no Pod uses the claim": {claim: pendingClaim(), want: Waiting, says: []string{"no Pod uses the claim yet", "Create a Pod"}},
 		"the scheduler has not processed the Pod": {
 			pod: pod(corev1.PodPending, ""), claim: pendingClaim(), want: Waiting, says: []string{"the scheduler has not chosen a node yet"},
 		},
@@ -131,19 +131,19 @@ func TestOf(t *testing.T) {
 		"the Pod's earlier problem is solved, but the member rejects its namespace": {
 			pod: warned(warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waiting for the volume of claim "data" in member "cluster38"`)),
 				2*time.Second, v1alpha1.ReasonClaimNotBound, `no claim "data". Create it`),
-				time.Second, v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no. Its admin can allow it`),
-			want: Problem, reason: v1alpha1.ReasonNamespaceRefused, claim: boundClaim(), says: []string{"rejects the creation", "Its admin can allow it"},
+				time.Second, v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no. Ask the member's admin to allow the namespace`),
+			want: Problem, reason: v1alpha1.ReasonNamespaceRefused, claim: boundClaim(), says: []string{"rejects the creation", "Ask the member's admin to allow the namespace"},
 		},
 		"the containers are about to start": {pod: pod(corev1.PodPending, memberNode, pushed), claim: boundClaim(), want: Waiting, says: []string{`the containers have not started in member "cluster38" yet`}},
 
 		"the Pod's claim does not exist": {
 			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, `persistentvolumeclaim "data" not found`)),
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim, c.Class = nil, nil }),
-			want:  Problem, reason: "NotFound", says: []string{`claim "shop/data" does not exist in the host`, "Create it"},
+			want:  Problem, reason: "NotFound", says: []string{`claim "shop/data" does not exist in the host`, "Create the claim"},
 		},
 		"the class does not exist": {
 			pod: pod(corev1.PodPending, ""), claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class, c.ClassAbsent = nil, true }),
-			want: Problem, reason: "NotFound", says: []string{`the host has no StorageClass "fast"`, "Create it"},
+			want: Problem, reason: "NotFound", says: []string{`the host has no StorageClass "fast"`, "Create the StorageClass"},
 		},
 		"a class of another provisioner": {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class.Provisioner = "ebs.csi.aws.com" }),
@@ -194,7 +194,7 @@ func TestOf(t *testing.T) {
 		},
 		"a claim requests a volume that does not exist": {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
-			want:  Problem, reason: "NotFound", says: []string{`PersistentVolume "pvc-9"`, "does not exist in the host", "Restore it"},
+			want:  Problem, reason: "NotFound", says: []string{`PersistentVolume "pvc-9"`, "does not exist in the host", "Restore the PersistentVolume"},
 		},
 		"a claim requests a member's volume that does not match": {
 			claim: with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeMismatch, `volume "pvc-9" in member "cluster38" does not fit this claim: it has 1Gi`)),
@@ -243,11 +243,11 @@ func TestOf(t *testing.T) {
 		},
 		"the Pod's node in the member is not Ready": {
 			pod: warned(pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", "")), time.Second, "NodeNotReady", "Node is not ready"), claim: boundClaim(),
-			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`Pod "shop/app" runs, but is not ready: its node in member "cluster38" is not Ready`, "Ask the member's admin"},
+			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`Pod "shop/app" runs, but is not ready: the Pod's node in member "cluster38" is not Ready`, "Ask the member's admin"},
 		},
 		"the Pod's node in the member is not Ready, and the leaf Pod was read": {
 			pod: onNode(pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "", "")), "worker-7"), claim: boundClaim(),
-			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: its node "worker-7" in member "cluster38" is not Ready`, "Ask the member's admin"},
+			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: the Pod's node "worker-7" in member "cluster38" is not Ready`, "Ask the member's admin"},
 		},
 		"a bound claim whose Pod's node in the member is not Ready": {
 			claim: with(boundClaim(), func(c *gather.ClaimFacts) {
@@ -257,14 +257,14 @@ func TestOf(t *testing.T) {
 		},
 		"the Pod's node in the host is not Ready": {
 			pod: pod(corev1.PodRunning, "plain", podCondition(corev1.PodReady, "", "")), claim: pendingClaim(),
-			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: its node "plain" is not Ready`, "kubelet"},
+			want: Problem, reason: v1alpha1.ReasonNodeNotReady, says: []string{`runs, but is not ready: the Pod's node "plain" is not Ready`, "kubelet"},
 		},
 		"a lost volume": {
 			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")), func(c *gather.ClaimFacts) { c.Claim.Status.Phase = corev1.ClaimLost }),
 			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"has lost its volume", "Restore it."},
 		},
 		"a claim is being deleted while a Pod uses it": {
-			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is being deleted, and waits"},
+			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is still being deleted"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestSplit(t *testing.T) {
 		"it failed. Try this. Or do that.": {"it failed", "Try this. Or do that."},
 		"it failed: \"no. Retries later. Sorry\". Change it":   {"it failed: \"no. Retries later. Sorry\"", "Change it."},
 		`none is Ready. Pod "app": member "a" does not let it`: {`none is Ready. Pod "app": member "a" does not let it`, ""},
-		"is unknown, did you mean x? Delete it":                {"is unknown, did you mean x?", "Delete it."},
+		"is unknown: did you mean x? Delete it":                {"is unknown: did you mean x?", "Delete it."},
 		"it failed. `kubectl get x` shows":                     {"it failed", "`kubectl get x` shows."},
 	} {
 		if what, toDo := split(message); what != want[0] || toDo != want[1] {

@@ -61,7 +61,7 @@ type Cause struct {
 	Ref `json:",inline"`
 	// Reason is a reason of Xylem (REASONS.md) or of Kubernetes.
 	Reason string `json:"reason"`
-	// What describes what happened and why, in one sentence without a full stop.
+	// What describes what happened and why, in one sentence without a period.
 	What string `json:"what"`
 	// ToDo is the next step, or empty if unknown.
 	ToDo string `json:"toDo,omitempty"`

@@ -1,9 +1,9 @@
 // Package diagnose finds out why a Pod does not run, or a claim is not bound. It is pure: its input
 // is what `kubectl xylem tree` gathers.
 //
-// Each problem that an object reports is a Cause. Causes are ordered by stage: causes that must be
-// solved first come first, because later ones often follow from them. A missing StorageClass comes
-// before a member that is away. A claim's conditions come next, followed by the Pod and the
-// member's scheduler, provisioner and kubelets. If nothing reports a problem, the Pod or claim
-// waits for the deepest object that is not ready yet.
+// Each problem that an object reports is a Cause. Causes are ordered by stage: problems that must
+// be solved first come first, because they often lead to the others. A missing StorageClass comes
+// before a member that is away. A claim's conditions come next, followed by those of the Pod and by
+// the problems of the member's provisioner, scheduler and kubelets. If nothing reports a problem,
+// the diagnosis is what the Pod or claim waits for.
 package diagnose

@@ -13,7 +13,7 @@ import (
 // waits returns what the subject waits for and what the user can do, if nothing reports a problem.
 func (w *walk) waits() (waits, toDo string) {
 	if w.terminating() {
-		return "its deletion is not complete, and no object reports why", "`kubectl xylem tree` shows its finalizers. Xylem reports a deletion that takes longer than expected."
+		return "no object reports why the deletion is not complete", "See the finalizers in `kubectl xylem tree`. Xylem reports a deletion that takes longer than expected."
 	}
 	for i := range w.facts.Claims {
 		c := &w.facts.Claims[i]
@@ -26,7 +26,7 @@ func (w *walk) waits() (waits, toDo string) {
 	if w.facts.Pod != nil {
 		return w.podWaits(w.facts.Pod)
 	}
-	return "Kubernetes has not updated its status yet", ""
+	return "Kubernetes has not updated the claim's status yet", ""
 }
 
 // claimWaits returns what a claim waits for and what the user can do. It returns "" if the claim
@@ -39,13 +39,13 @@ func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
 	id := w.facts.MemberOf(c)
 	switch {
 	case c.Class != nil && hostclass.Mirrors(c.Class) && len(pods) == 0:
-		return "no Pod uses it yet, and its class binds a claim to a member once the first Pod is scheduled", "Create a Pod that uses it."
+		return "no Pod uses the claim yet, and its class waits for the first Pod", "Create a Pod that uses the claim."
 	case id == "":
 		return "", ""
 	case c.Leaf == nil && c.LeafKnown:
 		return fmt.Sprintf("Xylem has not created claim %q%s yet", c.Key.Name, w.inMember(id)), ""
 	case c.Leaf != nil && c.Leaf.Status.Phase == corev1.ClaimBound:
-		return fmt.Sprintf("the volume of claim %q exists%s, but the host has not bound it yet", c.Key.Name, w.inMember(id)), ""
+		return fmt.Sprintf("the volume of claim %q exists%s, but the host has not bound the claim yet", c.Key.Name, w.inMember(id)), ""
 	}
 	return fmt.Sprintf("the volume of claim %q has not been provisioned%s yet", c.Key.Name, w.inMember(id)), ""
 }
@@ -56,9 +56,9 @@ func (w *walk) podWaits(p *gather.PodFacts) (waits, toDo string) {
 	case p.Pod.Spec.NodeName == "" && id == "":
 		return "the scheduler has not chosen a node yet", ""
 	case p.Pod.Spec.NodeName == "":
-		return fmt.Sprintf("the scheduler is about to bind it to the virtual node%s", ofMember(w, id)), ""
+		return fmt.Sprintf("the scheduler is about to bind the Pod to the virtual node%s", ofMember(w, id)), ""
 	case id == "":
-		return fmt.Sprintf("the kubelet of node %q has not started it yet", p.Pod.Spec.NodeName), ""
+		return fmt.Sprintf("the kubelet of node %q has not started the Pod yet", p.Pod.Spec.NodeName), ""
 	case podstatus.Pushed(p.Pod) != corev1.ConditionTrue:
 		return "Xylem has not created the Pod" + w.inMember(id) + " yet", ""
 	case p.Leaf != nil && p.Leaf.Spec.NodeName == "":

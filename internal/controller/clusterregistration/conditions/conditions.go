@@ -67,7 +67,7 @@ func Main(state fleet.State, nodeReady metav1.Condition, ready Override) []metav
 		Message: "the member's objects are cached, and Xylem's controllers for the member are running"}
 	switch {
 	case !state.Connected:
-		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "the member is not connected: see the Connected condition"
+		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "the member is not connected. See the Connected condition"
 	case !state.Synced:
 		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "Xylem is reading the member's objects"
 	}

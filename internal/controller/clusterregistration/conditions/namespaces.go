@@ -32,7 +32,7 @@ func (a Admittance) Condition() metav1.Condition {
 	switch {
 	case len(a.Left) > 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted
-		c.Message = fmt.Sprintf("the member has claims or Pods from namespaces that spec.namespaces does not admit: %s. Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", some(a.Left))
+		c.Message = fmt.Sprintf("the member has claims or Pods from namespaces that spec.namespaces does not admit: %s. Xylem leaves these claims and Pods in the member, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces", some(a.Left))
 	case a.Admitted == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted
 		c.Message = fmt.Sprintf("spec.namespaces admits none of the host's %s: no Pod or claim can go to the member. Change spec.namespaces, or label a namespace as spec.namespaces.matchLabels requires", text.Count(a.All, "namespace"))

@@ -26,15 +26,15 @@ func TestNamespacesAdmitted(t *testing.T) {
 		},
 		"one namespace that is not admitted has objects in the member": {
 			Admittance{All: 5, Admitted: 2, Left: map[string]Contents{"shop": {Claims: 1, Pods: 2}}}, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted,
-			`the member has claims or Pods from namespaces that spec.namespaces does not admit: "shop" (1 claim, 2 Pods). Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces`,
+			`the member has claims or Pods from namespaces that spec.namespaces does not admit: "shop" (1 claim, 2 Pods). Xylem leaves these claims and Pods in the member, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces`,
 		},
 		"no namespace is admitted, and one has objects in the member": {
 			Admittance{All: 5, Left: map[string]Contents{"shop": {Pods: 1}}}, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted,
-			`the member has claims or Pods from namespaces that spec.namespaces does not admit: "shop" (0 claims, 1 Pod). Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces`,
+			`the member has claims or Pods from namespaces that spec.namespaces does not admit: "shop" (0 claims, 1 Pod). Xylem leaves these claims and Pods in the member, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces`,
 		},
 		"many namespaces that are not admitted have objects in the member": {
 			Admittance{All: 9, Admitted: 2, Left: map[string]Contents{"a": {Pods: 1}, "b": {Pods: 3}, "c": {Claims: 1}, "d": {Claims: 4}, "e": {Pods: 1}}}, metav1.ConditionFalse, v1alpha1.ReasonNamespacesNotAdmitted,
-			`the member has claims or Pods from namespaces that spec.namespaces does not admit: "d" (4 claims, 0 Pods), "c" (1 claim, 0 Pods), "b" (0 claims, 3 Pods), and 2 more. Xylem leaves them there, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces`,
+			`the member has claims or Pods from namespaces that spec.namespaces does not admit: "d" (4 claims, 0 Pods), "c" (1 claim, 0 Pods), "b" (0 claims, 3 Pods), and 2 more. Xylem leaves these claims and Pods in the member, and creates no others. Delete them, or change spec.namespaces or the labels of the namespaces`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,11 +58,11 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host, which Xylem never deletes: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host: %s. Xylem never deletes orphaned volumes", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 		return condition
 	}
 	if status.Volumes.Orphaned > 0 {
-		condition.Message += fmt.Sprintf(". At the last comparison, %d had neither a claim nor a volume in the host: %s", status.Volumes.Orphaned, some)
+		condition.Message += fmt.Sprintf(". The last comparison found %s without a claim or volume in the host: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 	}
 	return condition
 }

@@ -62,15 +62,15 @@ func TestAccounted(t *testing.T) {
 		"no comparison has been made yet": {account.Orphans{}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet"}},
 		"no comparison has been made since the manager started": {account.Orphans{}, one,
-			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet. At the last comparison, 1 had neither a claim nor a volume in the host: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet. The last comparison found 1 volume without a claim or volume in the host: " + ofOne}},
 		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}},
 		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "the member has 1 volume without a claim or volume in the host, which Xylem never deletes: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "the member has 1 volume without a claim or volume in the host: " + ofOne + ". Xylem never deletes orphaned volumes"}},
 		"the comparison failed before any orphan was found": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. Every attempt since 2026-11-20T12:00:00Z has failed: list: timeout"}},
 		"the comparison failed after an orphan was found": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
-			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. Every attempt since 2026-11-20T12:00:00Z has failed: list: timeout. At the last comparison, 1 had neither a claim nor a volume in the host: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. Every attempt since 2026-11-20T12:00:00Z has failed: list: timeout. The last comparison found 1 volume without a claim or volume in the host: " + ofOne}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Type = v1alpha1.ConditionVolumesAccounted

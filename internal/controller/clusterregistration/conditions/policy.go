@@ -20,7 +20,7 @@ func PolicyEnforced(policy member.PolicyState) metav1.Condition {
 	default:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce
 		condition.Message = "the member's admission policies do not limit the manager's account: " + policy.Detail +
-			". They are missing or outdated, or the kubeconfig is for a different account than the one that they limit. " +
+			". The policies are missing or outdated, or the kubeconfig is for a different account than the one that they limit. " +
 			"Run `kubectl xylem register` for this member again, or install the chart xylem-member there and use a token of its account"
 	}
 	return condition

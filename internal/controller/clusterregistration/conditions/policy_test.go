@@ -18,7 +18,7 @@ func TestPolicyEnforced(t *testing.T) {
 		says   string
 	}{
 		"proven":     {member.PolicyState{Enforced: new(true)}, metav1.ConditionTrue, v1alpha1.ReasonPolicyInForce, "policies limit the manager's account"},
-		"refuted":    {member.PolicyState{Enforced: new(false), Detail: "it was created"}, metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce, "it was created. They are missing or outdated"},
+		"refuted":    {member.PolicyState{Enforced: new(false), Detail: "it was created"}, metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce, "it was created. The policies are missing or outdated"},
 		"not proven": {member.PolicyState{Detail: "no answer"}, metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven, "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

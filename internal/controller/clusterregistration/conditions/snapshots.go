@@ -37,11 +37,11 @@ func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistr
 		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Snapshots.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots
-		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host, which Xylem never deletes: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
+		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host: %s. Xylem never deletes orphaned snapshots", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
 		return condition
 	}
 	if status.Snapshots.Orphaned > 0 {
-		condition.Message += fmt.Sprintf(". At the last comparison, %d had no VolumeSnapshotContent in the host: %s", status.Snapshots.Orphaned, some)
+		condition.Message += fmt.Sprintf(". The last comparison found %s without a VolumeSnapshotContent in the host: %s", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
 	}
 	return condition
 }

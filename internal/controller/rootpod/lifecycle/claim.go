@@ -20,12 +20,15 @@ type Claim struct {
 	// Leaf is the root's leaf claim. LeafWaits means that its class waits for a consumer.
 	Leaf      *corev1.PersistentVolumeClaim
 	LeafWaits bool
-	// Mirrored means that the claim has no leaf claim, but does have a host PV of this member. It is
-	// computed only while the Pod is not bound and its leaf is gone.
+	// Mirrored means that the claim has no leaf claim, but does have a host PV of this member, or one
+	// that records a copy in this member. It is computed only while the Pod is not bound and its leaf is gone.
 	Mirrored bool
 	// Foreign means that the Pod needs a claim with this name for a generic ephemeral volume, but
 	// does not own the existing one.
 	Foreign bool
+	// Copied means that another member has the claim's volume, and that this member shares its
+	// backend. Leaf is then the claim of this member's copy, once it is bound.
+	Copied bool
 	// Shared means that other unfinished Pods use the unbound claim.
 	Shared bool
 }
@@ -41,7 +44,7 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	case c.unseen():
 		return nil
 	case c.Root.Spec.VolumeName == "" || c.Volume == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: somebody set spec.nodeName to %q, so the scheduler does not request its volume. Let the scheduler set spec.nodeName", c.Name, m.NodeName).Problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: somebody set the Pod's spec.nodeName to %q, so the scheduler does not request the claim's volume. Let the scheduler set spec.nodeName", c.Name, m.NodeName).Problem
 	}
 	if hostpv.IsUnfulfilled(c.Volume) {
 		return c.promised(m)
@@ -52,6 +55,8 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	}
 	cluster, _, _, ours := hostpv.LeafOf(c.Volume)
 	switch {
+	case c.Copied:
+		return nil
 	case ours && cluster != m.ClusterID && hostpv.WhenUnused(c.Volume):
 		return c.occupied(cluster)
 	case !ours || cluster != m.ClusterID:
@@ -98,10 +103,10 @@ func (c Claim) unseen() bool {
 // still in another member.
 func (c Claim) occupied(cluster string) *mirror.Refusal {
 	if c.Volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s, and Xylem keeps it there when no Pod uses it, because volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s, and Xylem keeps it there when no Pod uses it, because volume %q has policy Retain. Run the Pod in that member, with nodeSelector %s=%s, or use another claim",
 			c.Name, memberOf(c.Volume, cluster), c.Volume.Name, v1alpha1.LabelClusterID, cluster).Problem
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods. In a Deployment, set the strategy Recreate, because a rolling update keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume with annotation %s=true on volume %q, or delete the member's registration with annotation %s=true",
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod in that member uses the volume. Delete the Pods that use the volume. In a Deployment, use the Recreate strategy, because a rolling update keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume with annotation %s=true on volume %q, or delete the member's registration with annotation %s=true",
 		c.Name, memberOf(c.Volume, cluster), v1alpha1.AnnotationAbandon, c.Volume.Name, v1alpha1.AnnotationForceDeregister).Problem
 }
 
@@ -116,3 +121,7 @@ func memberOf(pv *corev1.PersistentVolume, cluster string) string {
 
 // released reports whether the claim's disk is marked for release.
 func (c Claim) released() bool { return c.Volume != nil && hostpv.Releasing(c.Volume) }
+
+// awaitsLeaf reports whether root_pvc has not created the leaf claim yet. root_pod itself creates the
+// copy of a shared volume.
+func (c Claim) awaitsLeaf() bool { return c.Leaf == nil && !c.Copied }

@@ -74,11 +74,15 @@ type (
 		Claim   string
 		Problem *mirror.Refusal
 	}
+	// CopyVolume takes the next step towards a copy of a claim's shared volume. Volume is the host PV.
+	CopyVolume struct{ Claim, Volume string }
 	// Update patches the mutable fields of the leaf Pod.
 	Update struct{ Drift podspec.Drift }
 	// AddDebug adds the ephemeral containers that the leaf lacks, as `kubectl debug` adds
 	// them to the root.
 	AddDebug struct{}
+	// ReportResize reports that the root was resized and its leaf was not.
+	ReportResize struct{}
 	// Remove deletes the leaf Pod. If RootGone is set, the root's absence must be proven
 	// first.
 	Remove struct {
@@ -97,8 +101,10 @@ func (MarkPushed) decision()      {}
 func (MarkWithdrawn) decision()   {}
 func (MarkAwaiting) decision()    {}
 func (Repeat) decision()          {}
+func (CopyVolume) decision()      {}
 func (Update) decision()          {}
 func (AddDebug) decision()        {}
+func (ReportResize) decision()    {}
 func (Remove) decision()          {}
 func (Finish) decision()          {}
 
@@ -128,7 +134,7 @@ func Next(o Observed) Decision {
 		return o.early()
 	case !o.Concerns():
 		return Nothing{}
-	case podstatus.Pushed(o.Root) == corev1.ConditionTrue:
+	case podstatus.HadLeaf(o.Root):
 		if o.Ran() && !o.mayHaveStarted() {
 			return MarkWithdrawn{}
 		}
@@ -159,14 +165,14 @@ func (o Observed) mayHaveStarted() bool {
 // AwaitsNode reports whether the root's condition shows that a leaf runs, and the root is not bound
 // yet.
 func (o Observed) AwaitsNode() bool {
-	return o.Root.Spec.NodeName == "" && podstatus.Pushed(o.Root) == corev1.ConditionTrue
+	return o.Root.Spec.NodeName == "" && podstatus.HadLeaf(o.Root)
 }
 
 // Concerns reports whether the Pod has a leaf in this member, is bound to it, or may be pushed to
 // it.
 func (o Observed) Concerns() bool {
 	return o.Leaf != nil || o.Root.Spec.NodeName == o.Member.NodeName || o.Root.Spec.NodeName == "" &&
-		(len(podspec.ClaimNames(o.Root)) > 0 || podstatus.Pushed(o.Root) == corev1.ConditionTrue)
+		(len(podspec.ClaimNames(o.Root)) > 0 || podstatus.HadLeaf(o.Root))
 }
 
 // deleting returns the decision for a root that is being deleted. Xylem acts as the root's kubelet.
@@ -195,7 +201,7 @@ func (o Observed) bound() Decision {
 		return Remove{Why: "the Pod has ended, and Xylem is releasing its disk"}
 	case o.Leaf != nil:
 		return o.current()
-	case podstatus.Finished(o.Root), podstatus.Pushed(o.Root) == corev1.ConditionTrue:
+	case podstatus.Finished(o.Root), podstatus.HadLeaf(o.Root):
 		return Nothing{} // the root ran and must not run again; leaf_pod writes the final status
 	case podspec.IsDaemonSetPod(o.Root):
 		return refuseDaemonSet()
@@ -214,7 +220,7 @@ func (o Observed) bound() Decision {
 		}
 	}
 	for _, c := range o.Claims {
-		if c.Leaf == nil || c.unseen() || c.released() {
+		if c.awaitsLeaf() || c.unseen() || c.released() {
 			return o.awaits(c)
 		}
 	}
@@ -228,8 +234,14 @@ func (o Observed) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
 		return Repeat{c.Name, mirror.Refuse(problem.Reason, "claim %q: %s", c.Name, problem.Message)}
 	}
+	return o.Awaiting(c.Name)
+}
+
+// Awaiting returns the decision while a claim's volume is being provisioned or copied: to replace an
+// earlier problem that the Pod shows.
+func (o Observed) Awaiting(claim string) Decision {
 	if shown := report.PodProblem(o.Root, v1alpha1.PodPushed); shown != nil && shown.Reason != v1alpha1.ReasonVolumeAwaited {
-		return MarkAwaiting{c.Name}
+		return MarkAwaiting{claim}
 	}
 	return Nothing{}
 }
@@ -243,11 +255,18 @@ func (o Observed) current() Decision {
 		return MarkPushed{} // earlier versions recorded no UID
 	}
 	if o.Leaf.DeletionTimestamp == nil && !podstatus.Finished(o.Leaf) && !podstatus.Finished(o.Root) {
+		// Without the copy, which the member's admin may delete, the leaf cannot be scheduled.
+		if copied := o.uncopied(); copied != nil && o.Leaf.Spec.NodeName == "" {
+			return copied
+		}
 		if drift := podspec.LeafDrift(o.Root, o.Leaf, o.Member); !drift.Empty() {
 			return Update{drift}
 		}
 		if o.missesDebugContainers() {
 			return AddDebug{}
+		}
+		if podspec.Resized(o.Root, o.Leaf) {
+			return ReportResize{}
 		}
 	}
 	return Nothing{}
@@ -297,6 +316,9 @@ func (o Observed) early() Decision {
 	if podstatus.Pushed(o.Root) != corev1.ConditionTrue || mirror.ReporterOf(o.Root).ClusterID != o.Member.ClusterID {
 		return MarkPushed{}
 	}
+	if copied := o.uncopied(); copied != nil && o.Leaf.Spec.NodeName == "" {
+		return copied
+	}
 	return Nothing{}
 }
 
@@ -331,7 +353,7 @@ func (o Observed) mayGoEarly() Decision {
 		case c.Root == nil || c.Root.DeletionTimestamp != nil || c.Foreign:
 			return Nothing{}
 		case c.Root.Spec.VolumeName != "":
-			if c.here(o.Member) != nil || c.Leaf == nil {
+			if c.here(o.Member) != nil || c.awaitsLeaf() {
 				return Nothing{}
 			}
 		case c.Root.Annotations[route.AnnSelectedNode] != o.Member.NodeName,
@@ -355,7 +377,8 @@ func (o Observed) mayGoEarly() Decision {
 	return o.create()
 }
 
-// create returns Create, or a decision that reports why the leaf Pod cannot be created.
+// create returns Create, or a decision that reports why the leaf Pod cannot be created. Copies of
+// shared volumes come last, so that only Pods that can be pushed get them.
 func (o Observed) create() Decision {
 	leaf, err := podspec.Translate(o.Root, o.Member)
 	if err != nil {
@@ -375,6 +398,19 @@ func (o Observed) create() Decision {
 	case o.Lacking != nil || len(o.Missing) > 0:
 		return AwaitReferences{o.Lacking}
 	}
+	if copied := o.uncopied(); copied != nil {
+		return copied
+	}
 	refs.PointAt(o.Copies, leaf)
 	return Create{leaf}
+}
+
+// uncopied returns CopyVolume for a shared volume of which this member has no bound copy, or nil.
+func (o Observed) uncopied() Decision {
+	for _, c := range o.Claims {
+		if c.Copied && c.Leaf == nil {
+			return CopyVolume{c.Name, c.Volume.Name}
+		}
+	}
+	return nil
 }

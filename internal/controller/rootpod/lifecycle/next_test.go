@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -35,8 +36,23 @@ func debugged(o *lifecycle.Observed) {
 	o.Root.Spec.EphemeralContainers = append(o.Root.Spec.EphemeralContainers, c)
 }
 
+// resized changes the resources of the root, as kubectl patch --subresource resize does.
+func resized(o *lifecycle.Observed) {
+	o.Root.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+}
+
 // noUID removes the leaf's UID from the root, as if an earlier version had pushed the Pod.
 func noUID(o *lifecycle.Observed) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
+
+// reported sets the condition to False, although a leaf ran for the root.
+func reported(o *lifecycle.Observed) {
+	o.Root.Status.Conditions[0].Status = corev1.ConditionFalse
+}
+
+// copiedUID sets the leaf's UID without the condition.
+func copiedUID(o *lifecycle.Observed) {
+	metav1.SetMetaDataAnnotation(&o.Root.ObjectMeta, v1alpha1.AnnotationLeafUID, "leaf-uid")
+}
 
 func deleted(grace *int64) func(*lifecycle.Observed) {
 	return func(o *lifecycle.Observed) { o.Root.DeletionTimestamp, o.Root.DeletionGracePeriodSeconds = &now, grace }
@@ -106,10 +122,22 @@ func ofTeam(o *lifecycle.Observed) { o.From.Labels = map[string]string{"team": "
 
 func ending(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }
 
+// copied returns a claim whose volume another member has and shares. This member has no copy yet.
+func copied() lifecycle.Claim {
+	return with(bound("data", there), func(c *lifecycle.Claim) { c.Copied, c.Leaf, c.LeafWaits = true, nil, false })
+}
+
+// copyBound returns a claim whose copy in this member is bound.
+func copyBound() lifecycle.Claim {
+	return with(bound("data", there), func(c *lifecycle.Claim) { c.Copied, c.LeafWaits = true, false })
+}
+
+func leafOnNode(o *lifecycle.Observed) { o.Leaf.Spec.NodeName = "worker-1" }
+
 func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
-	leaf := lifecycle.Create{Leaf: leafOf(rootPod())}
+	leaf, toCopy := lifecycle.Create{Leaf: leafOf(rootPod())}, lifecycle.CopyVolume{Claim: "data", Volume: "pv-data"}
 	for name, tc := range map[string]struct {
 		observed lifecycle.Observed
 		want     lifecycle.Decision
@@ -203,6 +231,10 @@ func TestDecide(t *testing.T) {
 		"the Pod failed because its disk cannot be provisioned here, and its leaf is already being deleted": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
 		"a bound Pod runs: no write (I5)":                                                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"the leaf of a bound Pod vanished: it is not created again":                                         {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
+		"the leaf of a bound Pod vanished, and the condition is False: it is not created again":             {seen(onNode, pushed(here, corev1.ConditionTrue), reported), lifecycle.Nothing{}},
+		"the leaf of an unbound Pod may have started, and the condition is False: it is not created again":  {seen(claims(leafBound(asked("data", here))), pushed(here, corev1.ConditionTrue), reported), lifecycle.Nothing{}},
+		"the leaf runs, and the condition is False: the leaf is recorded again":                             {seen(onNode, running, pushed(here, corev1.ConditionTrue), reported), lifecycle.MarkPushed{}},
+		"a user copied the annotation of an earlier Pod: the leaf is created":                               {seen(onNode, copiedUID), leaf},
 		"the Pod has finished and its leaf is gone: it does not run again":                                  {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
 		"a bound Pod of a DaemonSet: the problem is reported":                                               {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
 		"a manually bound Pod does not fit the node: leaf_pod fails it":                                     {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
@@ -228,6 +260,8 @@ func TestDecide(t *testing.T) {
 		"an image was changed, and the root has finished":                                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
 		"an ephemeral container was added":                                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
 		"an ephemeral container was added and an image changed: the image is updated first": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"the Pod was resized: that is reported":                                             {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized), lifecycle.ReportResize{}},
+		"the Pod was resized, and an ephemeral container was added":                         {seen(onNode, running, pushed(here, corev1.ConditionTrue), resized, debugged), lifecycle.AddDebug{}},
 		"the leaf already has the ephemeral container: no write (I5)":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
 		"only the leaf has an ephemeral container": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
 			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
@@ -240,6 +274,26 @@ func TestDecide(t *testing.T) {
 		"a restored member runs the leaf of a Pod that has succeeded":                                                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended with phase Succeeded"}},
 		"a restored member runs the leaf of a Pod that has succeeded, and the leaf is already being deleted: no write (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},
 		"the root and the leaf have finished: no write (I5)":                                                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
+
+		// Copies of shared volumes.
+		"another member shares the claim's volume: the copy comes first":                     {seen(onNode, claims(copied())), toCopy},
+		"the copy is bound: the leaf is created":                                             {seen(onNode, claims(copyBound())), leaf},
+		"the copy comes after the references":                                                {seen(onNode, claims(copied()), lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the copy comes after the namespace":                                                 {seen(onNode, claims(copied()), func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
+		"a Pod that is not admitted gets no copy":                                            {seen(onNode, claims(copied()), wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
+		"a Pod that does not fit the node gets no copy":                                      {seen(onNode, claims(copied()), func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"one claim needs a copy, and another one's leaf claim does not exist yet":            {seen(onNode, claims(copied(), with(bound("more", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
+		"one claim needs a copy, and another one's leaf claim exists":                        {seen(onNode, claims(copied(), bound("more", here))), toCopy},
+		"the claim is being deleted: the Pod gets no copy":                                   {seen(onNode, claims(with(copied(), ending))), says(v1alpha1.ReasonClaimNotBound)},
+		"the Pod has ended: it gets no copy":                                                 {seen(onNode, claims(copied()), phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
+		"only a copied claim is bound, and the Pod is not: no early push":                    {seen(claims(copied())), lifecycle.Nothing{}},
+		"one claim needs a copy, and the other waits for its consumer: the copy comes first": {seen(claims(copied(), asked("more", here))), toCopy},
+		"one claim has a copy, and the other waits for its consumer":                         {seen(claims(copyBound(), asked("more", here))), leaf},
+		"the early leaf uses a copy: it stays":                                               {seen(running, pushed(here, corev1.ConditionTrue), claims(copyBound(), asked("more", here))), lifecycle.Nothing{}},
+		"the copy of a Pod that waits for a node was deleted: it is created again":           {seen(onNode, running, pushed(here, corev1.ConditionTrue), claims(copied())), toCopy},
+		"the copy of a Pod that runs was deleted: the member keeps it":                       {seen(onNode, running, leafOnNode, pushed(here, corev1.ConditionTrue), claims(copied())), lifecycle.Nothing{}},
+		"the copy of a leaf that is being deleted was deleted":                               {seen(onNode, running, leafGoing, pushed(here, corev1.ConditionTrue), claims(copied())), lifecycle.Nothing{}},
+		"the leaf is recorded before its copy is created again (I6)":                         {seen(onNode, running, claims(copied())), lifecycle.MarkPushed{}},
 
 		// Deletion.
 		"the user deletes the Pod: its leaf is deleted with the same grace period":    {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},

@@ -32,7 +32,7 @@ func (r *Reporter) EventGrown(root *corev1.PersistentVolumeClaim, to resource.Qu
 func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class string) {
 	if class == "" {
 		r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
-			"asked member %q to cancel the change of the volume's attributes", r.link.Registration)
+			"asked member %q to cancel the change to the volume's attributes", r.link.Registration)
 		return
 	}
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
@@ -42,7 +42,7 @@ func (r *Reporter) EventModified(root *corev1.PersistentVolumeClaim, class strin
 // EventAdopted reports that the claim has adopted an earlier claim's volume.
 func (r *Reporter) EventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
 	r.link.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"the claim now has volume %q in member %q, which belonged to an earlier claim of the same name", volume, r.link.Registration)
+		"the claim now uses volume %q in member %q, which belonged to an earlier claim of the same name", volume, r.link.Registration)
 }
 
 // EventHeldBack reports that the claim waits because the host has many volumes to bind.

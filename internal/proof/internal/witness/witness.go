@@ -52,11 +52,11 @@ func Spend(proofs ...*Witness) error {
 		}
 		switch gap := next.Sub(w.ended); {
 		case w.spent:
-			return Unproven("a proof has been used before: %s", w)
+			return Unproven("a proof has been used before (%s)", w)
 		case gap < 0:
-			return Unproven("proofs are out of order: %s", w)
+			return Unproven("the proofs are out of order (%s)", w)
 		case gap > Lifetime:
-			return Unproven("a proof has expired: %s", w)
+			return Unproven("a proof has expired (%s)", w)
 		}
 	}
 	for _, w := range proofs {

@@ -1,0 +1,94 @@
+package rootpod
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// patches answers each patch with the next of its errors.
+type patches struct {
+	client.Client
+	answers []error
+}
+
+func (p *patches) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	err := p.answers[0]
+	p.answers = p.answers[1:]
+	return err
+}
+
+// A rejected update is reported with one event for each cause, and the root's condition, which has
+// the UID of the running leaf, does not change: the reconciler has no client for the host.
+func TestRefusedUpdate(t *testing.T) {
+	forbidden := func(why string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "web", errors.New(why))
+	}
+	event := func(why string) string {
+		return `Warning RefusedByMember the Pod runs in member "cluster38" without its latest change, because the member does not let Xylem update the Pod: pods "web" is forbidden: ` +
+			why + `. Undo the change, or ask the member's admin to change the policy`
+	}
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		answers []error
+		want    []string
+	}{
+		"the member accepts it":                        {[]error{nil}, nil},
+		"the member is down":                           {[]error{down, down}, nil},
+		"the member rejects each attempt":              {[]error{forbidden("policy"), forbidden("policy"), forbidden("policy")}, []string{event("policy")}},
+		"the member then rejects it for another cause": {[]error{forbidden("policy"), forbidden("quota")}, []string{event("policy"), event("quota")}},
+		"the member rejects a later update as well":    {[]error{forbidden("policy"), nil, forbidden("policy")}, []string{event("policy"), event("policy")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(onNode, running, pushed(here, corev1.ConditionTrue))
+			o.Root.Spec.Containers[0].Image = "web:2"
+			o.Origin.Stamp(o.Leaf)
+			recorder := events.NewFakeRecorder(len(tc.answers))
+			answers := &patches{answers: tc.answers}
+			r := &reconciler{warned: lru.New(remembered), Link: &member.Link{
+				Member: here, Recorder: recorder, Clock: clock.RealClock{},
+				Leaf: guarded.NewLeaf(answers, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			for _, answer := range tc.answers {
+				d, updates := lifecycle.Next(o).(lifecycle.Update)
+				if !updates {
+					t.Fatalf("decision is %T, want an update", lifecycle.Next(o))
+				}
+				if err := r.act(t.Context(), o, d); !errors.Is(err, answer) {
+					t.Errorf("error is %v, want %v", err, answer)
+				}
+			}
+			close(recorder.Events)
+			var got []string
+			for e := range recorder.Events {
+				got = append(got, e)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A Pod that had a leaf does not get another one, so a reference that cannot be read must not
+// change its condition.
+func TestReferencesOfVanishedLeaf(t *testing.T) {
+	o := seen(onNode, pushed(here, corev1.ConditionTrue))
+	r := &reconciler{Link: &member.Link{Member: here}} // has no client, so each read would panic
+	if err := r.observeUnpushed(t.Context(), &o); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,48 @@
+package guarded
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// CreateCopy creates the claim or the PV of a copy of a shared volume. The PV has policy Retain, and
+// can be bound only to one existing claim. The claim can be bound only to one PV. CreateCopy returns
+// AlreadyExists unchanged.
+func (l *Leaf) CreateCopy(ctx context.Context, by Actor, obj client.Object) error {
+	if _, ours := mirror.VolumeCopyIn(l.hostID, obj); !ours {
+		return foreign(obj, "it is not stamped as a copy of a shared volume")
+	}
+	switch obj := obj.(type) {
+	case *corev1.PersistentVolume:
+		if obj.Spec.CSI == nil || obj.Spec.ClaimRef == nil || obj.Spec.ClaimRef.UID == "" || !proof.Retained(obj) {
+			return foreign(obj, "a copy must have a CSI source, the UID of its claim and policy Retain")
+		}
+	case *corev1.PersistentVolumeClaim:
+		if obj.Spec.VolumeName == "" {
+			return foreign(obj, "a copy must name its volume")
+		}
+	default:
+		return foreign(obj, "a copy is a claim or a volume")
+	}
+	return l.create(ctx, by, obj)
+}
+
+// DeleteCopy deletes the claim or the PV of a copy of a shared volume, if the evidence covers it,
+// destruction is allowed, and the object is unchanged.
+func (l *Leaf) DeleteCopy(ctx context.Context, obj client.Object, evidence proof.CopyObsolete) error {
+	if _, ours := mirror.VolumeCopyIn(l.hostID, obj); !ours {
+		return foreign(obj, "it is not stamped as a copy of a shared volume")
+	}
+	if err := proof.Covers(evidence, proof.DeleteCopy, obj); err != nil {
+		return err
+	}
+	if err := l.mayDestroy(ctx); err != nil {
+		return err
+	}
+	return l.delete(ctx, obj, unchanged(obj))
+}

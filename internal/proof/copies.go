@@ -1,0 +1,99 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
+)
+
+// CopyObsolete is evidence that a copy of a shared volume can be deleted. That never deletes data,
+// because copies have policy Retain.
+type CopyObsolete struct{ w *witness.Witness }
+
+// ClaimCopyObsolete proves by a live read of the host that the claim of a copy is not needed: the
+// host's claim is no longer bound to the volume. A claim that has lost its PV is never needed,
+// because it cannot be bound again.
+func (p Prover) ClaimCopyObsolete(ctx context.Context, claim *corev1.PersistentVolumeClaim) (CopyObsolete, bool, error) {
+	c, ours := mirror.VolumeCopyIn(p.HostID, claim)
+	if !ours {
+		return CopyObsolete{}, false, nil
+	}
+	began := p.Clock.Now()
+	host, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(c.Volume))
+	if err != nil {
+		return CopyObsolete{}, false, fmt.Errorf("prove that claim %s is no longer needed: %w", client.ObjectKeyFromObject(claim), err)
+	}
+	if CopyNeeded(host, c) && claim.Status.Phase != corev1.ClaimLost {
+		return CopyObsolete{}, false, nil
+	}
+	return CopyObsolete{p.testify(began, claim.UID, "")}, true, nil
+}
+
+// CopyNeeded reports whether the host PV of a copy still belongs to the claim for which the copy was
+// created.
+func CopyNeeded(host *corev1.PersistentVolume, c mirror.VolumeCopy) bool {
+	return host != nil && host.UID == c.UID && hostpv.Claimed(host) && host.Spec.ClaimRef.UID == c.Claim
+}
+
+// VolumeCopyObsolete proves by a live read of the member that no claim is bound to the PV of a
+// copy.
+func (p Prover) VolumeCopyObsolete(ctx context.Context, pv *corev1.PersistentVolume) (CopyObsolete, bool, error) {
+	ref := pv.Spec.ClaimRef
+	if _, ours := mirror.VolumeCopyIn(p.HostID, pv); !ours || !Retained(pv) {
+		return CopyObsolete{}, false, nil
+	}
+	began := p.Clock.Now()
+	if ref == nil { // the member's admin has freed it
+		return CopyObsolete{p.testify(began, pv.UID, "")}, true, nil
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil {
+		return CopyObsolete{}, false, fmt.Errorf("prove that no claim is bound to volume %s: %w", pv.Name, err)
+	}
+	if claim != nil && claim.UID == ref.UID {
+		return CopyObsolete{}, false, nil
+	}
+	return CopyObsolete{p.testify(began, pv.UID, "")}, true, nil
+}
+
+// Covers implements Evidence.
+func (e CopyObsolete) Covers(_ witness.Key, action Action, object client.Object) error {
+	if action != DeleteCopy || e.w == nil || e.w.UID != object.GetUID() {
+		return witness.Unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
+	}
+	return witness.Spend(e.w)
+}
+
+// CopyGone proves by live reads that the member has no copy of a host PV's volume: neither a PV with
+// the copy's name, nor a claim.
+func (p Prover) CopyGone(ctx context.Context, host *corev1.PersistentVolume, name string) (bool, error) {
+	of := func(obj client.Object) bool {
+		c, ours := mirror.VolumeCopyIn(p.HostID, obj)
+		return ours && c.Volume == host.Name
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
+	if err != nil || pv != nil && of(pv) {
+		return false, err
+	}
+	if ref := host.Spec.ClaimRef; ref != nil && ref.UID != "" {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		return err == nil && (claim == nil || !of(claim)), err
+	}
+	// An admin has freed the host PV, so the claim's name is unknown.
+	gone := true
+	var list corev1.PersistentVolumeClaimList
+	err = index.Pages(ctx, p.Live, &list, func() {
+		gone = gone && !slices.ContainsFunc(list.Items, func(c corev1.PersistentVolumeClaim) bool { return of(&c) })
+	}, client.MatchingLabels{v1alpha1.LabelHost: p.HostID})
+	return err == nil && gone, err
+}

@@ -1,0 +1,161 @@
+package sharing
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// Observed is a shared volume and its copy in one member. A nil field means that the object does not
+// exist.
+type Observed struct {
+	Place placement.Member
+	// Host is the host PV. Class is its class in the host.
+	Host  *corev1.PersistentVolume
+	Class *storagev1.StorageClass
+	// MemberClass is the member's class for the copy. It is set only if CopyClass selects one.
+	MemberClass *storagev1.StorageClass
+	// Claim and Volume are the member's objects with the names of the copy. Xylem may not have created
+	// them.
+	Claim  *corev1.PersistentVolumeClaim
+	Volume *corev1.PersistentVolume
+	// Wanted means that a Pod in the member needs the copy.
+	Wanted bool
+}
+
+// Step is the next step for a copy.
+type Step string
+
+// The steps. Ready means that Pods can use the copy.
+const (
+	None         Step = "None"
+	Ready        Step = "Ready"
+	Record       Step = "Record"
+	CreateClaim  Step = "CreateClaim"
+	CreateVolume Step = "CreateVolume"
+	DeleteClaim  Step = "DeleteClaim"
+	DeleteVolume Step = "DeleteVolume"
+	DropRecord   Step = "DropRecord"
+)
+
+// Next returns the next step, or the reason why a wanted copy cannot be created.
+func Next(o Observed) (Step, *mirror.Refusal) {
+	claim, claimed := o.claimStamp()
+	volume, made := o.volumeStamp()
+	switch {
+	case (claimed || made) && o.recordable():
+		return Record, nil // the host was restored; record the copy first, so that no other member destroys the volume
+	case claimed && (!proof.CopyNeeded(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
+		return unlessDeleting(o.Claim, DeleteClaim), nil // the member keeps a claim that a Pod uses
+	case made && (!claimed || !proof.CopyNeeded(o.Host, volume) || !o.holds()):
+		return unlessDeleting(o.Volume, DeleteVolume), nil
+	case !hostpv.Sharing(o.Host):
+		return o.unshared(claimed || made)
+	case !o.Wanted:
+		return None, nil
+	}
+	return o.create(claimed, made)
+}
+
+func unlessDeleting(obj metav1.Object, step Step) Step {
+	if obj.GetDeletionTimestamp() != nil {
+		return None
+	}
+	return step
+}
+
+// unshared returns the next step if the host PV is gone, or is not bound to a claim.
+func (o Observed) unshared(exists bool) (Step, *mirror.Refusal) {
+	switch {
+	case !exists && o.over():
+		return DropRecord, nil
+	case o.Wanted && o.Host != nil && hostpv.Abandoned(o.Host):
+		return None, mirror.Refuse(v1alpha1.ReasonVolumeUnreachable, "volume %q was abandoned (%s), so member %q gets no copy of it. Use another claim", o.Host.Name, v1alpha1.AnnotationAbandon, o.Place.Registration)
+	}
+	return None, nil
+}
+
+// create returns the next step for a copy that a Pod needs.
+func (o Observed) create(claimed, made bool) (Step, *mirror.Refusal) {
+	class, refusal := o.Place.CopyClass(o.Host, o.Class)
+	switch {
+	case claimed && o.Claim.DeletionTimestamp != nil, made && o.Volume.DeletionTimestamp != nil:
+		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "the copy of volume %q in member %q is being deleted. Xylem creates the copy again once no Pod in that member uses it", o.Host.Name, o.Place.Registration)
+	case made && claimed && o.recorded() && o.Claim.Spec.VolumeName == o.Volume.Name && o.Claim.Status.Phase == corev1.ClaimBound:
+		return Ready, nil
+	case refusal != nil:
+		return None, refusal
+	case o.MemberClass == nil:
+		return None, mirror.Refuse(v1alpha1.ReasonClassNotFound, "member %q has no StorageClass %q, which determines the mount options and Secrets of the copy of volume %q. Create the StorageClass in the member, or correct spec.storage.shared of ClusterRegistration %[1]q",
+			o.Place.Registration, class, o.Host.Name)
+	case o.Host.DeletionTimestamp != nil:
+		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q is being deleted, so member %q gets no copy of it. Use another claim", o.Host.Name, o.Place.Registration)
+	case !o.recorded():
+		return Record, nil
+	case o.Claim != nil && !claimed:
+		return None, mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim",
+			o.Place.Registration, o.Claim.Namespace, o.Claim.Name)
+	case o.Volume != nil && !made:
+		return None, mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a PersistentVolume %q that Xylem did not create and does not change. Ask the member's admin to delete it", o.Place.Registration, o.Volume.Name)
+	}
+	return o.complete(claimed, made)
+}
+
+// complete returns the step that creates the next missing object of a copy.
+func (o Observed) complete(claimed, made bool) (Step, *mirror.Refusal) {
+	if claimed && made {
+		return None, nil // the member binds them
+	}
+	if _, refusal := o.volume(); refusal != nil {
+		return None, refusal
+	}
+	if !claimed {
+		return CreateClaim, nil
+	}
+	return CreateVolume, nil
+}
+
+func (o Observed) claimStamp() (mirror.VolumeCopy, bool) {
+	if o.Claim == nil {
+		return mirror.VolumeCopy{}, false
+	}
+	return mirror.VolumeCopyIn(o.Place.HostID, o.Claim)
+}
+
+func (o Observed) volumeStamp() (mirror.VolumeCopy, bool) {
+	if o.Volume == nil {
+		return mirror.VolumeCopy{}, false
+	}
+	return mirror.VolumeCopyIn(o.Place.HostID, o.Volume)
+}
+
+// recorded reports whether the host PV records that the member may have a copy.
+func (o Observed) recorded() bool {
+	return slices.Contains(hostpv.CopiedIn(o.Host), o.Place.ClusterID)
+}
+
+// recordable reports whether the host PV lacks the record, the API server allows adding it, and this
+// member shares the backend. Otherwise, any member's admin could delay a volume's destruction. The
+// copy may be for an earlier host PV of the same volume, or for a claim that is gone.
+func (o Observed) recordable() bool {
+	return o.Host != nil && o.Place.Shares(o.Host) && o.Host.DeletionTimestamp == nil && !hostpv.Abandoned(o.Host) && !o.recorded()
+}
+
+// over reports whether the host PV records a copy that no claim of the host needs.
+func (o Observed) over() bool {
+	return o.Host != nil && o.recorded() && hostpv.BackendOf(o.Host) != "" && !hostpv.Claimed(o.Host)
+}
+
+// holds reports whether the claimRef of the copy's PV is the copy's claim.
+func (o Observed) holds() bool {
+	ref := o.Volume.Spec.ClaimRef
+	return o.Claim != nil && ref != nil && ref.UID == o.Claim.UID
+}

@@ -1,0 +1,50 @@
+package mutation
+
+// The files of the command `kubectl xylem move` that the mutations edit.
+const (
+	moveRun    = "internal/cli/move/run/move.go"
+	moveSwap   = "internal/cli/move/run/swap.go"
+	moveUndo   = "internal/cli/move/run/undo.go"
+	moveDelete = "internal/cli/move/run/delete.go"
+)
+
+// Moves returns defects of `kubectl xylem move`, which test/model/moves finds.
+func Moves() []Mutation {
+	return []Mutation{
+		{
+			Name: "move-forgets-restore", Class: "a move continues after a restore of the host, and overwrites the newest data",
+			Edits:  []Edit{{moveRun, "if err == nil && restored {", "if err == nil && restored && r.Used {"}},
+			Caught: []string{"the data is lost"}, Check: "TestRestores",
+		},
+		{
+			Name: "move-destroys-after-restore", Class: "an old disk is destroyed, although a restore of the host has bound the claim to it again",
+			Edits:  []Edit{{moveDelete, "		case restored:", "		case restored && pv.Annotations == nil:"}},
+			Caught: []string{"the data is lost"}, Check: "TestRestores",
+		},
+		{
+			Name: "move-keeps-policy", Class: "the old disk is destroyed with its claim, before the claim is bound to the copy",
+			Edits:  []Edit{{moveSwap, "	return r.storage.SetPolicy(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.Marks(r.Old))", "	return nil"}},
+			Caught: []string{"leaves volume", "neither the move nor its undo succeeds", "the data is lost"}, Check: "TestCheck",
+		},
+		{
+			Name: "move-compares-once", Class: "a Pod writes to the old disk after it was compared, and the claim gets the older copy",
+			Edits:  []Edit{{moveSwap, "	if sum != r.Sum {", "	if sum == \"\" {"}},
+			Caught: []string{"the user wrote", "not \"a"}, Check: "TestCheck",
+		},
+		{
+			Name: "move-undo-destroys-used", Class: "an undo destroys the copy that Pods have written to",
+			Edits:  []Edit{{moveUndo, "		if r.Used || restored || gone {", "		if restored || gone {"}},
+			Caught: []string{"the data is lost", "leaves volume"}, Check: "TestCheck",
+		},
+		{
+			Name: "move-deletes-last-disk", Class: "the old disk is destroyed, although the member's admin has destroyed the copy",
+			Edits:  []Edit{{moveDelete, "	if why == \"\" {", "	if why != \"-\" {"}},
+			Caught: []string{"the data is lost"}, Check: "TestCheck",
+		},
+		{
+			Name: "move-undo-stuck", Class: "after the user has deleted the claim, neither the move nor its undo ends",
+			Edits:  []Edit{{moveUndo, "errors.As(err, &gone) && !r.Used {", "errors.As(err, &gone) && !r.Used && r.Phase == \"\" {"}},
+			Caught: []string{"neither the move nor its undo succeeds"}, Check: "TestCheck",
+		},
+	}
+}

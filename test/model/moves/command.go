@@ -1,0 +1,62 @@
+package moves
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	movehost "github.com/xylem-io/xylem/internal/cli/move/host"
+	"github.com/xylem-io/xylem/internal/cli/move/plan"
+	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/run"
+)
+
+// verb is a command.
+type verb string
+
+const (
+	move      verb = "move"
+	undo      verb = "undo"
+	deleteOld verb = "delete-source"
+)
+
+// timeout is the command's --timeout. Time passes only while the command waits.
+const timeout = 2 * time.Second
+
+// execute runs a command.
+func execute(ctx context.Context, v verb, h *host) error {
+	streams := genericiooptions.IOStreams{In: nil, Out: io.Discard, ErrOut: io.Discard}
+	c := &movehost.Client{
+		Cluster: &command.Cluster{Client: h, Config: &rest.Config{Host: "host"}}, Env: command.NewEnv(streams, clock.RealClock{}),
+		Namespace: namespace, Timeout: timeout,
+	}
+	o := run.Options{DryRun: command.DryRunNone, Yes: true, Image: "mover", ID: record.NewID(), Shell: shell{h}}
+	h.last = time.Now()
+	h.w.settle()
+	var err error
+	switch v {
+	case move:
+		o.To = places[to].Registration
+		err = run.Move(ctx, c, o, name)
+	case undo:
+		h.w.undone()
+		err = run.Undo(ctx, c, o, name)
+	case deleteOld:
+		h.w.deleting = true
+		h.w.consent()
+		err = run.DeleteOld(ctx, c, o, name)
+	}
+	h.w.deleting = false
+	h.w.settle()
+	h.w.check()
+	return err
+}
+
+// nothingToDo reports whether a command had nothing to do.
+func nothingToDo(err error) bool { return errors.As(err, &plan.NothingToDo{}) }

@@ -1,0 +1,18 @@
+package moves
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/xylem-io/xylem/test/fault/mutation"
+	"github.com/xylem-io/xylem/test/model/mutants"
+)
+
+var runMutants = flag.Bool("mutants", false, "add each of the model's mutants to the command, and check that the model finds it")
+
+func TestMutants(t *testing.T) {
+	if !*runMutants {
+		t.Skip("takes up to two minutes for each mutant; run with -args -mutants")
+	}
+	mutants.Check(t, "../../..", mutation.Moves(), func(m mutation.Mutation) string { return m.Check }, []string{"-disruptions", "1"})
+}

@@ -1,0 +1,217 @@
+package moves
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/test/model/api"
+)
+
+// The two members.
+const (
+	from = iota
+	to
+	members
+)
+
+// key identifies an object of the host. Only one namespace has objects.
+type key struct{ kind, name string }
+
+// disk is a volume in a member.
+type disk struct {
+	in        int
+	content   string
+	destroyed bool
+	// holder is the UID of the host's claim for which the member has a leaf claim, or "".
+	holder types.UID
+}
+
+// written is the content of a disk after the user wrote to it.
+type written struct {
+	content string
+	// restores is how many restores were confirmed before.
+	restores int
+}
+
+// world is a state of the clusters. Objects never change: a write replaces them.
+type world struct {
+	objects map[key]client.Object
+	disks   map[string]disk // by the name of the host PV
+	backup  map[key]client.Object
+	// lost are the claims that a restore of the host removed.
+	lost map[types.UID]bool
+	// restores counts the restores that an admin has confirmed. unconfirmed is set until then.
+	restores    int
+	unconfirmed bool
+	away        [members]bool
+	// data are the contents that must exist. newest is what a Pod must get, or "" if that is not known.
+	data   []written
+	newest string
+	// writes is the number of Pods that can still write.
+	writes int
+	// uids and versions are the last UID and resourceVersion.
+	uids, versions int
+	// calm is set while no disruption and no Pod of the user has changed anything.
+	calm   bool
+	budget int
+	// deleting is set while the user lets the command destroy old disks.
+	deleting bool
+	// policy is the reclaim policy of the class.
+	policy corev1.PersistentVolumeReclaimPolicy
+	// problems are the violations that the last step found.
+	problems []string
+}
+
+// problem records a violation.
+func (w *world) problem(format string, args ...any) {
+	if what := fmt.Sprintf(format, args...); !slices.Contains(w.problems, what) {
+		w.problems = append(w.problems, what)
+	}
+}
+
+func (w *world) clone() *world {
+	c := *w
+	c.objects, c.disks, c.backup, c.lost = maps.Clone(w.objects), maps.Clone(w.disks), maps.Clone(w.backup), maps.Clone(w.lost)
+	c.data = slices.Clone(w.data)
+	return &c
+}
+
+// random matches the random parts of names (k8s.io/apimachinery/pkg/util/rand), and UIDs.
+var random = regexp.MustCompile(`\b([bcdfghjklmnpqrstvwxz2456789]{5}|uid-\d+)\b`)
+
+// id returns a text that is equal for worlds that differ only in random names, UIDs and
+// resourceVersions.
+func (w *world) id() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %t %v %v %s %d %t %d\n", w.restores, w.unconfirmed, w.away, w.data, w.newest, w.writes, w.calm, w.budget)
+	for _, objects := range []map[key]client.Object{w.objects, w.backup} {
+		keys := slices.SortedFunc(maps.Keys(objects), func(a, b key) int {
+			return strings.Compare(masked(a), masked(b))
+		})
+		for _, k := range keys {
+			obj := api.Copy(objects[k])
+			obj.SetResourceVersion("")
+			text, err := json.Marshal(obj)
+			if err != nil {
+				panic(err)
+			}
+			fmt.Fprintf(&b, "%s\n", text)
+		}
+		b.WriteString("--\n")
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(w.disks), func(a, b string) int { return strings.Compare(w.diskWords(a), w.diskWords(b)) }) {
+		fmt.Fprintf(&b, "%s %v %t\n", name, w.disks[name], w.lost[w.disks[name].holder])
+	}
+	known := map[string]string{}
+	return random.ReplaceAllStringFunc(b.String(), func(s string) string {
+		if known[s] == "" {
+			known[s] = fmt.Sprintf("#%d", len(known))
+		}
+		return known[s]
+	})
+}
+
+func masked(k key) string { return k.kind + " " + random.ReplaceAllString(k.name, "#") }
+
+func (w *world) diskWords(name string) string {
+	d := w.disks[name]
+	return fmt.Sprintf("%d %q %t", d.in, d.content, d.destroyed)
+}
+
+// get returns an object of the host, or nil. Do not modify it.
+func get[T client.Object](w *world, kind, name string) T {
+	obj, _ := w.objects[key{kind, name}].(T)
+	return obj
+}
+
+func (w *world) claim(name string) *corev1.PersistentVolumeClaim {
+	return get[*corev1.PersistentVolumeClaim](w, claims, name)
+}
+
+func (w *world) volume(name string) *corev1.PersistentVolume {
+	return get[*corev1.PersistentVolume](w, volumes, name)
+}
+
+// all returns the objects of a kind, sorted by name.
+func all[T client.Object](w *world, kind string) []T {
+	var found []T
+	for _, k := range slices.SortedFunc(maps.Keys(w.objects), func(a, b key) int { return strings.Compare(a.name, b.name) }) {
+		if k.kind == kind {
+			found = append(found, api.As[T](w.objects[k]))
+		}
+	}
+	return found
+}
+
+// put stores an object with a new resourceVersion. The caller must not modify it afterwards.
+func (w *world) put(obj client.Object) {
+	w.versions++
+	obj.SetResourceVersion(fmt.Sprint(w.versions))
+	w.objects[keyOf(obj)] = obj
+}
+
+// change replaces an object by a changed copy.
+func change[T client.Object](w *world, obj T, change func(T)) {
+	changed := api.Copy(obj)
+	change(changed)
+	w.put(changed)
+}
+
+func (w *world) uid() types.UID {
+	w.uids++
+	return types.UID(fmt.Sprintf("uid-%d", w.uids))
+}
+
+// withUID returns the claim with the given UID, or nil.
+func (w *world) withUID(uid types.UID) *corev1.PersistentVolumeClaim {
+	for _, claim := range all[*corev1.PersistentVolumeClaim](w, claims) {
+		if claim.UID == uid {
+			return claim
+		}
+	}
+	return nil
+}
+
+// connected reports whether the manager is connected to a member.
+func (w *world) connected(member int) bool { return !w.away[member] && !w.unconfirmed }
+
+// describe describes a world in a trace.
+func (w *world) describe() string {
+	var lines []string
+	for _, claim := range all[*corev1.PersistentVolumeClaim](w, claims) {
+		lines = append(lines, fmt.Sprintf("claim %s (%s): %s, volume %q%s", claim.Name, claim.UID, claim.Status.Phase, claim.Spec.VolumeName, deleting(claim)))
+	}
+	for _, pv := range all[*corev1.PersistentVolume](w, volumes) {
+		ref := "none"
+		if pv.Spec.ClaimRef != nil {
+			ref = pv.Spec.ClaimRef.Name + " " + string(pv.Spec.ClaimRef.UID)
+		}
+		lines = append(lines, fmt.Sprintf("PV %s (%s): %s, %s, claimRef %s, annotations %v", pv.Name, pv.UID, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy, ref, pv.Annotations))
+	}
+	for _, pod := range all[*corev1.Pod](w, pods) {
+		lines = append(lines, fmt.Sprintf("Pod %s: %s%s", pod.Name, pod.Status.Phase, deleting(pod)))
+	}
+	for _, record := range all[*corev1.ConfigMap](w, records) {
+		lines = append(lines, fmt.Sprintf("record %v", record.Data))
+	}
+	for name, d := range w.disks {
+		lines = append(lines, fmt.Sprintf("disk %s: in %d, content %q, destroyed %t, holder %q", name, d.in, d.content, d.destroyed, d.holder))
+	}
+	lines = append(lines, fmt.Sprintf("to keep: %v; newest: %q; lost: %v; unconfirmed restore: %t; away: %v", w.data, w.newest, w.lost, w.unconfirmed, w.away))
+	return "    " + strings.Join(lines, "\n    ")
+}
+
+func deleting(obj client.Object) string {
+	if obj.GetDeletionTimestamp() == nil {
+		return ""
+	}
+	return ", being deleted"
+}
