@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
@@ -123,6 +124,31 @@ func (s *taken) unharmed(ctx context.Context) {
 func forge(ctx context.Context, c client.Client, obj client.Object, status string) {
 	GinkgoHelper()
 	Expect(c.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`)))).To(Succeed())
+}
+
+// insist forges a status, and forges it again whenever the member's controllers correct it, until
+// stop is called. The csi-snapshotter reads the driver again whenever it handles a content that is
+// not ready, for example because of an earlier event.
+func insist(ctx context.Context, c client.Client, obj client.Object, status string) (stop func()) {
+	GinkgoHelper()
+	forge(ctx, c, obj, status)
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`))
+		for ctx.Err() == nil {
+			// An error ends with the next attempt, and the story asserts the effect.
+			_ = c.Status().Patch(ctx, obj.DeepCopyObject().(client.Object), patch)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	stop = func() { cancel(); <-ended }
+	DeferCleanup(stop)
+	return stop
 }
 
 // held waits until the host's VolumeSnapshotContent matches.
@@ -243,7 +269,7 @@ var _ = Describe("A member's admin uses snapshots to try", func() {
 		size := own.leafHeld.Status.RestoreSize
 		hostile, err := json.Marshal("\x1b[31mhacked\u202e\n\n" + strings.Repeat("x", 100<<10))
 		Expect(err).NotTo(HaveOccurred())
-		forge(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"restoreSize":%d,"creationTime":%[1]d,"readyToUse":false,"error":{"message":%s,"time":"2099-01-01T00:00:00Z"}}`, int64(math.MaxInt64), hostile))
+		stop := insist(ctx, m.API, own.leafHeld, fmt.Sprintf(`{"restoreSize":%d,"creationTime":%[1]d,"readyToUse":false,"error":{"message":%s,"time":"2099-01-01T00:00:00Z"}}`, int64(math.MaxInt64), hostile))
 		plain := HaveValue(And(ContainSubstring("hacked"), Not(ContainSubstring("\x1b")), Not(ContainSubstring("\u202e")), WithTransform(length, BeNumerically("<=", 4096))))
 		own.held(ctx, HaveField("Status", And(HaveField("Error.Message", plain), HaveField("RestoreSize", HaveValue(BeEquivalentTo(math.MaxInt64))))))
 		shown, err := json.Marshal(must[snapshotv1.VolumeSnapshotContent](ctx, x.Host, "", own.content.Name))
@@ -255,6 +281,7 @@ var _ = Describe("A member's admin uses snapshots to try", func() {
 		Expect(copied.Size()).To(BeNumerically("<", 8<<10))
 
 		By("reporting readiness with an impossible size")
+		stop()
 		forge(ctx, m.API, own.leafHeld, `{"readyToUse":true,"error":null}`)
 		a.told(ctx, a.claim("copy"), v1alpha1.ReasonSourceMismatch, "requests 1Gi", "create it again with")
 		a.neverMade(ctx, "copy")
