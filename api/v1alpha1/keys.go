@@ -266,8 +266,8 @@ const (
 	// earlier run fails.
 	AnnotationMoveRun = MovePrefix + "run"
 
-	// AnnotationMovePolicy, on a claim's old volume in the host, is the reclaim policy that it had
-	// before the move.
+	// AnnotationMovePolicy, on a volume in the host whose reclaim policy `kubectl xylem move` set to
+	// Retain, is the policy that the volume had before.
 	AnnotationMovePolicy = MovePrefix + "reclaim-policy"
 
 	// AnnotationMoveRestores, on a volume in the host that a move keeps, is the UID of its member's

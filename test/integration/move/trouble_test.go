@@ -156,6 +156,17 @@ var _ = Describe("A move", func() {
 			Expect(x.Host.Create(ctx, book)).To(Succeed())
 		}
 
+		By("naming a policy that the volume did not have")
+		policy := func(policy corev1.PersistentVolumeReclaimPolicy) {
+			GinkgoHelper()
+			Expect(x.Host.API.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)))).To(Succeed())
+		}
+		policy(corev1.PersistentVolumeReclaimRetain)
+		forge(s.namespace, "Done")
+		Expect(s.move(ctx, "--undo").code).To(BeZero())
+		Expect(suite.Read[corev1.PersistentVolume](ctx, x.Host, "", own.Name)).To(HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+		policy(corev1.PersistentVolumeReclaimDelete)
+
 		By("naming another namespace's volume as the copy")
 		Expect(x.Host.API.Delete(ctx, s.claim(ctx))).To(Succeed())
 		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")

@@ -91,12 +91,27 @@ func (r *Record) Marks(d Disk) map[string]string {
 		place = r.From
 	}
 	return map[string]string{
-		v1alpha1.LabelMove: r.ID, v1alpha1.AnnotationMoveClaim: MovedClaim(r.Claim.Namespace, r.Claim.Name), v1alpha1.AnnotationMovePolicy: string(d.Policy),
+		v1alpha1.LabelMove: r.ID, v1alpha1.AnnotationMoveClaim: MovedClaim(r.Claim.Namespace, r.Claim.Name),
 		v1alpha1.AnnotationMoveRestores: place.Restores,
 	}
 }
 
-// NoMarks returns the annotations of Marks with empty values, which remove the annotations.
-func NoMarks() map[string]string {
-	return map[string]string{v1alpha1.LabelMove: "", v1alpha1.AnnotationMoveClaim: "", v1alpha1.AnnotationMovePolicy: "", v1alpha1.AnnotationMoveRestores: ""}
+// Retain sets a volume's policy to Retain. It records the policy that the volume had before the
+// move in an annotation of the volume, because a tenant can write the record, but not the volume.
+func Retain(pv *corev1.PersistentVolume) {
+	if pv.Annotations[v1alpha1.AnnotationMovePolicy] == "" {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationMovePolicy, string(pv.Spec.PersistentVolumeReclaimPolicy))
+	}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// Restore sets the policy that a volume had before Retain, if any, and removes the annotations of
+// Retain and Marks.
+func Restore(pv *corev1.PersistentVolume) {
+	if policy := pv.Annotations[v1alpha1.AnnotationMovePolicy]; policy != "" {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(policy)
+	}
+	for _, key := range []string{v1alpha1.LabelMove, v1alpha1.AnnotationMoveClaim, v1alpha1.AnnotationMovePolicy, v1alpha1.AnnotationMoveRestores} {
+		delete(pv.Annotations, key)
+	}
 }

@@ -51,14 +51,10 @@ func PlaceOf(cr *v1alpha1.ClusterRegistration) Place {
 type Disk struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// Policy is the volume's reclaim policy before the move.
-	Policy corev1.PersistentVolumeReclaimPolicy `json:"policy"`
 }
 
-// DiskOf returns the disk of a PersistentVolume with its current policy.
-func DiskOf(pv *corev1.PersistentVolume) Disk {
-	return Disk{Name: pv.Name, UID: pv.UID, Policy: pv.Spec.PersistentVolumeReclaimPolicy}
-}
+// DiskOf returns the disk of a PersistentVolume.
+func DiskOf(pv *corev1.PersistentVolume) Disk { return Disk{Name: pv.Name, UID: pv.UID} }
 
 // Record is the durable state of a move.
 type Record struct {

@@ -78,3 +78,24 @@ func TestCopyIsNotSmaller(t *testing.T) {
 func storageOf(size string) corev1.VolumeResourceRequirements {
 	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)}}
 }
+
+func TestRestoreSetsThePolicyBeforeTheMove(t *testing.T) {
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
+		t.Run(string(policy), func(t *testing.T) {
+			before := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy}}
+			pv := before.DeepCopy()
+			for range 2 { // a move that is killed sets the policy again
+				Retain(pv)
+				if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+					t.Fatalf("policy %s, want Retain", pv.Spec.PersistentVolumeReclaimPolicy)
+				}
+			}
+			for range 2 {
+				Restore(pv)
+				if diff := cmp.Diff(before, pv); diff != "" {
+					t.Fatalf("-want +got:\n%s", diff)
+				}
+			}
+		})
+	}
+}

@@ -126,7 +126,7 @@ func (r *run) dropCopy(ctx context.Context) error {
 		return err
 	}
 	if pv != nil { // an earlier attempt to swap may have set policy Retain
-		if err := r.storage.SetPolicy(ctx, r.New, r.New.Policy, nil); err != nil {
+		if err := r.storage.RestorePolicy(ctx, r.New); err != nil {
 			return err
 		}
 	}

@@ -149,12 +149,9 @@ func current(h *host.Client, all plan.Fleet, left []corev1.PersistentVolume) ([]
 // unmark restores the reclaim policy that a volume had before the move. If that is Delete, Xylem
 // destroys the disk. Otherwise, the disk is kept, like any disk with this policy.
 func unmark(ctx context.Context, h *host.Client, pv *corev1.PersistentVolume) error {
-	policy := corev1.PersistentVolumeReclaimPolicy(pv.Annotations[v1alpha1.AnnotationMovePolicy])
 	after := pv.DeepCopy()
-	for key := range record.NoMarks() {
-		delete(after.Annotations, key)
-	}
-	after.Spec.PersistentVolumeReclaimPolicy = policy
+	record.Restore(after)
+	policy := after.Spec.PersistentVolumeReclaimPolicy
 	err := h.Patch(ctx, after, client.MergeFromWithOptions(pv, client.MergeFromWithOptimisticLock{}), command.FieldOwner)
 	switch {
 	case apierrors.IsNotFound(err):

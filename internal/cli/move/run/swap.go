@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/xylem-io/xylem/internal/cli/move/mover"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/cli/move/storage"
@@ -75,10 +73,10 @@ func (r *run) restart(ctx context.Context, why string) error {
 
 // retain sets the reclaim policy of both volumes to Retain, and annotates the old volume.
 func (r *run) retain(ctx context.Context) error {
-	if err := r.storage.SetPolicy(ctx, r.New, corev1.PersistentVolumeReclaimRetain, nil); err != nil {
+	if err := r.storage.Retain(ctx, r.New, nil); err != nil {
 		return err
 	}
-	return r.storage.SetPolicy(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.Marks(r.Old))
+	return r.storage.Retain(ctx, r.Old, r.Marks(r.Old))
 }
 
 // release deletes the Pods and the second claim, and waits until neither claim exists.
@@ -114,7 +112,7 @@ func (r *run) rebind(ctx context.Context) error {
 	if _, err := r.storage.Bind(ctx, r.Record, r.New); err != nil {
 		return err
 	}
-	if err := r.storage.SetPolicy(ctx, r.New, r.New.Policy, nil); err != nil {
+	if err := r.storage.RestorePolicy(ctx, r.New); err != nil {
 		return err
 	}
 	return r.enter(ctx, record.Done)

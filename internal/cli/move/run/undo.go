@@ -97,7 +97,7 @@ func (r *run) undo(ctx context.Context, gone bool) error {
 		if err := r.restore(ctx); err != nil {
 			return err
 		}
-		if err := r.storage.SetPolicy(ctx, r.Old, r.Old.Policy, record.NoMarks()); err != nil {
+		if err := r.storage.RestorePolicy(ctx, r.Old); err != nil {
 			return err
 		}
 	}
@@ -122,11 +122,12 @@ func (r *run) settleCopies(ctx context.Context, gone bool) error {
 		return err
 	}
 	for _, disk := range copies {
-		policy, marks := disk.Policy, map[string]string(nil)
 		if r.Used || restored || gone {
-			policy, marks = corev1.PersistentVolumeReclaimRetain, r.Marks(disk)
+			err = r.storage.Retain(ctx, disk, r.Marks(disk))
+		} else {
+			err = r.storage.RestorePolicy(ctx, disk)
 		}
-		if err := r.storage.SetPolicy(ctx, disk, policy, marks); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -141,7 +142,7 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	if claim != nil && claim.UID == r.ClaimUID && claim.DeletionTimestamp != nil {
 		// Only a Pod of the move may keep the claim from disappearing, and its disk with it.
-		if err := r.storage.SetPolicy(ctx, r.Old, corev1.PersistentVolumeReclaimRetain, r.Marks(r.Old)); err != nil {
+		if err := r.storage.Retain(ctx, r.Old, r.Marks(r.Old)); err != nil {
 			return err
 		}
 	}
@@ -182,7 +183,7 @@ func (r *run) detach(ctx context.Context, claim *corev1.PersistentVolumeClaim) e
 	if err := storage.Unused(ctx, r.host, r.ID, claim.Name); err != nil {
 		return err
 	}
-	if err := r.storage.SetPolicy(ctx, r.New, corev1.PersistentVolumeReclaimRetain, r.Marks(r.New)); err != nil {
+	if err := r.storage.Retain(ctx, r.New, r.Marks(r.New)); err != nil {
 		return err
 	}
 	if err := r.storage.DeleteClaim(ctx, claim); err != nil {

@@ -3,10 +3,10 @@ package storage
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,18 +75,18 @@ func (w *Writer) IsBound(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return pv != nil && pv.UID == d.UID, err
 }
 
-// SetPolicy sets a volume's reclaim policy and annotations. An empty value removes an annotation.
-func (w *Writer) SetPolicy(ctx context.Context, d record.Disk, policy corev1.PersistentVolumeReclaimPolicy, annotations map[string]string) error {
-	return w.patchVolume(ctx, d, "set its policy to "+string(policy), func(pv *corev1.PersistentVolume) {
-		pv.Spec.PersistentVolumeReclaimPolicy = policy
-		for key, value := range annotations {
-			if value == "" {
-				delete(pv.Annotations, key)
-			} else {
-				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, key, value)
-			}
-		}
+// Retain sets a volume's reclaim policy to Retain until RestorePolicy, and annotates the volume.
+func (w *Writer) Retain(ctx context.Context, d record.Disk, annotations map[string]string) error {
+	return w.patchVolume(ctx, d, "set its policy to Retain", func(pv *corev1.PersistentVolume) {
+		record.Retain(pv)
+		maps.Copy(pv.Annotations, annotations)
 	})
+}
+
+// RestorePolicy sets the reclaim policy that a volume had before Retain, and removes the move's
+// annotations.
+func (w *Writer) RestorePolicy(ctx context.Context, d record.Disk) error {
+	return w.patchVolume(ctx, d, "restore its policy", record.Restore)
 }
 
 // reserve points a volume at the claim that will be created.
@@ -102,7 +102,7 @@ func (w *Writer) reserve(ctx context.Context, d record.Disk) error {
 		return err
 	}
 	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) {
-		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		record.Retain(pv)
 		pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.host.Namespace, Name: w.claim}
 	})
 }
