@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,11 +132,11 @@ var _ = Describe("A move", func() {
 
 		own, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", s.volume)
 		Expect(err).NotTo(HaveOccurred())
-		forge := func(namespace string, phase string) {
+		disk := func(pv *corev1.PersistentVolume) map[string]any {
+			return map[string]any{"name": pv.Name, "uid": pv.UID, "policy": "Delete"}
+		}
+		forge := func(namespace, phase string, fields map[string]any) {
 			GinkgoHelper()
-			disk := func(pv *corev1.PersistentVolume) map[string]any {
-				return map[string]any{"name": pv.Name, "uid": pv.UID, "policy": "Delete"}
-			}
 			place := func(name string) record.Place {
 				cr, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", name)
 				Expect(err).NotTo(HaveOccurred())
@@ -143,10 +144,12 @@ var _ = Describe("A move", func() {
 			}
 			claim := harness.Claim(namespace, "data", class)
 			claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
-			content, err := json.Marshal(map[string]any{
+			forged := map[string]any{
 				"id": "forged", "run": "x", "phase": phase, "claim": claim, "claimUID": "gone", "from": place(one), "to": place(two),
-				"copy": "data-move-forged", "old": disk(own), "new": disk(released), "used": true,
-			})
+				"copy": "data-move-forged", "old": disk(own),
+			}
+			maps.Copy(forged, fields)
+			content, err := json.Marshal(forged)
 			Expect(err).NotTo(HaveOccurred())
 			book := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "xylem-move-data", Labels: map[string]string{v1alpha1.LabelMove: "forged"}},
@@ -162,7 +165,7 @@ var _ = Describe("A move", func() {
 			Expect(x.Host.API.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)))).To(Succeed())
 		}
 		policy(corev1.PersistentVolumeReclaimRetain)
-		forge(s.namespace, "Done")
+		forge(s.namespace, "Copying", nil)
 		Expect(s.move(ctx, "--undo").code).To(BeZero())
 		Expect(suite.Read[corev1.PersistentVolume](ctx, x.Host, "", own.Name)).To(HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 		policy(corev1.PersistentVolumeReclaimDelete)
@@ -170,13 +173,14 @@ var _ = Describe("A move", func() {
 		By("naming another namespace's volume as the copy")
 		Expect(x.Host.API.Delete(ctx, s.claim(ctx))).To(Succeed())
 		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
+		others := map[string]any{"new": disk(released), "used": true}
 		for _, phase := range []string{"Rebinding", "Sealed", "Swapping", "Copying"} {
-			forge(s.namespace, phase)
+			forge(s.namespace, phase, others)
 			Expect(s.move(ctx, "--to", two).code).NotTo(BeZero())
 			Expect(s.move(ctx, "--undo").code).NotTo(BeZero())
 		}
 		By("naming another namespace's claim as the moved claim")
-		forge(victim.namespace, "Rebinding")
+		forge(victim.namespace, "Rebinding", others)
 		refused(s.move(ctx, "--to", two), "is not the record of a move")
 
 		now, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", victim.volume)

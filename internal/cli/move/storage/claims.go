@@ -89,8 +89,8 @@ func (w *Writer) DeleteCopies(ctx context.Context, id, except string) error {
 	return nil
 }
 
-// Copies returns the existing volumes that are copies of the move, with their policies from before
-// the move: the recorded one, and those of its second claims.
+// Copies returns the existing volumes that are copies of the move: the recorded one, and those of its
+// second claims.
 func (w *Writer) Copies(ctx context.Context, r *record.Record) ([]record.Disk, error) {
 	claims, err := w.copies(ctx, r.ID)
 	if err != nil {
