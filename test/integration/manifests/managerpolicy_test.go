@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // virtualNode returns a Node as the manager creates it. The functions below return other objects
@@ -110,6 +111,14 @@ func reclaimed(policy corev1.PersistentVolumeReclaimPolicy) func(client.Object) 
 
 func claimed(o client.Object) {
 	o.(*corev1.PersistentVolume).Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "victim", Name: "claim"}
+}
+
+// tunnel is an annotation with which a network plugin routes a node's Pod range to an address.
+const tunnel = "flannel.alpha.coreos.com/public-ip"
+
+func routed(o client.Object) {
+	spec := &o.(*corev1.Node).Spec
+	spec.PodCIDR, spec.PodCIDRs = "10.244.1.0/24", []string{"10.244.1.0/24"}
 }
 
 func finalized(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), "example.com/hold")) }
@@ -215,6 +224,25 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a CSINode that lists another driver", mayNot, of(csiNode, managed, naming("ebs.csi.aws.com"))),
 	)
 
+	DescribeTable("does not let network plugins route traffic to a virtual node that the manager creates", func(ctx SpecContext, change func(client.Object)) {
+		judge(manager.Create(ctx, virtualNode(change), client.DryRunAll), mayNot)
+	},
+		entry("with a Pod range", routed),
+		entry("with a network plugin's annotation", annotate(tunnel, "192.0.2.1")),
+	)
+
+	It("lets the manager remove the annotation of the attach-detach controller from a virtual node, but no other annotation", func(ctx SpecContext) {
+		const attached = "volumes.kubernetes.io/controller-managed-attach-detach"
+		n := made(ctx, virtualNode())
+		Expect(changed(ctx, admin, whole, n, func(o client.Object) {
+			annotate(attached, "true")(o)
+			annotate(tunnel, "192.0.2.1")(o)
+		})).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(n), n)).To(Succeed())
+		judge(changed(ctx, manager, whole, n, annotate(attached, "")), may)
+		judge(changed(ctx, manager, whole, n, annotate(tunnel, "")), mayNot)
+	}, SpecTimeout(settle))
+
 	DescribeTable("limits what the manager may change", func(ctx SpecContext, allowed, status bool, object func() client.Object, change func(client.Object)) {
 		judge(changed(ctx, manager, status, made(ctx, object()), change), allowed)
 	},
@@ -222,6 +250,13 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a virtual node's status", may, state, of(virtualNode), ready),
 		entry("the label of virtual nodes", mayNot, whole, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
 		entry("the label of virtual nodes through the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
+		entry("a virtual node's annotations under xylem.io/ and the path of its metrics", may, whole, of(virtualNode), func(o client.Object) {
+			annotate(v1alpha1.AnnotationNodeSpec, "{}")(o)
+			annotate(nodes.AnnMetricsPath, "/metrics")(o)
+		}),
+		entry("a virtual node's other annotations", mayNot, whole, of(virtualNode), annotate(tunnel, "192.0.2.1")),
+		entry("a virtual node's other annotations through the status", mayNot, state, of(virtualNode), annotate(tunnel, "192.0.2.1")),
+		entry("the Pod range of a virtual node", mayNot, whole, of(virtualNode), routed),
 		entry("a plain node", mayNot, whole, of(plainNode), label("example.com/a", "b")),
 		entry("a plain node into a virtual one", mayNot, whole, of(plainNode), label(v1alpha1.LabelVirtualNode, "true")),
 		entry("a plain node's status", mayNot, state, of(plainNode), ready),
