@@ -9,6 +9,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/collect"
 	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
@@ -46,7 +47,7 @@ cluster admin of the host, you can check everything in the host.
 The exit code is 0 if there are no errors (warnings are possible), 1 if there are errors, and 2 if the host does not
 respond.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + judge.Kind + `, with the fields findings (level, check, cluster, message,
+-o json and yaml print one object of ` + model.APIVersion + `, kind ` + result.Kind + `, with the fields findings (level, check, cluster, message,
 toDo), missing and counts. Later versions may add fields, but never rename fields or change their meaning.`,
 		Example: `  kubectl xylem doctor
   kubectl xylem doctor --problems
@@ -78,7 +79,7 @@ func AddWayFlags(c *cobra.Command, way *collect.Way) {
 }
 
 // Examine checks the installation.
-func Examine(ctx context.Context, env *command.Env, way collect.Way) (*judge.Checkup, error) {
+func Examine(ctx context.Context, env *command.Env, way collect.Way) (*result.Checkup, error) {
 	f, err := collect.Facts(ctx, env, way)
 	if err != nil {
 		return nil, err
@@ -87,7 +88,7 @@ func Examine(ctx context.Context, env *command.Env, way collect.Way) (*judge.Che
 	return judge.Of(f)
 }
 
-func (o *options) run(ctx context.Context) (*judge.Checkup, error) {
+func (o *options) run(ctx context.Context) (*result.Checkup, error) {
 	if err := o.output.Validate(); err != nil {
 		return nil, err
 	}
@@ -103,4 +104,4 @@ func (o *options) run(ctx context.Context) (*judge.Checkup, error) {
 }
 
 // Text returns a checkup as text for a file.
-func Text(checkup *judge.Checkup) string { return page{}.print(checkup) }
+func Text(checkup *result.Checkup) string { return page{}.print(checkup) }

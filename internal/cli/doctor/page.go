@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/internal/text"
@@ -23,11 +23,11 @@ type page struct {
 // mark formats a level: as wide as the longest one, with two spaces on each side.
 const mark = "  %-7s  "
 
-func (p page) print(c *judge.Checkup) string {
+func (p page) print(c *result.Checkup) string {
 	var out strings.Builder
 	cluster := "-"
 	for _, f := range c.Findings {
-		if p.problems && f.Level == judge.OK {
+		if p.problems && f.Level == result.OK {
 			continue
 		}
 		if f.Cluster != cluster {
@@ -61,14 +61,14 @@ func (p page) heading(out *strings.Builder, cluster string) {
 	fmt.Fprintln(out, p.paint.Strong(name))
 }
 
-func (p page) finding(out *strings.Builder, f judge.Finding) {
+func (p page) finding(out *strings.Builder, f result.Finding) {
 	level := fmt.Sprintf(mark, strings.ToLower(string(f.Level)))
 	paint := p.paint.Good
 	switch f.Level {
-	case judge.OK:
-	case judge.Warning:
+	case result.OK:
+	case result.Warning:
 		paint = p.paint.Doubtful
-	case judge.Error:
+	case result.Error:
 		paint = p.paint.Bad
 	}
 	p.paragraph(out, level, paint, diagnose.Ended(f.Message))

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
@@ -20,30 +21,34 @@ import (
 // short enough that freed space does not stay unused.
 const exhaustedFor = 5 * time.Minute
 
-func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
+// lookAgain is the delay until Xylem checks whether the lower capacity is published. The watch
+// usually reports it earlier.
+const lookAgain = time.Second
+
+func (r *reconciler) act(ctx context.Context, o reassignment.Observed, d reassignment.Decision) (reconcile.Result, error) {
 	switch d.(type) {
-	case move, free:
+	case reassignment.Move, reassignment.Free:
 		if still, err := r.stillStranded(ctx, o); err != nil || !still {
-			return again(o.claim.timeout), err
+			return again(o.Claim.Timeout), err
 		}
 	}
 	switch d := d.(type) {
-	case nothing:
-		return again(d.again), nil
-	case settle:
-		return reconcile.Result{}, r.annotate(ctx, o.claim.root, func(annotations map[string]string) {
+	case reassignment.Nothing:
+		return again(d.Again), nil
+	case reassignment.Settle:
+		return reconcile.Result{}, r.annotate(ctx, o.Claim.Root, func(annotations map[string]string) {
 			delete(annotations, v1alpha1.AnnotationSteeredTo)
 			delete(annotations, v1alpha1.AnnotationTried)
 		})
-	case lower:
+	case reassignment.Lower:
 		r.lower(o)
 		return again(lookAgain), nil
-	case move:
+	case reassignment.Move:
 		return reconcile.Result{}, r.move(ctx, o, d)
-	case free:
+	case reassignment.Free:
 		return reconcile.Result{}, r.free(ctx, o, d)
-	case stay:
-		return again(o.claim.timeout), r.stay(ctx, o, d)
+	case reassignment.Stay:
+		return again(o.Claim.Timeout), r.stay(ctx, o, d)
 	}
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
@@ -51,66 +56,66 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 // stillStranded checks with live reads of the Pods that a claim that looks stranded still is. The
 // scheduler nominates a Pod before it selects the claim's node, but the caches may show these writes
 // in another order. It returns true for a claim that is reassigned for another reason.
-func (r *reconciler) stillStranded(ctx context.Context, o observed) (bool, error) {
-	if _, stranded := o.stranded(); !stranded {
+func (r *reconciler) stillStranded(ctx context.Context, o reassignment.Observed) (bool, error) {
+	if _, stranded := o.Stranded(); !stranded {
 		return true, nil
 	}
-	pods := o.pods
-	o.pods = nil
+	pods := o.Pods
+	o.Pods = nil
 	for i := range pods {
 		live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(&pods[i]))
 		if err != nil {
 			return false, fmt.Errorf("read Pod %s: %w", client.ObjectKeyFromObject(&pods[i]), err)
 		}
 		if live != nil && live.UID == pods[i].UID && waiting(live) {
-			o.pods = append(o.pods, *live)
+			o.Pods = append(o.Pods, *live)
 		}
 	}
-	_, stranded := o.stranded()
+	_, stranded := o.Stranded()
 	return stranded, nil
 }
 
 // lower records that this member lacks capacity for the claim, so that less is published for the
 // claim's class.
-func (r *reconciler) lower(o observed) {
-	memberClass, _ := r.Place().ClassFor(o.claim.class)
-	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
+func (r *reconciler) lower(o reassignment.Observed) {
+	memberClass, _ := r.Place().ClassFor(o.Claim.Class)
+	r.Exhausted.Note(memberClass, o.Claim.Root.Spec.Resources.Requests[corev1.ResourceStorage], o.Now.Add(exhaustedFor))
 }
 
 // observeCapacity records that the driver has capacity after all if a claim that waited here now
 // has its volume. A claim that has had its volume for longer proves nothing about the current
 // capacity.
-func (r *reconciler) observeCapacity(o observed) {
-	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
+func (r *reconciler) observeCapacity(o reassignment.Observed) {
+	if o.Claim == nil || o.Claim.Class == nil || o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return
 	}
-	root := o.claim.root
+	root := o.Claim.Root
 	if root.Spec.VolumeName == "" {
 		r.waited.Add(root.UID, struct{}{})
 		return
 	}
 	if _, waited := r.waited.Get(root.UID); waited {
 		r.waited.Remove(root.UID)
-		memberClass, _ := r.Place().ClassFor(o.claim.class)
+		memberClass, _ := r.Place().ClassFor(o.Claim.Class)
 		r.Exhausted.Met(memberClass, root.Spec.Resources.Requests[corev1.ResourceStorage])
 	}
 }
 
 // move reassigns claims to another member if none of them has a volume here.
-func (r *reconciler) move(ctx context.Context, o observed, d move) error {
-	moved, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
-		annotations[route.AnnSelectedNode] = d.to.Name
-		annotations[v1alpha1.AnnotationSteeredTo] = d.to.Name
+func (r *reconciler) move(ctx context.Context, o reassignment.Observed, d reassignment.Move) error {
+	moved, err := r.leave(ctx, d.Claims, d.Tried, func(annotations map[string]string) {
+		annotations[route.AnnSelectedNode] = d.To.Name
+		annotations[v1alpha1.AnnotationSteeredTo] = d.To.Name
 	})
-	if moved && d.why != nil {
+	if moved && d.Why != nil {
 		r.eventMoved(o, d)
 	}
 	return err
 }
 
 // free lets the scheduler select among all members again.
-func (r *reconciler) free(ctx context.Context, o observed, d free) error {
-	freed, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
+func (r *reconciler) free(ctx context.Context, o reassignment.Observed, d reassignment.Free) error {
+	freed, err := r.leave(ctx, d.Claims, d.Tried, func(annotations map[string]string) {
 		delete(annotations, route.AnnSelectedNode)
 		delete(annotations, v1alpha1.AnnotationSteeredTo)
 	})
@@ -122,9 +127,9 @@ func (r *reconciler) free(ctx context.Context, o observed, d free) error {
 
 // leave changes the claims' annotations, and records the attempted members, if live reads prove
 // that none of the claims has a volume in this member.
-func (r *reconciler) leave(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) (bool, error) {
+func (r *reconciler) leave(ctx context.Context, claims []reassignment.Claim, tried report.Tried, change func(map[string]string)) (bool, error) {
 	for _, c := range claims {
-		if proven, err := r.Proof().Unprovisioned(ctx, c.root); err != nil || !proven {
+		if proven, err := r.Proof().Unprovisioned(ctx, c.Root); err != nil || !proven {
 			return false, err
 		}
 	}
@@ -132,8 +137,8 @@ func (r *reconciler) leave(ctx context.Context, claims []claim, tried report.Tri
 	return err == nil, err
 }
 
-func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
-	if err := r.note(ctx, d.claims, d.tried, func(map[string]string) {}); err != nil {
+func (r *reconciler) stay(ctx context.Context, o reassignment.Observed, d reassignment.Stay) error {
+	if err := r.note(ctx, d.Claims, d.Tried, func(map[string]string) {}); err != nil {
 		return err
 	}
 	r.eventNowhereElse(o, d)
@@ -141,13 +146,13 @@ func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
 }
 
 // note records the attempted members on the claims, and applies change to their other annotations.
-func (r *reconciler) note(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) error {
+func (r *reconciler) note(ctx context.Context, claims []reassignment.Claim, tried report.Tried, change func(map[string]string)) error {
 	text, err := tried.Annotation()
 	if err != nil {
 		return err
 	}
 	for _, c := range claims {
-		if err := r.annotate(ctx, c.root, func(annotations map[string]string) {
+		if err := r.annotate(ctx, c.Root, func(annotations map[string]string) {
 			annotations[v1alpha1.AnnotationTried] = text
 			change(annotations)
 		}); err != nil {

@@ -13,22 +13,22 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
+	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
 // A claim whose volume was just created here proves that the driver has capacity again.
 func TestObserveCapacity(t *testing.T) {
-	none := func(*observed) {}
 	for name, tc := range map[string]struct {
-		before, then func(*observed)
+		before, then func(*reassignment.Observed)
 		lowered      bool
 	}{
-		"the claim waited here, and now has its volume":              {none, bound, false},
-		"the claim still waits":                                      {none, none, true},
+		"the claim waited here, and now has its volume":              {unchanged, bound, false},
+		"the claim still waits":                                      {unchanged, unchanged, true},
 		"the claim has had its volume for longer":                    {bound, bound, true},
-		"the claim waited here, and is now bound in another member":  {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
+		"the claim waited here, and is now bound in another member":  {unchanged, func(o *reassignment.Observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
 		"the claim waited in another member, and is now bound here":  {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
-		"the claim that is now bound requests less than what failed": {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
+		"the claim that is now bound requests less than what failed": {unchanged, func(o *reassignment.Observed) { bound(o); small(o) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}
@@ -58,23 +58,25 @@ func (l livePod) Get(_ context.Context, key client.ObjectKey, into client.Object
 
 // The caches may show the selection of a node before the nomination of the Pod, which precedes it.
 func TestStillStranded(t *testing.T) {
-	change := func(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(&o.pods[0]) } }
+	change := func(f func(*corev1.Pod)) func(*reassignment.Observed) {
+		return func(o *reassignment.Observed) { f(&o.Pods[0]) }
+	}
 	for name, tc := range map[string]struct {
-		cached, live func(*observed)
+		cached, live func(*reassignment.Observed)
 		want         bool
 	}{
-		"the Pod has not changed":         {stranded(time.Hour), func(*observed) {}, true},
-		"the Pod has been nominated here": {stranded(time.Hour), nominated, false},
-		"the Pod has been pushed":         {stranded(time.Hour), pushed, false},
-		"the Pod has been bound":          {stranded(time.Hour), change(func(p *corev1.Pod) { p.Spec.NodeName = here.NodeName }), false},
-		"the Pod has been replaced":       {stranded(time.Hour), change(func(p *corev1.Pod) { p.UID = "another" }), false},
-		"the Pod is gone":                 {stranded(time.Hour), noPod, false},
-		"the member failed the claim":     {func(*observed) {}, noPod, true},
+		"the Pod has not changed":         {unchanged, unchanged, true},
+		"the Pod has been nominated here": {unchanged, nominated, false},
+		"the Pod has been pushed":         {unchanged, pushed, false},
+		"the Pod has been bound":          {unchanged, change(func(p *corev1.Pod) { p.Spec.NodeName = here.NodeName }), false},
+		"the Pod has been replaced":       {unchanged, change(func(p *corev1.Pod) { p.UID = "another" }), false},
+		"the Pod is gone":                 {unchanged, noPod, false},
+		"the member failed the claim":     {nominated, noPod, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := livePod{}
-			if o := seen(tc.cached, tc.live); len(o.pods) > 0 {
-				live.pod = &o.pods[0]
+			if o := seen(tc.cached, tc.live); len(o.Pods) > 0 {
+				live.pod = &o.Pods[0]
 			}
 			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}}
 			got, err := r.stillStranded(t.Context(), seen(tc.cached))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account/exhausted"
+	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -99,7 +100,7 @@ func scheduleOf(pod *corev1.Pod) schedule {
 // recovery's annotations. For an update, the handler also passes the old state, so a claim that has
 // just been bound is enqueued.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
-	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !reassignment.Noted(claim) {
 		return r.Siblings(ctx, claim)
 	} else if ok && claim.Spec.VolumeName == "" && datasource.Has(claim) {
 		return append(member.SameKey(ctx, obj), r.SharingPods(ctx, obj)...) // the other claims of its Pods follow it
@@ -133,16 +134,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	r.observeCapacity(o)
-	return r.act(ctx, o, decide(o))
+	return r.act(ctx, o, reassignment.Decide(o))
 }
 
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member, now: r.Clock.Now(), nominated: r.NominatedNode}
-	if err := r.observeGroup(ctx, &o, key); err != nil || o.claim == nil || o.claim.root.Spec.VolumeName != "" {
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (reassignment.Observed, error) {
+	o := reassignment.Observed{Member: r.Member, Now: r.Clock.Now(), Nominated: r.NominatedNode}
+	if err := r.observeGroup(ctx, &o, key); err != nil || o.Claim == nil || o.Claim.Root.Spec.VolumeName != "" {
 		return o, err
 	}
 	var err error
-	if o.namespace, err = index.Namespace(ctx, r.Host, key.Namespace); err != nil {
+	if o.Namespace, err = index.Namespace(ctx, r.Host, key.Namespace); err != nil {
 		return o, err
 	}
 	err = r.observePlaces(ctx, &o)
@@ -151,16 +152,16 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 
 // observeGroup finds the waiting Pods that use the claim, their other claims, the Pods that use
 // those, and so on.
-func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.NamespacedName) error {
+func (r *reconciler) observeGroup(ctx context.Context, o *reassignment.Observed, key types.NamespacedName) error {
 	first, err := r.claim(ctx, key)
 	if err != nil || first == nil {
 		return err
 	}
-	o.claim, o.group = first, []claim{*first}
+	o.Claim, o.Group = first, []reassignment.Claim{*first}
 	seen := map[string]bool{key.Name: true}
 	pods := map[types.UID]bool{}
-	for next := 0; next < len(o.group) && o.claim.root.Spec.VolumeName == ""; next++ {
-		users, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.group[next].root))
+	for next := 0; next < len(o.Group) && o.Claim.Root.Spec.VolumeName == ""; next++ {
+		users, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.Group[next].Root))
 		if err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 				continue
 			}
 			pods[pod.UID] = true
-			o.pods = append(o.pods, pod)
+			o.Pods = append(o.Pods, pod)
 			for _, name := range podspec.ClaimNames(&pod) {
 				if seen[name] {
 					continue
@@ -185,24 +186,24 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 				}
 				switch {
 				case shared != nil:
-					o.shared = append(o.shared, shared)
+					o.Shared = append(o.Shared, shared)
 				case c != nil:
-					o.group = append(o.group, *c)
+					o.Group = append(o.Group, *c)
 				}
 			}
 		}
 	}
-	slices.SortFunc(o.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(o.Pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return nil
 }
 
 // sharedVolume returns the host PV of a claim with a shared volume, or nil. Such a claim does not tie
 // its Pod to one member.
-func (r *reconciler) sharedVolume(ctx context.Context, c *claim) (*corev1.PersistentVolume, error) {
-	if c == nil || c.root.Spec.VolumeName == "" {
+func (r *reconciler) sharedVolume(ctx context.Context, c *reassignment.Claim) (*corev1.PersistentVolume, error) {
+	if c == nil || c.Root.Spec.VolumeName == "" {
 		return nil, nil
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.root.Spec.VolumeName))
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.Root.Spec.VolumeName))
 	if pv == nil || hostpv.BackendOf(pv) == "" {
 		return nil, err
 	}
@@ -216,12 +217,12 @@ func waiting(pod *corev1.Pod) bool {
 }
 
 // claim reads a claim and its class. It returns nil if the claim does not exist.
-func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*claim, error) {
+func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*reassignment.Claim, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	c := &claim{root: root}
+	c := &reassignment.Claim{Root: root}
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(root)))
 	if err != nil || !hostclass.Own(class) {
 		return c, err
@@ -230,26 +231,26 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
 		return c, nil // host_claim reports the problem
 	}
-	c.class, c.timeout = class, settings.PlacementTimeout
+	c.Class, c.Timeout = class, settings.PlacementTimeout
 	if source, has := datasource.Of(root); has {
-		c.source = &source
+		c.Source = &source
 	}
 	return c, r.observeCalls(ctx, c)
 }
 
 // observeCalls finds out whether a provisioner's call may create the claim's volume here.
-func (r *reconciler) observeCalls(ctx context.Context, c *claim) error {
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.root))
-	if err != nil || leaf == nil || origin.UID != c.root.UID || leaf.Spec.VolumeName != "" {
+func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) error {
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(c.Root))
+	if err != nil || leaf == nil || origin.UID != c.Root.UID || leaf.Spec.VolumeName != "" {
 		return err
 	}
 	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
-	c.making, c.started = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
+	c.Making, c.Started = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
 	return err
 }
 
 // observePlaces reads the members and their published capacity.
-func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
+func (r *reconciler) observePlaces(ctx context.Context, o *reassignment.Observed) error {
 	members, err := index.Members(ctx, r.Host)
 	if err != nil {
 		return err
@@ -259,7 +260,7 @@ func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 		return err
 	}
 	for _, m := range members {
-		o.places = append(o.places, place{m, rooms[m.ClusterID]})
+		o.Places = append(o.Places, reassignment.Place{Member: m, Capacity: rooms[m.ClusterID]})
 	}
 	return nil
 }

@@ -105,6 +105,6 @@
 // does not know which members have the class. A Pod without an owner waits, and the claim reports
 // why.
 //
-// This is tested by stories/recovery_test, by the tables of recovery, rootpvc, hostclaim and
+// This is tested by stories/recovery_test, by the tables of reassignment, rootpvc, hostclaim and
 // mirror, and by the fault scenarios recover and recover-together.
 package recovery

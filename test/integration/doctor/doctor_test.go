@@ -27,7 +27,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/doctor/judge"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -126,16 +126,16 @@ var _ = Describe("kubectl xylem doctor", func() {
 	It("finds no error in a default installation, and exits with 0", func(ctx SpecContext) {
 		healthy(ctx)
 		found, _ := checkup(ctx, Default, here, asAdminOf(one)...)
-		checked := map[string][]judge.Check{}
+		checked := map[string][]result.Check{}
 		for _, f := range found.Findings {
 			checked[f.Cluster] = append(checked[f.Cluster], f.Check)
 		}
-		Expect(checked[""]).To(ConsistOf(judge.CheckKubernetes, judge.CheckPlugin, judge.CheckDefinition, judge.CheckManager, judge.CheckRights, judge.CheckPolicies,
-			judge.CheckDriver, judge.CheckControlPlane, judge.CheckClock, judge.CheckMembers, judge.CheckTokens, judge.CheckNodeAPI, judge.CheckDaemonSets,
-			judge.CheckSnapshots, judge.CheckLeftovers))
-		Expect(checked[one]).To(ConsistOf(judge.CheckConnection, judge.CheckKubernetes, judge.CheckClock, judge.CheckPolicies, judge.CheckRights, judge.CheckFence, judge.CheckSnapshots))
+		Expect(checked[""]).To(ConsistOf(result.CheckKubernetes, result.CheckPlugin, result.CheckDefinition, result.CheckManager, result.CheckRights, result.CheckPolicies,
+			result.CheckDriver, result.CheckControlPlane, result.CheckClock, result.CheckMembers, result.CheckTokens, result.CheckNodeAPI, result.CheckDaemonSets,
+			result.CheckSnapshots, result.CheckLeftovers))
+		Expect(checked[one]).To(ConsistOf(result.CheckConnection, result.CheckKubernetes, result.CheckClock, result.CheckPolicies, result.CheckRights, result.CheckFence, result.CheckSnapshots))
 		// The manager's account is not allowed to read policies.
-		Expect(checked[two]).To(ConsistOf(judge.CheckConnection, judge.CheckKubernetes, judge.CheckClock, judge.CheckRights, judge.CheckFence, judge.CheckSnapshots))
+		Expect(checked[two]).To(ConsistOf(result.CheckConnection, result.CheckKubernetes, result.CheckClock, result.CheckRights, result.CheckFence, result.CheckSnapshots))
 		Expect(found.Missing).To(BeEmpty())
 		out, complaints, code := plugin(ctx, here, append([]string{"doctor"}, asAdminOf(one)...)...)
 		Expect(code).To(BeZero())

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/check"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -26,14 +27,14 @@ import (
 const installAgain = "Run helm upgrade with the chart of the manager's version, or apply config/default of that version."
 
 // definition compares the CustomResourceDefinition with this version's.
-func definition(h *facts.Host) ([]Finding, error) {
+func definition(h *facts.Host) ([]result.Finding, error) {
 	if !h.Definition.Read {
 		return nil, nil
 	}
 	is := h.Definition.Item
 	if is == nil {
-		return []Finding{{Error, CheckDefinition, "", "the cluster does not serve ClusterRegistrations: Xylem is not installed, or the cluster is not the host",
-			"Install the xylem chart, or choose another context with --context."}}, nil
+		return []result.Finding{result.Problem(result.Error, result.CheckDefinition, "", "the cluster does not serve ClusterRegistrations: Xylem is not installed, or the cluster is not the host",
+			"Install the xylem chart, or choose another context with --context.")}, nil
 	}
 	want, err := shipped.Definition()
 	if err != nil {
@@ -42,17 +43,17 @@ func definition(h *facts.Host) ([]Finding, error) {
 	s := shipped.SchemaOf(is, want)
 	switch {
 	case !established(is):
-		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is not Established, so the API server doesn't serve ClusterRegistrations", is.GetName()), "See the CustomResourceDefinition's conditions: kubectl describe crd " + is.GetName()}}, nil
+		return []result.Finding{result.Problem(result.Error, result.CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is not Established, so the API server doesn't serve ClusterRegistrations", is.GetName()), "See the CustomResourceDefinition's conditions: kubectl describe crd "+is.GetName())}, nil
 	case len(s.Lacks) > 0:
-		return []Finding{{Error, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is older than this plugin and lacks %s, which the API server therefore drops", is.GetName(), named("field", s.Lacks)),
-			installAgain + " If the manager is as old as the CustomResourceDefinition, use the plugin version that matches the manager."}}, nil
+		return []result.Finding{result.Problem(result.Error, result.CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is older than this plugin and lacks %s, which the API server therefore drops", is.GetName(), result.Named("field", s.Lacks)),
+			installAgain+" If the manager is as old as the CustomResourceDefinition, use the plugin version that matches the manager.")}, nil
 	case len(s.Adds) > 0:
-		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin and has %s, which the plugin does not support", is.GetName(), named("field", s.Adds)),
-			"Use the plugin version that matches the manager."}}, nil
+		return []result.Finding{result.Problem(result.Warning, result.CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q is newer than this plugin and has %s, which the plugin does not support", is.GetName(), result.Named("field", s.Adds)),
+			"Use the plugin version that matches the manager.")}, nil
 	case s.Differs:
-		return []Finding{{Warning, CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the same fields as in this version, but different rules or defaults. It is from another version, or somebody changed it", is.GetName()), installAgain}}, nil
+		return []result.Finding{result.Problem(result.Warning, result.CheckDefinition, "", fmt.Sprintf("CustomResourceDefinition %q has the same fields as in this version, but different rules or defaults. It is from another version, or somebody changed it", is.GetName()), installAgain)}, nil
 	}
-	return []Finding{ok(CheckDefinition, "", "the CustomResourceDefinition matches this version")}, nil
+	return []result.Finding{result.Passed(result.CheckDefinition, "", "the CustomResourceDefinition matches this version")}, nil
 }
 
 func established(definition *unstructured.Unstructured) bool {
@@ -73,7 +74,7 @@ func expired(lease *coordinationv1.Lease, now time.Time) bool {
 }
 
 // manager checks whether a manager is running, and whether one is the leader.
-func manager(h *facts.Host) []Finding {
+func manager(h *facts.Host) []result.Finding {
 	if !h.Deployment.Read || !h.Leader.Read {
 		return nil
 	}
@@ -82,18 +83,18 @@ func manager(h *facts.Host) []Finding {
 	d := h.Deployment.Item
 	switch {
 	case !leads && d == nil:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager is running: namespace %q has no Xylem Deployment", h.Namespace), "Install the xylem chart, or specify the manager's namespace with --xylem-namespace."}}
+		return []result.Finding{result.Problem(result.Error, result.CheckManager, "", fmt.Sprintf("no manager is running: namespace %q has no Xylem Deployment", h.Namespace), "Install the xylem chart, or specify the manager's namespace with --xylem-namespace.")}
 	case !leads && ptr.Deref(d.Spec.Replicas, 1) == 0:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager is running: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale the Deployment: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name)}}
+		return []result.Finding{result.Problem(result.Error, result.CheckManager, "", fmt.Sprintf("no manager is running: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale the Deployment: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name))}
 	case !leads:
-		return []Finding{{Error, CheckManager, "", fmt.Sprintf("no manager is the leader: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs}}
+		return []result.Finding{result.Problem(result.Error, result.CheckManager, "", fmt.Sprintf("no manager is the leader: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs)}
 	case d == nil, ptr.Deref(d.Spec.Replicas, 1) == 0:
-		return []Finding{ok(CheckManager, "", "a manager is the leader, but it does not run in a Deployment in namespace %q", h.Namespace)}
+		return []result.Finding{result.Passed(result.CheckManager, "", "a manager is the leader, but it does not run in a Deployment in namespace %q", h.Namespace)}
 	}
 	if want, has := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas; has < want || d.Status.UpdatedReplicas < want {
-		return []Finding{{Warning, CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs}}
+		return []result.Finding{result.Problem(result.Warning, result.CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
 	}
-	return []Finding{ok(CheckManager, "", "the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
+	return []result.Finding{result.Passed(result.CheckManager, "", "the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
 }
 
 func renewal(lease *coordinationv1.Lease, now time.Time) string {
@@ -109,7 +110,7 @@ func renewal(lease *coordinationv1.Lease, now time.Time) string {
 }
 
 // rights evaluates an account's permissions.
-func rights(r facts.Rights, account, cluster string) []Finding {
+func rights(r facts.Rights, account, cluster string) []result.Finding {
 	if !r.Read {
 		return nil
 	}
@@ -121,29 +122,29 @@ func rights(r facts.Rights, account, cluster string) []Finding {
 		}
 		lacks = append(lacks, check.Describe(a))
 	}
-	var found []Finding
+	var found []result.Finding
 	if len(lacks) > 0 {
 		toDo := "Install the chart with rbac.create=true, or bind the roles in config/rbac to the account."
 		if cluster != "" {
 			toDo = "Run `kubectl xylem register` for the member again, or upgrade the xylem-member chart in the member."
 		}
-		found = append(found, Finding{Error, CheckRights, cluster, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), first(lacks)), toDo})
+		found = append(found, result.Problem(result.Error, result.CheckRights, cluster, fmt.Sprintf("the manager's account %q lacks %s that it needs: %s", account, text.Count(len(lacks), "permission"), result.First(lacks)), toDo))
 	}
 	if len(r.Excess) > 0 {
 		excess := r.Excess
 		if excess[0].Verb == "*" { // the wildcard includes the others
 			excess = excess[:1]
 		}
-		found = append(found, Finding{Warning, CheckRights, cluster, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker who has the account's token could use them", account, first(described(excess))),
-			"Remove the binding that grants these permissions."})
+		found = append(found, result.Problem(result.Warning, result.CheckRights, cluster, fmt.Sprintf("the manager's account %q has permissions that Xylem never needs: %s. An attacker who has the account's token could use them", account, result.First(described(excess))),
+			"Remove the binding that grants these permissions."))
 	}
 	if len(found) > 0 {
 		return found
 	}
 	if len(withheld) > 0 {
-		return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, but can read Secrets and ConfigMaps only in chosen namespaces", account)}
+		return []result.Finding{result.Passed(result.CheckRights, cluster, "the manager's account %q has the permissions that it needs, but can read Secrets and ConfigMaps only in chosen namespaces", account)}
 	}
-	return []Finding{ok(CheckRights, cluster, "the manager's account %q has the permissions that it needs, and no dangerous ones", account)}
+	return []result.Finding{result.Passed(result.CheckRights, cluster, "the manager's account %q has the permissions that it needs, and no dangerous ones", account)}
 }
 
 func described(all []authorizationv1.ResourceAttributes) []string {
@@ -154,15 +155,7 @@ func described(all []authorizationv1.ResourceAttributes) []string {
 	return names
 }
 
-// first joins the first few names, and counts the rest.
-func first(all []string) string {
-	if more := len(all) - namedMost; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:namedMost], ", "), more)
-	}
-	return strings.Join(all, ", ")
-}
-
-func hostPolicies(h *facts.Host) ([]Finding, error) {
+func hostPolicies(h *facts.Host) ([]result.Finding, error) {
 	want, err := shipped.HostPolicies(h.Account)
 	if err != nil {
 		return nil, err
@@ -171,53 +164,53 @@ func hostPolicies(h *facts.Host) ([]Finding, error) {
 }
 
 // policies compares a cluster's policies with those of this version.
-func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []Finding {
+func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []result.Finding {
 	if !c.Policies.Read || !c.Bindings.Read {
 		return nil
 	}
-	var found []Finding
-	fault := func(level Level, toDo, format string, args ...any) {
-		found = append(found, Finding{level, CheckPolicies, cluster, fmt.Sprintf(format, args...), toDo})
+	var found []result.Finding
+	fault := func(level result.Level, toDo, format string, args ...any) {
+		found = append(found, result.Problem(level, result.CheckPolicies, cluster, fmt.Sprintf(format, args...), toDo))
 	}
 	there := map[string]*admissionv1.ValidatingAdmissionPolicy{}
 	for i := range c.Policies.Items {
 		there[c.Policies.Items[i].Name] = &c.Policies.Items[i]
 	}
-	inForce, off := 0, []Finding(nil)
+	inForce, off := 0, []result.Finding(nil)
 	for i := range want.Policies {
 		w := &want.Policies[i]
 		is := there[w.Name]
 		if is == nil && w.Name == shipped.NamespacesPolicy {
-			off = append(off, ok(CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed (chart value namespaces.reject). Xylem still enforces spec.namespaces, but the API server does not reject bindings of Pods that a member does not admit", w.Name))
+			off = append(off, result.Passed(result.CheckPolicies, cluster, "ValidatingAdmissionPolicy %q is not installed (chart value namespaces.reject). Xylem still enforces spec.namespaces, but the API server does not reject bindings of Pods that a member does not admit", w.Name))
 			continue
 		}
 		inForce++
 		if is == nil {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q does not exist, so it is not enforced", w.Name)
+			fault(result.Error, toDo, "ValidatingAdmissionPolicy %q does not exist, so it is not enforced", w.Name)
 			continue
 		}
 		delete(there, w.Name)
 		if differ := shipped.Differences(is, w); len(differ) > 0 {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q differs from this version's in its %s. The policy is from another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
+			fault(result.Error, toDo, "ValidatingAdmissionPolicy %q differs from this version's in its %s. The policy is from another version, or somebody changed it", w.Name, strings.Join(differ, ", "))
 		}
 		if bound := bindingsOf(c.Bindings.Items, w.Name); !slices.ContainsFunc(bound, shipped.Denies) {
-			fault(Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all requests that the policy rejects", w.Name)
+			fault(result.Error, toDo, "ValidatingAdmissionPolicy %q is not in force: no binding denies all requests that the policy rejects", w.Name)
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, ok(CheckPolicies, cluster, "%s in force, as shipped in this version", text.Count(inForce, "policy")))
+		found = append(found, result.Passed(result.CheckPolicies, cluster, "%s in force, as shipped in this version", text.Count(inForce, "policy")))
 	}
 	found = append(found, off...)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
 		if command.Xylems(there[name]) {
-			fault(Warning, fmt.Sprintf("Delete the policy's bindings, and then the policy: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, but is not part of this version: an earlier version may have installed it", name)
+			fault(result.Warning, fmt.Sprintf("Delete the policy's bindings, and then the policy: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, but is not part of this version: an earlier version may have installed it", name)
 		}
 	}
 	for _, w := range c.Webhooks.Items {
 		if cluster == "" && steers(&w) {
 			continue
 		}
-		fault(Warning, fmt.Sprintf("Delete the object: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
+		fault(result.Warning, fmt.Sprintf("Delete the object: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
 	}
 	return found
 }

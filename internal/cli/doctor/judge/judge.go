@@ -8,11 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
-	"github.com/xylem-io/xylem/internal/text"
+	"github.com/xylem-io/xylem/internal/cli/doctor/judge/environment"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 )
 
 // Of evaluates the facts with all checks.
-func Of(f *facts.Facts) (*Checkup, error) {
+func Of(f *facts.Facts) (*result.Checkup, error) {
 	h := &f.Host
 	policies, err := hostPolicies(h)
 	if err != nil {
@@ -22,10 +23,10 @@ func Of(f *facts.Facts) (*Checkup, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Finding
-	for _, some := range [][]Finding{
-		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, steering(h), drivers(h),
-		controlPlane(h), clockHere(h), registrations(h), tokens(f), nodeAPI(h), daemonSets(h), hostSnapshots(h), hostLeftovers(h),
+	var all []result.Finding
+	for _, some := range [][]result.Finding{
+		kubernetes(h.Version, ""), plugin(f.Version, h), definition, manager(h), rights(h.Rights, h.Account.Name, ""), policies, steering(h), environment.Drivers(h),
+		environment.ControlPlane(h), clockHere(h), registrations(h), tokens(f), environment.NodeAPI(h), environment.DaemonSets(h), environment.Snapshots(h), hostLeftovers(h),
 	} {
 		all = append(all, some...)
 	}
@@ -36,23 +37,7 @@ func Of(f *facts.Facts) (*Checkup, error) {
 		}
 		all = append(all, some...)
 	}
-	return newCheckup(all, f.Missing), nil
-}
-
-// namedMost is the maximum number of names in a message.
-const namedMost = 5
-
-// named enumerates objects: `PersistentVolumes "a", "b" and 3 more`.
-func named(kind string, names []string) string {
-	plural := strings.TrimPrefix(text.Count(len(names), kind), fmt.Sprint(len(names))+" ")
-	if more := len(names) - namedMost; more > 0 {
-		return fmt.Sprintf("%s %s and %d more", plural, text.Quoted(names[:namedMost]...), more)
-	}
-	return plural + " " + text.Quoted(names...)
-}
-
-func ok(check Check, cluster, format string, args ...any) Finding {
-	return Finding{Level: OK, Check: check, Cluster: cluster, Message: fmt.Sprintf(format, args...)}
+	return result.NewCheckup(all, f.Missing), nil
 }
 
 // Kubernetes versions.
@@ -63,21 +48,21 @@ const (
 )
 
 // kubernetes checks a cluster's Kubernetes version.
-func kubernetes(is, cluster string) []Finding {
+func kubernetes(is, cluster string) []result.Finding {
 	v, err := version.ParseGeneric(is)
 	where := cmp.Or(quotedMember(cluster), "the host")
 	switch {
 	case is == "":
 		return nil
 	case err != nil:
-		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a Kubernetes version", where, is), "Check which server responds at the cluster's address."}}
+		return []result.Finding{result.Problem(result.Warning, result.CheckKubernetes, cluster, fmt.Sprintf("%s reports version %q, which is not a Kubernetes version", where, is), "Check which server responds at the cluster's address.")}
 	case v.LessThan(version.MustParseGeneric(oldest)):
-		return []Finding{{Error, CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade the cluster."}}
+		return []result.Finding{result.Problem(result.Error, result.CheckKubernetes, cluster, fmt.Sprintf("%s runs Kubernetes %s, which is too old: Xylem needs %s or newer", where, is, oldest), "Upgrade the cluster.")}
 	case cluster == "" && v.LessThan(version.MustParseGeneric(nominates)):
-		return []Finding{{Warning, CheckKubernetes, cluster, fmt.Sprintf("the host runs Kubernetes %s, whose scheduler doesn't nominate a node before it binds volumes, so the manager itself checks whether Pods fit", is),
-			"Upgrade the host to " + nominates + ", or avoid Pods that mix promises with mirrored claims."}}
+		return []result.Finding{result.Problem(result.Warning, result.CheckKubernetes, cluster, fmt.Sprintf("the host runs Kubernetes %s, whose scheduler doesn't nominate a node before it binds volumes, so the manager itself checks whether Pods fit", is),
+			"Upgrade the host to "+nominates+", or avoid Pods that mix promises with mirrored claims.")}
 	}
-	return []Finding{ok(CheckKubernetes, cluster, "%s runs Kubernetes %s", where, is)}
+	return []result.Finding{result.Passed(result.CheckKubernetes, cluster, "%s runs Kubernetes %s", where, is)}
 }
 
 func quotedMember(cluster string) string {
@@ -88,7 +73,7 @@ func quotedMember(cluster string) string {
 }
 
 // plugin compares the plugin's version with the manager's.
-func plugin(own string, h *facts.Host) []Finding {
+func plugin(own string, h *facts.Host) []result.Finding {
 	if h.Deployment.Item == nil {
 		return nil
 	}
@@ -96,15 +81,15 @@ func plugin(own string, h *facts.Host) []Finding {
 	a, errA := version.ParseSemantic(own)
 	b, errB := version.ParseSemantic(managers)
 	if errA != nil || errB != nil {
-		return []Finding{ok(CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. See the findings about the CRD, policies and permissions instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
+		return []result.Finding{result.Passed(result.CheckPlugin, "", "the plugin's version (%s) and the manager's (%s) cannot be compared. See the findings about the CRD, policies and permissions instead", cmp.Or(own, "unknown"), cmp.Or(managers, "unknown"))}
 	}
 	switch {
 	case a.LessThan(b):
-		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s), so the plugin may report changes in the manager's version as problems", own, managers), "Use the plugin version that matches the manager."}}
+		return []result.Finding{result.Problem(result.Warning, result.CheckPlugin, "", fmt.Sprintf("the plugin (%s) is older than the manager (%s), so the plugin may report changes in the manager's version as problems", own, managers), "Use the plugin version that matches the manager.")}
 	case b.LessThan(a):
-		return []Finding{{Warning, CheckPlugin, "", fmt.Sprintf("the plugin (%s) is newer than the manager (%s), so the manager may lack what the plugin's version added", own, managers), "Upgrade the manager, or use the plugin version that matches the manager."}}
+		return []result.Finding{result.Problem(result.Warning, result.CheckPlugin, "", fmt.Sprintf("the plugin (%s) is newer than the manager (%s), so the manager may lack what the plugin's version added", own, managers), "Upgrade the manager, or use the plugin version that matches the manager.")}
 	}
-	return []Finding{ok(CheckPlugin, "", "the plugin and the manager are both %s", own)}
+	return []result.Finding{result.Passed(result.CheckPlugin, "", "the plugin and the manager are both %s", own)}
 }
 
 // managerVersion returns the version in the Deployment's label, or in its image tag.

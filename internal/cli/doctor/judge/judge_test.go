@@ -20,6 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 )
 
@@ -109,27 +110,11 @@ func firstVersion(definition *unstructured.Unstructured) map[string]any {
 	return version
 }
 
-func daemonSet(change func(*corev1.PodSpec)) appsv1.DaemonSet {
-	d := appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "agents", Name: "agent"}}
-	change(&d.Spec.Template.Spec)
-	return d
-}
-
-func every(s *corev1.PodSpec) {
-	s.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-}
-
-func controlPod(component string, flags ...string) corev1.Pod {
-	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: component, Labels: map[string]string{"component": component}}}
-	pod.Spec.Containers = []corev1.Container{{Name: component, Command: append([]string{component}, flags...)}}
-	return pod
-}
-
 // problems returns all findings that are not OK, as "level check cluster".
-func problems(c *Checkup) []string {
+func problems(c *result.Checkup) []string {
 	var all []string
 	for _, f := range c.Findings {
-		if f.Level != OK {
+		if f.Level != result.OK {
 			all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Level, f.Check, f.Cluster)))
 		}
 	}
@@ -260,37 +245,6 @@ func TestOf(t *testing.T) {
 		"member 1.34":                   {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.34.0" }, nil, ""},
 		"an unsupported member version": {func(_ *facts.Host, m *facts.Member) { m.Version = "v1.30.1+k3s1" }, []string{"Error Kubernetes a"}, `member "a" runs Kubernetes v1.30.1+k3s1`},
 
-		"no CSIDriver":              {func(h *facts.Host, _ *facts.Member) { h.Driver.Item = nil }, []string{"Error Driver"}, "csi.xylem.io"},
-		"no CSIDriver for promises": {func(h *facts.Host, _ *facts.Member) { h.Promises.Item = nil }, []string{"Error Driver"}, "mock.csi.virtual-kubelet.io"},
-		"no CSINode":                {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items = nil }, []string{"Error Driver"}, `no CSINode with both of Xylem's drivers exists for Node "kosmos-a"`},
-		"no CSINode, and the scheduler does not require one": {func(h *facts.Host, _ *facts.Member) {
-			h.CSINodes.Items = nil
-			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = ptr.To(false)
-		}, []string{"Warning Driver"}, "the host's own nodes"},
-		"no CSINode, and the host runs a Kubernetes version before 1.37": {func(h *facts.Host, _ *facts.Member) {
-			h.CSINodes.Items = nil
-			h.Driver.Item.Spec.PreventPodSchedulingIfMissing = nil
-		}, nil, ""},
-		"a CSINode without a driver": {func(h *facts.Host, _ *facts.Member) { h.CSINodes.Items[0].Spec.Drivers = nil }, []string{"Error Driver"}, "kosmos-a"},
-		"the CSIDriver was changed":  {func(h *facts.Host, _ *facts.Member) { h.Driver.Item.Spec.StorageCapacity = ptr.To(false) }, []string{"Error Driver"}, "storageCapacity"},
-
-		"a feature gate is off in the API server": {func(h *facts.Host, _ *facts.Member) {
-			h.Gates = read(map[string]bool{"VolumeAttributesClass": false, "Other": false})
-		},
-			[]string{"Error ControlPlane"}, "kube-apiserver runs with feature gate VolumeAttributesClass=false"},
-		"a feature gate is off in the scheduler": {func(h *facts.Host, _ *facts.Member) {
-			h.Control = items(controlPod("kube-scheduler", "--feature-gates=A=true,NominatedNodeNameForExpectation=false"))
-		}, []string{"Error ControlPlane"}, "kube-scheduler runs with feature gate NominatedNodeNameForExpectation=false"},
-		"a controller is disabled": {func(h *facts.Host, _ *facts.Member) {
-			h.Control = items(controlPod("kube-controller-manager", "--controllers=*,-persistentvolume-binder-controller"))
-		}, []string{"Error ControlPlane"}, "--controllers"},
-		"the admission plugin is disabled": {func(h *facts.Host, _ *facts.Member) {
-			h.Control = items(controlPod("kube-apiserver", "--disable-admission-plugins=ValidatingAdmissionPolicy"))
-		}, []string{"Error ControlPlane"}, "not in force"},
-		"a visible control plane without problems": {func(h *facts.Host, _ *facts.Member) {
-			h.Control = items(controlPod("kube-scheduler", "--config=/etc/x"), controlPod("kube-controller-manager", "--controllers=*"))
-		}, nil, "no feature gate or controller that Xylem needs is off"},
-
 		"a member is away": {func(h *facts.Host, m *facts.Member) {
 			h.Registrations.Items[0].Status.Conditions = []metav1.Condition{
 				condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "member \"a\" does not respond: timeout. Check the network."),
@@ -313,9 +267,6 @@ func TestOf(t *testing.T) {
 		"the fence is not held":                 {func(_ *facts.Host, m *facts.Member) { m.Fence = read(*lease("host-1", time.Hour)) }, []string{"Error Fence a"}, "nobody holds the fence"},
 		"a member without snapshots":            {func(_ *facts.Host, m *facts.Member) { m.Snapshots = read(false) }, []string{"Warning Snapshots a"}, "the member does not serve VolumeSnapshots"},
 		"a host and a member without snapshots": {func(h *facts.Host, m *facts.Member) { h.Snapshots, m.Snapshots = read(false), read(false) }, nil, "the host serves no VolumeSnapshots"},
-		"a snapshot waits for the snapshot-controller": {func(h *facts.Host, _ *facts.Member) {
-			h.Unbound = items(facts.Snapshot{Namespace: "shop", Name: "s", Age: time.Hour}, facts.Snapshot{Namespace: "shop", Name: "new", Age: time.Second})
-		}, []string{"Warning Snapshots"}, `no content has been bound to VolumeSnapshot "shop/s" for up to 1h0m0s`},
 
 		"a token has expired": {func(h *facts.Host, m *facts.Member) {
 			h.Registrations.Items[0].Status.TokenExpires, m.Issued = &metav1.Time{Time: now.Add(-time.Hour)}, now.Add(-2*time.Hour)
@@ -328,28 +279,6 @@ func TestOf(t *testing.T) {
 			r.Status.TokenExpires = &metav1.Time{Time: now.Add(time.Hour)}
 			r.Status.Conditions = append(r.Status.Conditions, condition(v1alpha1.ConditionTokenFresh, metav1.ConditionTrue, "Renewed", ""))
 		}, nil, "no token for a member expires within 1h0m0s"},
-
-		"the API server cannot reach the manager": {func(h *facts.Host, _ *facts.Member) {
-			h.Paths["kosmos-a"] = facts.Path{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
-		}, []string{"Error NodeAPI"}, "i/o timeout"},
-		"the manager rejects the API server":              {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403} }, []string{"Error NodeAPI"}, "client certificate"},
-		"the user lacks permission for the kubelet check": {func(h *facts.Host, _ *facts.Member) { h.Paths["kosmos-a"] = facts.Path{Code: 403, Own: true} }, nil, ""},
-		"the node API is off":                             {func(h *facts.Host, _ *facts.Member) { h.Paths = nil }, nil, "disabled"},
-
-		"a DaemonSet that may run on virtual nodes": {func(h *facts.Host, _ *facts.Member) { h.DaemonSets = items(daemonSet(every)) }, []string{"Warning DaemonSets"}, `"agents/agent"`},
-		"a DaemonSet that avoids virtual nodes": {func(h *facts.Host, _ *facts.Member) {
-			h.DaemonSets = items(daemonSet(func(*corev1.PodSpec) {}), daemonSet(func(s *corev1.PodSpec) {
-				every(s)
-				s.NodeSelector = map[string]string{"disk": "ssd"}
-			}))
-		}, nil, ""},
-		"a DaemonSet whose Pods tolerate all taints but that of an away member": {func(h *facts.Host, _ *facts.Member) {
-			node := &h.Nodes.Items[0]
-			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule})
-			h.DaemonSets = items(daemonSet(func(s *corev1.PodSpec) {
-				s.Tolerations = []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}}
-			}))
-		}, []string{"Warning DaemonSets"}, ""},
 
 		"leftovers of a member": {func(h *facts.Host, m *facts.Member) {
 			h.Registrations, *m = items[v1alpha1.ClusterRegistration](), facts.Member{Cluster: facts.Cluster{ID: "id-a"}, Own: true, Leaves: map[string]int{"Pod": 1, "Namespace": 2}}
@@ -382,20 +311,33 @@ func TestOf(t *testing.T) {
 			var all []string
 			for _, finding := range c.Findings {
 				all = append(all, finding.Message+". To do: "+finding.ToDo)
-				if (finding.ToDo == "") != (finding.Level == OK) {
+				if (finding.ToDo == "") != (finding.Level == result.OK) {
 					t.Errorf("want a remedy only for problems: %+v", finding)
 				}
 			}
 			if !slices.ContainsFunc(all, func(s string) bool { return strings.Contains(s, tc.says) }) && tc.says != "" {
 				t.Errorf("no finding contains %q:\n%s", tc.says, strings.Join(all, "\n"))
 			}
-			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f Finding) bool { return f.Check == CheckLeftovers }) {
+			if unread := strings.Contains(name, "read"); unread && slices.ContainsFunc(c.Findings, func(f result.Finding) bool { return f.Check == result.CheckLeftovers }) {
 				t.Error("a finding reports on leftovers, although they could not be read")
 			}
 			if c.Counts.OK+c.Counts.Warnings+c.Counts.Errors != len(c.Findings) {
 				t.Errorf("counts are %+v, want %d findings in total", c.Counts, len(c.Findings))
 			}
 		})
+	}
+}
+
+// Of also makes the checks of package environment.
+func TestOfChecksEnvironment(t *testing.T) {
+	c, err := Of(healthy(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range []result.Check{result.CheckDriver, result.CheckControlPlane, result.CheckNodeAPI, result.CheckDaemonSets, result.CheckSnapshots} {
+		if !slices.ContainsFunc(c.Findings, func(f result.Finding) bool { return f.Check == check && f.Cluster == "" }) {
+			t.Errorf("no finding of check %s", check)
+		}
 	}
 }
 

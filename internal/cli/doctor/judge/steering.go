@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -24,7 +25,7 @@ func steers(obj *metav1.PartialObjectMetadata) bool {
 
 // steering reports whether the scheduler considers the registrations' rules for namespaces. If it
 // ignores them, this is not a problem, because Xylem enforces them anyway.
-func steering(h *facts.Host) []Finding {
+func steering(h *facts.Host) []result.Finding {
 	if !h.Registrations.Read || !h.Webhooks.Read || !h.Mutating.Read {
 		return nil
 	}
@@ -48,12 +49,12 @@ func steering(h *facts.Host) []Finding {
 	case !has(kindMutatingBinding):
 		why = fmt.Sprintf("%s %q is not bound", kindMutating, shipped.NamespacesPolicy)
 	default:
-		return []Finding{ok(CheckPolicies, "", "%s %q keeps the scheduler from choosing members that don't admit a Pod's namespace", kindMutating, shipped.NamespacesPolicy)}
+		return []result.Finding{result.Passed(result.CheckPolicies, "", "%s %q keeps the scheduler from choosing members that don't admit a Pod's namespace", kindMutating, shipped.NamespacesPolicy)}
 	}
 	verb := "has"
 	if len(restricted) > 1 {
 		verb = "have"
 	}
-	return []Finding{ok(CheckPolicies, "", "%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
-		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", named("registration", restricted), verb, why)}
+	return []result.Finding{result.Passed(result.CheckPolicies, "", "%s %s rules for namespaces (spec.namespaces), but %s. The scheduler may choose a member that doesn't admit a Pod's namespace, and then try again. "+
+		"The chart value namespaces.steer installs the policy on hosts that run Kubernetes 1.36 or later", result.Named("registration", restricted), verb, why)}
 }

@@ -1,4 +1,4 @@
-package recovery
+package reassignment
 
 import (
 	"strings"
@@ -30,9 +30,9 @@ const timeout = time.Minute
 // seen returns an observation of a 1Gi claim and its Pod. The scheduler selected this member, which
 // has failed to provision the claim for longer than the timeout. Two other members have capacity;
 // the third has the most.
-func seen(change ...func(*observed)) observed {
-	data := claim{
-		root: &corev1.PersistentVolumeClaim{
+func seen(change ...func(*Observed)) Observed {
+	data := Claim{
+		Root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{
 				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationReportedBy: here.ClusterID,
 			}},
@@ -43,14 +43,14 @@ func seen(change ...func(*observed)) observed {
 				Message: "member first cannot provision the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
 			}}},
 		},
-		class:   &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName},
-		timeout: timeout,
+		Class:   &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName},
+		Timeout: timeout,
 	}
-	o := observed{
-		member: here, now: now, nominated: true, claim: &data, group: []claim{data},
-		pods:      []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
-		namespace: placement.Namespace{Name: "shop", Known: true},
-		places:    []place{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
+	o := Observed{
+		Member: here, Now: now, Nominated: true, Claim: &data, Group: []Claim{data},
+		Pods:      []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		Namespace: placement.Namespace{Name: "shop", Known: true},
+		Places:    []Place{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
 	}
 	for _, c := range change {
 		c(&o)
@@ -58,31 +58,31 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-func node(registration, capacity string) place {
+func node(registration, capacity string) Place {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}}
 	cr.Status.ClusterID = map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]
-	p := place{Member: placement.MemberOf(cr, &corev1.Node{
+	p := Place{Member: placement.MemberOf(cr, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{
 			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: cr.Status.ClusterID}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})}
 	if capacity != "" {
-		p.capacity = map[string]resource.Quantity{"disk": resource.MustParse(capacity)}
+		p.Capacity = map[string]resource.Quantity{"disk": resource.MustParse(capacity)}
 	}
 	return p
 }
 
-func rooms(all ...string) func(*observed) {
-	return func(o *observed) {
-		o.places = nil
+func rooms(all ...string) func(*Observed) {
+	return func(o *Observed) {
+		o.Places = nil
 		for i, registration := range []string{"first", "second", "third"} {
-			o.places = append(o.places, node(registration, all[i]))
+			o.Places = append(o.Places, node(registration, all[i]))
 		}
 	}
 }
 
-func annotated(key, value string) func(*observed) {
-	return func(o *observed) { set(o.claim.root, key, value) }
+func annotated(key, value string) func(*Observed) {
+	return func(o *Observed) { set(o.Claim.Root, key, value) }
 }
 
 func set(root *corev1.PersistentVolumeClaim, key, value string) {
@@ -93,13 +93,13 @@ func set(root *corev1.PersistentVolumeClaim, key, value string) {
 	root.Annotations[key] = value
 }
 
-func tried(t report.Tried) func(*observed) {
-	return func(o *observed) {
+func tried(t report.Tried) func(*Observed) {
+	return func(o *Observed) {
 		text, err := t.Annotation()
 		if err != nil {
 			panic(err)
 		}
-		set(o.claim.root, v1alpha1.AnnotationTried, text)
+		set(o.Claim.Root, v1alpha1.AnnotationTried, text)
 	}
 }
 
@@ -111,19 +111,19 @@ func failed(names ...string) []report.TriedMember {
 	return members
 }
 
-func reason(is string) func(*observed) {
-	return func(o *observed) { o.claim.root.Status.Conditions[0].Reason = is }
+func reason(is string) func(*Observed) {
+	return func(o *Observed) { o.Claim.Root.Status.Conditions[0].Reason = is }
 }
 
-func since(age time.Duration) func(*observed) {
-	return func(o *observed) {
-		o.claim.root.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-age))
+func since(age time.Duration) func(*Observed) {
+	return func(o *Observed) {
+		o.Claim.Root.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-age))
 	}
 }
 
-func at(registration string, change func(*corev1.Node)) func(*observed) {
-	return func(o *observed) {
-		for _, p := range o.places {
+func at(registration string, change func(*corev1.Node)) func(*Observed) {
+	return func(o *Observed) {
+		for _, p := range o.Places {
 			if p.Registration == registration {
 				change(p.Node)
 			}
@@ -137,23 +137,23 @@ func tainted(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 }
 
-func noEvidence(o *observed)   { o.claim.root.Status.Conditions = nil }
-func noPod(o *observed)        { o.pods = nil }
-func nominated(o *observed)    { o.pods[0].Status.NominatedNodeName = here.NodeName }
-func notNominated(o *observed) { o.pods[0].Status.NominatedNodeName = "" }
-func bound(o *observed)        { o.claim.root.Spec.VolumeName = "pvc-1" }
+func noEvidence(o *Observed)   { o.Claim.Root.Status.Conditions = nil }
+func noPod(o *Observed)        { o.Pods = nil }
+func nominated(o *Observed)    { o.Pods[0].Status.NominatedNodeName = here.NodeName }
+func notNominated(o *Observed) { o.Pods[0].Status.NominatedNodeName = "" }
+func bound(o *Observed)        { o.Claim.Root.Spec.VolumeName = "pvc-1" }
 
 // promised binds the claim to a promise. kept is the status of the claim's Promise condition.
-func promised(kept corev1.ConditionStatus) func(*observed) {
-	return func(o *observed) {
-		o.claim.root.Spec.VolumeName = hostpv.PromiseName("uid")
-		o.claim.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPromise, Status: kept}}
+func promised(kept corev1.ConditionStatus) func(*Observed) {
+	return func(o *Observed) {
+		o.Claim.Root.Spec.VolumeName = hostpv.PromiseName("uid")
+		o.Claim.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPromise, Status: kept}}
 	}
 }
 
 // steered marks the claim as reassigned here, age ago, but the scheduler has not followed yet.
-func steered(age time.Duration) func(*observed) {
-	return func(o *observed) {
+func steered(age time.Duration) func(*Observed) {
+	return func(o *Observed) {
 		noEvidence(o)
 		notNominated(o)
 		annotated(v1alpha1.AnnotationPlacedIn, "")(o)
@@ -164,92 +164,89 @@ func steered(age time.Duration) func(*observed) {
 
 // stranded marks the claim as placed here, without a leaf Pod. Its only Pod has been unschedulable
 // for age.
-func stranded(age time.Duration) func(*observed) {
-	return func(o *observed) {
+func stranded(age time.Duration) func(*Observed) {
+	return func(o *Observed) {
 		noEvidence(o)
 		notNominated(o)
-		o.pods[0].Status.Conditions = []corev1.PodCondition{{
+		o.Pods[0].Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-age)),
 		}}
 	}
 }
 
-func scheduledReason(is string) func(*observed) {
-	return func(o *observed) { o.pods[0].Status.Conditions[0].Reason = is }
+func scheduledReason(is string) func(*Observed) {
+	return func(o *Observed) { o.Pods[0].Status.Conditions[0].Reason = is }
 }
 
-func pushed(o *observed) {
-	o.pods[0].Status.Conditions = append(o.pods[0].Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
+func pushed(o *Observed) {
+	o.Pods[0].Status.Conditions = append(o.Pods[0].Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
 }
 
-func started(o *observed) {
-	o.claim.started = true
-	o.group[0] = *o.claim
+func started(o *Observed) {
+	o.Claim.Started = true
+	o.Group[0] = *o.Claim
 }
 
 // sibling adds another claim of the Pod.
-func sibling(change ...func(*claim)) func(*observed) {
-	return func(o *observed) {
-		s := claim{root: o.claim.root.DeepCopy(), class: o.claim.class, timeout: timeout}
-		s.root.Name, s.root.Status.Conditions = "logs", nil
+func sibling(change ...func(*Claim)) func(*Observed) {
+	return func(o *Observed) {
+		s := Claim{Root: o.Claim.Root.DeepCopy(), Class: o.Claim.Class, Timeout: timeout}
+		s.Root.Name, s.Root.Status.Conditions = "logs", nil
 		for _, c := range change {
 			c(&s)
 		}
-		o.group = append(o.group, s)
+		o.Group = append(o.Group, s)
 	}
 }
 
-func siblingBound(c *claim) { c.root.Spec.VolumeName = "pvc-2" }
-func siblingBoundIn(cluster string) func(*claim) {
-	return func(c *claim) {
+func siblingBound(c *Claim) { c.Root.Spec.VolumeName = "pvc-2" }
+func siblingBoundIn(cluster string) func(*Claim) {
+	return func(c *Claim) {
 		siblingBound(c)
-		set(c.root, v1alpha1.AnnotationPlacedIn, cluster)
+		set(c.Root, v1alpha1.AnnotationPlacedIn, cluster)
 	}
 }
-func siblingForeign(c *claim) { c.class = nil }
-func siblingSmall(c *claim) {
-	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
-}
-func siblingLarge(c *claim) {
-	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
+func siblingForeign(c *Claim) { c.Class = nil }
+func siblingLarge(c *Claim) {
+	c.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
 }
 
 // siblingMoved marks the other claim as reassigned to the second member, age ago.
-func siblingMoved(age time.Duration) func(*claim) {
-	return func(c *claim) {
-		set(c.root, route.AnnSelectedNode, "kosmos-second")
-		set(c.root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
+func siblingMoved(age time.Duration) func(*Claim) {
+	return func(c *Claim) {
+		set(c.Root, route.AnnSelectedNode, "kosmos-second")
+		set(c.Root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
 		text, err := report.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
 		if err != nil {
 			panic(err)
 		}
-		set(c.root, v1alpha1.AnnotationTried, text)
+		set(c.Root, v1alpha1.AnnotationTried, text)
 	}
 }
 
 // siblingCopies gives the other claim a data source. node is the node that the controller source
 // selected for the claim, or empty.
-func siblingCopies(node string) func(*claim) {
-	return func(c *claim) {
-		c.source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
-		c.root.Name = "copy"
-		set(c.root, route.AnnSelectedNode, node)
-		set(c.root, v1alpha1.AnnotationSteeredTo, node)
+func siblingCopies(node string) func(*Claim) {
+	return func(c *Claim) {
+		c.Source = &datasource.Source{Kind: "PersistentVolumeClaim", Name: "golden"}
+		c.Root.Name = "copy"
+		set(c.Root, route.AnnSelectedNode, node)
+		set(c.Root, v1alpha1.AnnotationSteeredTo, node)
 	}
 }
 
 // copies gives the claim itself a data source in this member.
-func copies(o *observed) {
-	siblingCopies(here.NodeName)(o.claim)
-	o.group[0] = *o.claim
+func copies(o *Observed) {
+	siblingCopies(here.NodeName)(o.Claim)
+	o.Group[0] = *o.Claim
 }
 
 // said describes a decision: its action, the claims, the destination, and the attempted members.
-func said(d decision) string {
-	names := func(claims []claim) string {
+func said(d Decision) string {
+	names := func(claims []Claim) string {
 		var all []string
 		for _, c := range claims {
-			all = append(all, c.root.Name)
+			all = append(all, c.Root.Name)
 		}
 		return strings.Join(all, ",")
 	}
@@ -261,21 +258,21 @@ func said(d decision) string {
 		return " tried " + strings.Join(all, ",")
 	}
 	switch d := d.(type) {
-	case nothing:
-		if d.again != 0 {
-			return "again in " + d.again.String()
+	case Nothing:
+		if d.Again != 0 {
+			return "again in " + d.Again.String()
 		}
 		return "nothing"
-	case settle:
+	case Settle:
 		return "settle"
-	case lower:
+	case Lower:
 		return "lower"
-	case move:
-		return "move " + names(d.claims) + " to " + d.to.Name + known(d.tried)
-	case free:
-		return "free " + names(d.claims) + known(d.tried) + " until " + time.Unix(d.tried.Until, 0).Sub(now).String()
-	case stay:
-		return "stay" + known(d.tried)
+	case Move:
+		return "move " + names(d.Claims) + " to " + d.To.Name + known(d.Tried)
+	case Free:
+		return "free " + names(d.Claims) + known(d.Tried) + " until " + time.Unix(d.Tried.Until, 0).Sub(now).String()
+	case Stay:
+		return "stay" + known(d.Tried)
 	}
 	return "unknown"
 }
@@ -285,10 +282,10 @@ func TestDecide(t *testing.T) {
 		return report.Tried{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
 	}
 	for name, tc := range map[string]struct {
-		observed observed
+		Observed Observed
 		want     string
 	}{
-		"the claim is gone": {observed{member: here}, "nothing"},
+		"the claim is gone": {Observed{Member: here}, "nothing"},
 
 		// Start of a reassignment.
 		"the claim has failed for the timeout: it is reassigned to the member with the most capacity": {seen(), "move data to kosmos-third tried first"},
@@ -299,8 +296,8 @@ func TestDecide(t *testing.T) {
 		"the evidence is older than the reassignment to this member: the timeout starts again":        {seen(since(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
 		"another member's node is selected":                                                           {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
 		"no node is selected":                                                                         {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
-		"the class belongs to another provisioner":                                                    {seen(func(o *observed) { o.claim.class = nil }), "nothing"},
-		"the claim is being deleted":                                                                  {seen(func(o *observed) { o.claim.root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
+		"the class belongs to another provisioner":                                                    {seen(func(o *Observed) { o.Claim.Class = nil }), "nothing"},
+		"the claim is being deleted":                                                                  {seen(func(o *Observed) { o.Claim.Root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
 		"no Pod waits for the claim":                                                                  {seen(noPod), "again in 1m0s"},
 		"the claim is bound after members were tried: the record is removed":                          {seen(bound, tried(paused(0))), "settle"},
 		"the claim is bound to an unfulfilled promise: leaf_pod needs the record":                     {seen(promised(corev1.ConditionFalse), tried(paused(0))), "nothing"},
@@ -314,21 +311,21 @@ func TestDecide(t *testing.T) {
 		"reassigned here, but the first member is not proven empty yet":                               {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
 		"reassigned here, but the Pod was deleted":                                                    {seen(steered(timeout+cut), noPod), "again in 1m0s"},
 		"reassigned here, and the scheduler does not nominate nodes": {
-			seen(steered(timeout+cut), func(o *observed) { o.nominated = false }), "again in 1m0s"},
+			seen(steered(timeout+cut), func(o *Observed) { o.Nominated = false }), "again in 1m0s"},
 		"reassigned here, and the class's timeout is shorter than the scheduler's backoff": {
-			seen(steered(5*time.Second), func(o *observed) { o.claim.timeout = 2 * time.Second }), "again in 11s"},
+			seen(steered(5*time.Second), func(o *Observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
 		"reassigned here, the scheduler does not nominate nodes, and the Pod cannot run here": {
-			seen(steered(timeout+cut), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried second,first"},
+			seen(steered(timeout+cut), at("first", tainted), func(o *Observed) { o.Nominated = false }), "move data to kosmos-third tried second,first"},
 
-		"the condition was reported by the previous member: it is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
-			o.claim.root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
+		"the condition was reported by the previous member: it is ignored (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *Observed) {
+			o.Claim.Root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
 
 		// The scheduler keeps to the selection, but places none of the Pods here.
 		"the Pod was replaced by one that cannot run here: the claim is reassigned":                          {seen(stranded(timeout + cut)), "move data to kosmos-third tried first"},
 		"the Pod has been unschedulable for less than the timeout":                                           {seen(stranded(10 * time.Second)), "again in 51s"},
 		"the Pod is unschedulable, and the claim was reassigned here only just now":                          {seen(stranded(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
-		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *observed) { o.claim.timeout = 2 * time.Second }), "again in 11s"},
+		"the Pod is unschedulable, and the class's timeout is shorter than the scheduler's backoff":          {seen(stranded(5*time.Second), func(o *Observed) { o.Claim.Timeout = 2 * time.Second }), "again in 11s"},
 		"the Pod is unschedulable, and root_pvc has not placed the claim":                                    {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "")), "move data to kosmos-third tried first"},
 		"the Pod is unschedulable, and another member is not proven empty yet":                               {seen(stranded(time.Hour), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
 		"the Pod is unschedulable everywhere: the scheduler can select any member, and a backoff begins":     {seen(stranded(time.Hour), tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
@@ -343,11 +340,11 @@ func TestDecide(t *testing.T) {
 		"one of two Pods is unschedulable, and the scheduler has not tried the other one yet":                {seen(stranded(time.Hour), elsewherePod), "again in 1m0s"},
 		"the Pod is unschedulable, and another one has a scheduling gate":                                    {seen(stranded(time.Hour), gatedPod), "move data to kosmos-third tried first"},
 		"the Pod is unschedulable, and the provisioner may be creating the volume":                           {seen(stranded(time.Hour), started), "again in 1m0s"},
-		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *claim) { c.started = true })), "again in 1m0s"},
+		"the Pod is unschedulable, and the provisioner may be creating the volume of another claim":          {seen(stranded(time.Hour), sibling(func(c *Claim) { c.Started = true })), "again in 1m0s"},
 		"the Pod with several claims is unschedulable: they are reassigned together":                         {seen(stranded(time.Hour), sibling()), "move data,logs to kosmos-third tried first"},
 		"the Pod is unschedulable, and another of its claims has its volume here":                            {seen(stranded(time.Hour), sibling(siblingBound)), "again in 1m0s"},
-		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *observed) { o.nominated = false }), "again in 1m0s"},
-		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried first"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and the Pod can run here":          {seen(stranded(time.Hour), func(o *Observed) { o.Nominated = false }), "again in 1m0s"},
+		"the Pod is unschedulable, the scheduler does not nominate nodes, and this member's node is tainted": {seen(stranded(time.Hour), at("first", tainted), func(o *Observed) { o.Nominated = false }), "move data to kosmos-third tried first"},
 
 		// Data sources.
 		"the claim is cloned from a claim in this member: it stays":                                  {seen(copies), "again in 1m0s"},
@@ -359,9 +356,9 @@ func TestDecide(t *testing.T) {
 		"another claim's source is in another member, and that claim has its volume":                 {seen(noEvidence, sibling(siblingCopies("kosmos-second"), siblingBound)), "nothing"},
 		"another claim's source is in another member, and a third claim has its volume":              {seen(noEvidence, sibling(siblingCopies("kosmos-second")), sibling(siblingBound)), "nothing"},
 		"another claim's source is in a member without a node":                                       {seen(noEvidence, sibling(siblingCopies("kosmos-fourth"))), "nothing"},
-		"no other member has a populator for the kind of the claim's source": {seen(func(o *observed) {
-			o.claim.source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
-			o.group[0] = *o.claim
+		"no other member has a populator for the kind of the claim's source": {seen(func(o *Observed) {
+			o.Claim.Source = &datasource.Source{Group: "example.com", Kind: "Image", Name: "i"}
+			o.Group[0] = *o.Claim
 		}), "stay tried first"},
 
 		// Selection of the next member.
@@ -372,11 +369,11 @@ func TestDecide(t *testing.T) {
 		"a node that is not ready is skipped":                               {seen(at("third", notReady)), "move data to kosmos-second tried first"},
 		"a cordoned node is skipped":                                        {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
 		"a node with a taint that the Pod does not tolerate is skipped":     {seen(at("third", tainted)), "move data to kosmos-second tried first"},
-		"a member outside the class's topology is skipped":                  {seen(func(o *observed) { o.claim.class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
-		"an empty topology term of the class allows no further member": {seen(func(o *observed) {
-			o.claim.class.AllowedTopologies = append(topology("second"), corev1.TopologySelectorTerm{})
+		"a member outside the class's topology is skipped":                  {seen(func(o *Observed) { o.Claim.Class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
+		"an empty topology term of the class allows no further member": {seen(func(o *Observed) {
+			o.Claim.Class.AllowedTopologies = append(topology("second"), corev1.TopologySelectorTerm{})
 		}), "move data to kosmos-second tried first"},
-		"the class's topology term has a label that the nodes lack":                         {seen(func(o *observed) { o.claim.class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
+		"the class's topology term has a label that the nodes lack":                         {seen(func(o *Observed) { o.Claim.Class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
 		"a member that does not admit the namespace is skipped":                             {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
 		"members that deny the namespace by a pattern are skipped":                          {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
 		"a member that denies another namespace is not skipped":                             {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
@@ -393,14 +390,14 @@ func TestDecide(t *testing.T) {
 		"two claims were reassigned at the same time: the node whose name sorts last wins":      {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
 		"another claim was reassigned and is bound: the claim does not follow":                  {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
 		"another claim was not reassigned: it follows this one to the second member": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
-			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claim) {
-				set(c.root, route.AnnSelectedNode, here.NodeName)
-				delete(c.root.Annotations, v1alpha1.AnnotationSteeredTo)
-				delete(c.root.Annotations, v1alpha1.AnnotationTried)
+			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *Claim) {
+				set(c.Root, route.AnnSelectedNode, here.NodeName)
+				delete(c.Root.Annotations, v1alpha1.AnnotationSteeredTo)
+				delete(c.Root.Annotations, v1alpha1.AnnotationTried)
 			})),
 			"move logs to kosmos-second tried first"},
 
-		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *claim) { c.making = true })), "again in 1m0s"},
+		"an abandoned call may still create the volume of another claim: no reassignment":            {seen(sibling(func(c *Claim) { c.Making = true })), "again in 1m0s"},
 		"another claim was bound before it could follow: this one rejoins it":                        {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
 		"another claim is bound in another member, and this one is placed here: this one rejoins it": {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
 		"both claims are bound, in different members: this one stays":                                {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
@@ -439,7 +436,7 @@ func TestDecide(t *testing.T) {
 		"a tenant's unschedulable Pod does not reduce the capacity":                                            {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, said(decide(tc.observed))); diff != "" {
+			if diff := cmp.Diff(tc.want, said(Decide(tc.Observed))); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -455,11 +452,11 @@ func zone(name string) corev1.TopologySelectorTerm {
 }
 
 // wants makes a registration admit only namespaces with the given label.
-func wants(registration, label string) func(*observed) {
-	return func(o *observed) {
-		for i := range o.places {
-			if o.places[i].Registration == registration {
-				o.places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+func wants(registration, label string) func(*Observed) {
+	return func(o *Observed) {
+		for i := range o.Places {
+			if o.Places[i].Registration == registration {
+				o.Places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{MatchLabels: map[string]string{label: ""}}}})
 			}
 		}
@@ -467,19 +464,19 @@ func wants(registration, label string) func(*observed) {
 }
 
 // labels gives the namespace a label.
-func labels(label string) func(*observed) {
-	return func(o *observed) { o.namespace.Labels = map[string]string{label: ""} }
+func labels(label string) func(*Observed) {
+	return func(o *Observed) { o.Namespace.Labels = map[string]string{label: ""} }
 }
 
 // unknown removes the namespace from the cache.
-func unknown(o *observed) { o.namespace.Known = false }
+func unknown(o *Observed) { o.Namespace.Known = false }
 
 // denies makes a registration deny the namespaces that match a pattern.
-func denies(registration, pattern string) func(*observed) {
-	return func(o *observed) {
-		for i := range o.places {
-			if o.places[i].Registration == registration {
-				o.places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+func denies(registration, pattern string) func(*Observed) {
+	return func(o *Observed) {
+		for i := range o.Places {
+			if o.Places[i].Registration == registration {
+				o.Places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
 					Namespaces: v1alpha1.NamespacesSpec{Deny: &[]string{pattern}}}})
 			}
 		}
@@ -487,10 +484,10 @@ func denies(registration, pattern string) func(*observed) {
 }
 
 // elsewherePod adds a Pod that uses the claim too, is not nominated, and can run in no member.
-func elsewherePod(o *observed) {
-	o.pods = append(o.pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned"}, Spec: corev1.PodSpec{NodeSelector: map[string]string{"no": "where"}}})
+func elsewherePod(o *Observed) {
+	o.Pods = append(o.Pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned"}, Spec: corev1.PodSpec{NodeSelector: map[string]string{"no": "where"}}})
 }
 
-func gatedPod(o *observed) {
-	o.pods = append(o.pods, corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "wait"}}}})
+func gatedPod(o *Observed) {
+	o.Pods = append(o.Pods, corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "wait"}}}})
 }

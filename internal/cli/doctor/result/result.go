@@ -1,7 +1,8 @@
-package judge
+package result
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +66,16 @@ type Finding struct {
 	ToDo string `json:"toDo,omitempty"`
 }
 
+// Passed returns the finding of a check that found no problem.
+func Passed(check Check, cluster, format string, args ...any) Finding {
+	return Finding{Level: OK, Check: check, Cluster: cluster, Message: fmt.Sprintf(format, args...)}
+}
+
+// Problem returns the finding of a check that found a problem.
+func Problem(level Level, check Check, cluster, message, toDo string) Finding {
+	return Finding{Level: level, Check: check, Cluster: cluster, Message: message, ToDo: toDo}
+}
+
 // Check is the name of a check.
 type Check string
 
@@ -89,8 +100,8 @@ const (
 	CheckFence        Check = "Fence"
 )
 
-// newCheckup sorts the findings by cluster, and counts them.
-func newCheckup(findings []Finding, missing []model.Missing) *Checkup {
+// NewCheckup sorts the findings by cluster, and counts them.
+func NewCheckup(findings []Finding, missing []model.Missing) *Checkup {
 	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	c := &Checkup{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Findings: slices.Clip(findings), Missing: missing}
 	if c.Findings == nil {

@@ -1,4 +1,4 @@
-package recovery
+package reassignment
 
 import (
 	"testing"
@@ -27,33 +27,33 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 					leaf, fails, offered, agreed, bound := flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0, flags&16 != 0
 					o := seen(annotated(route.AnnSelectedNode, selected), annotated(v1alpha1.AnnotationPlacedIn, placed), annotated(v1alpha1.AnnotationSteeredTo, steered), noEvidence)
 					if bound {
-						o.claim.root.Spec.VolumeName = "pvc-1"
+						o.Claim.Root.Spec.VolumeName = "pvc-1"
 					}
 					if !agreed {
-						o.pods[0].Status.NominatedNodeName = ""
+						o.Pods[0].Status.NominatedNodeName = ""
 					}
 					plan := lifecycle.Next(planOf(o, leaf, fails, offered, agreed))
 					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect only emits an event, and sets no condition
-						o.claim.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
+						o.Claim.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
 							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut))}}
 					}
-					o.group[0] = *o.claim
-					var claims []claim
-					switch d := decide(o).(type) {
-					case move:
-						claims = d.claims
-					case free:
-						claims = d.claims
+					o.Group[0] = *o.Claim
+					var claims []Claim
+					switch d := Decide(o).(type) {
+					case Move:
+						claims = d.Claims
+					case Free:
+						claims = d.Claims
 					default:
 						continue
 					}
 					moved++
 					if plan.Step != lifecycle.None {
-						t.Errorf("recovery reassigns a claim for which root_pvc's next step is %s: %+v", plan.Step, o.claim.root.Annotations)
+						t.Errorf("recovery reassigns a claim for which root_pvc's next step is %s: %+v", plan.Step, o.Claim.Root.Annotations)
 					}
 					for _, c := range claims {
-						if c.root.Annotations[route.AnnSelectedNode] != here.NodeName || c.root.Spec.VolumeName != "" {
-							t.Errorf("recovery reassigns a claim that is bound, or for which this member is not selected: %+v", c.root)
+						if c.Root.Annotations[route.AnnSelectedNode] != here.NodeName || c.Root.Spec.VolumeName != "" {
+							t.Errorf("recovery reassigns a claim that is bound, or for which this member is not selected: %+v", c.Root)
 						}
 					}
 				}
@@ -66,8 +66,8 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 }
 
 // planOf returns root_pvc's observation of the claim.
-func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
-	root := o.claim.root
+func planOf(o Observed, leaf, fails, offered, agreed bool) *volume.Observed {
+	root := o.Claim.Root
 	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{
 		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
 	}}}

@@ -1,0 +1,439 @@
+package reassignment
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Observed is the input of Decide. A nil field means that the object does not exist.
+type Observed struct {
+	Member mirror.Member
+	Now    time.Time
+	// Nominated reports whether the host's scheduler sets status.nominatedNodeName before it binds a
+	// Pod.
+	Nominated bool
+	// Namespace is the claims' namespace.
+	Namespace placement.Namespace
+	// Claim is the claim of the request, or nil if it does not exist.
+	Claim *Claim
+	// Group contains the claims that must be in the same member: Claim, the other claims of its Pods,
+	// the claims of other Pods that use those, and so on. It lacks deleted claims.
+	Group []Claim
+	// Shared are the host PVs of the Pods' other claims with shared volumes, which several members can
+	// use.
+	Shared []*corev1.PersistentVolume
+	// Pods are the Pods that use a claim of the group, have not finished, and are not bound to a
+	// node yet.
+	Pods []corev1.Pod
+	// Places contains all members that have a virtual node.
+	Places []Place
+}
+
+// Claim is a root claim and its class.
+type Claim struct {
+	Root *corev1.PersistentVolumeClaim
+	// Class is nil unless it is one of Xylem's classes, in mirror mode.
+	Class   *storagev1.StorageClass
+	Timeout time.Duration
+	// Making reports whether an abandoned call of this member's provisioner may still create the
+	// claim's volume.
+	Making bool
+	// Started reports whether this member's provisioner may be creating the claim's volume. Unlike
+	// Making, it includes a first call that has not failed yet.
+	Started bool
+	// Source is the claim's data source, or nil if it has none.
+	Source *datasource.Source
+}
+
+// pinned reports whether only one member, the one with the data source, can create the claim.
+func (c Claim) pinned() bool { return c.Source != nil && c.Source.Placed() }
+
+// Place is a member with a virtual node, to which claims can be reassigned.
+type Place struct {
+	placement.Member
+	// Capacity is the largest volume for which capacity is published, by host class.
+	Capacity map[string]resource.Quantity
+}
+
+// Decision is the next step. The types below are the only ones.
+type Decision interface{ decision() }
+
+type (
+	// Nothing means that the claim needs no action for the duration Again, or, if Again is 0, until
+	// the next event.
+	Nothing struct{ Again time.Duration }
+	// Settle removes recovery's annotations from a claim that has its volume.
+	Settle struct{}
+	// Lower publishes less capacity here, so that the claim no longer fits.
+	Lower struct{}
+	// Move reassigns the claims to a node.
+	Move struct {
+		Claims []Claim
+		To     *corev1.Node
+		Tried  report.Tried
+		Why    *mirror.Refusal // nil if the claims follow another claim
+	}
+	// Free lets the scheduler select among all members again, because a round has ended.
+	Free struct {
+		Claims []Claim
+		Tried  report.Tried
+	}
+	// Stay records that no other member remains.
+	Stay struct {
+		Claims []Claim
+		Tried  report.Tried
+		Why    *mirror.Refusal
+	}
+)
+
+func (Nothing) decision() {}
+func (Settle) decision()  {}
+func (Lower) decision()   {}
+func (Move) decision()    {}
+func (Free) decision()    {}
+func (Stay) decision()    {}
+
+// followTime is the minimum time for the scheduler to follow a reassigned claim. The scheduler
+// detects within a second that its PreBind has failed, and backs off for up to ten seconds
+// (kube-scheduler's podMaxBackoffSeconds).
+const followTime = 15 * time.Second
+
+// cut is the maximum by which a time shrinks when it is truncated to seconds.
+const cut = time.Second
+
+// Decide returns the next step for the claim.
+func Decide(o Observed) Decision {
+	switch {
+	case o.Claim == nil || o.Claim.Root.DeletionTimestamp != nil:
+		return Nothing{}
+	case o.Claim.Root.Spec.VolumeName != "":
+		return o.settled()
+	case o.Claim.Class == nil:
+		return Nothing{}
+	}
+	if d, follows := o.followSource(); follows {
+		return d
+	}
+	if d, follows := o.follow(); follows {
+		return d
+	}
+	if !o.here(*o.Claim) {
+		return Nothing{}
+	}
+	if d, split := o.rejoin(); split {
+		return d
+	}
+	why, until := o.trouble()
+	switch {
+	case why == nil && (o.waits() || o.unwatched()):
+		return Nothing{o.Claim.Timeout} // events of Pods without a node do not reach the member's controllers
+	case why == nil:
+		return Nothing{}
+	}
+	if wait := until.Sub(o.Now); wait > 0 {
+		return Nothing{wait} // a driver that lacks capacity in one topology segment may have it in another
+	}
+	return o.recover(why)
+}
+
+// settled returns the decision for a bound claim. Once the claim has its volume, recovery removes
+// its annotations, because events have already reported what they record. A claim that is bound to
+// a promise has its volume once the promise is fulfilled. Until then, leaf_pod needs the attempted
+// members.
+func (o Observed) settled() Decision {
+	root := o.Claim.Root
+	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
+		return Nothing{}
+	}
+	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID && Noted(root) {
+		return Settle{}
+	}
+	return Nothing{}
+}
+
+// Noted reports whether the claim has annotations about its reassignment or about attempted
+// members.
+func Noted(root *corev1.PersistentVolumeClaim) bool {
+	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
+	_, tried := root.Annotations[v1alpha1.AnnotationTried]
+	return steered || tried
+}
+
+// here reports whether the scheduler or Xylem selected this member for a claim.
+func (o Observed) here(c Claim) bool {
+	return c.Root.Spec.VolumeName == "" && c.Root.Annotations[route.AnnSelectedNode] == o.Member.NodeName
+}
+
+// followSource reassigns claims to the member that has the data source of another claim of their
+// group, because their Pod can only run there.
+func (o Observed) followSource() (Decision, bool) {
+	var to string
+	var behind []Claim
+	for _, c := range o.Group {
+		node := c.Root.Annotations[v1alpha1.AnnotationSteeredTo]
+		switch {
+		case c.Class == nil || c.Root.Spec.VolumeName != "":
+			return nil, false
+		case c.pinned() && (node == "" || node != c.Root.Annotations[route.AnnSelectedNode] || to != "" && to != node):
+			return nil, false // the source's member is not selected yet, or the sources are in several members
+		case c.pinned():
+			to = node
+		case o.here(c):
+			behind = append(behind, c)
+		}
+	}
+	if to == "" || to == o.Member.NodeName || len(behind) == 0 {
+		return nil, false
+	}
+	for _, p := range o.Places {
+		if p.NodeName == to {
+			tried := report.TriedOf(behind[0].Root)
+			tried.Moved = o.Now.Unix()
+			return Move{Claims: behind, To: p.Node, Tried: tried}, true
+		}
+	}
+	return nil, false
+}
+
+// follow reassigns claims to the member to which another claim of their group was reassigned later.
+// This happens if the manager was killed between the two writes.
+func (o Observed) follow() (Decision, bool) {
+	for _, ahead := range o.Group {
+		to := ahead.Root.Annotations[v1alpha1.AnnotationSteeredTo]
+		if to == "" || to == o.Member.NodeName || to != ahead.Root.Annotations[route.AnnSelectedNode] || ahead.Root.Spec.VolumeName != "" {
+			continue
+		}
+		tried := report.TriedOf(ahead.Root)
+		var behind []Claim
+		for _, c := range o.Group {
+			moved := report.TriedOf(c.Root).Moved
+			if o.here(c) && (moved < tried.Moved || moved == tried.Moved && o.Member.NodeName < to) {
+				behind = append(behind, c)
+			}
+		}
+		for i := range o.Places {
+			if o.Places[i].NodeName == to && len(behind) > 0 && movable(o.Group) {
+				return Move{Claims: behind, To: o.Places[i].Node, Tried: tried}, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// rejoin reassigns the claim to the member in which another claim of its group has its volume. Both
+// were to be reassigned together, but the other claim's volume had just been created. Their Pod can
+// only run where that volume is.
+func (o Observed) rejoin() (Decision, bool) {
+	var at string
+	for _, c := range o.Group {
+		placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
+		switch {
+		case c.Root.Spec.VolumeName == "":
+		case c.Class == nil, placed == "", placed == o.Member.ClusterID, at != "" && at != placed:
+			return nil, false // the volume is not Xylem's, or is in this member, or the volumes are in several members
+		default:
+			at = placed
+		}
+	}
+	for _, p := range o.Places {
+		if at != "" && p.ClusterID == at {
+			tried := report.TriedOf(o.Claim.Root)
+			tried.Moved = o.Now.Unix()
+			return Move{Claims: []Claim{*o.Claim}, To: p.Node, Tried: tried}, true
+		}
+	}
+	return nil, false
+}
+
+// trouble returns the evidence that this member cannot satisfy the claim, and the time until which
+// the member may still try: the class's timeout after the evidence began, or after the claim was
+// reassigned here. A problem with the registration's rules ends that time immediately.
+func (o Observed) trouble() (*mirror.Refusal, time.Time) {
+	moved := time.Unix(report.TriedOf(o.Claim.Root).Moved, 0)
+	if problem, since := report.FailedIn(o.Claim.Root, o.Member.ClusterID); problem != nil {
+		if report.FailsAtOnce(problem.Reason) {
+			return problem, time.Time{}
+		}
+		return problem, slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(o.Claim.Timeout + cut)
+	}
+	if o.waits() && len(o.Pods) > 0 && !o.agreed() {
+		return o.notFollowed(), moved.Add(max(o.Claim.Timeout, followTime) + cut)
+	}
+	if since, stranded := o.Stranded(); stranded {
+		return o.notFollowed(), slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(max(o.Claim.Timeout, followTime) + cut)
+	}
+	return nil, time.Time{}
+}
+
+// Stranded reports whether the claim's selection keeps its Pods from all other members, although
+// none of them can be placed here, and since when. The scheduler never removes such a selection.
+// This happens if the Pod was replaced, or if this member no longer suits it. A Pod with a
+// scheduling gate does not count.
+func (o Observed) Stranded() (since time.Time, is bool) {
+	if !o.unwatched() || o.agreed() || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Started }) {
+		return since, false
+	}
+	for i := range o.Pods {
+		pod := &o.Pods[i]
+		if len(pod.Spec.SchedulingGates) > 0 {
+			continue
+		}
+		c := podstatus.Condition(pod.Status.Conditions, corev1.PodScheduled)
+		if c == nil || c.Status != corev1.ConditionFalse || c.Reason != corev1.PodReasonUnschedulable || podstatus.Pushed(pod) == corev1.ConditionTrue {
+			return since, false
+		}
+		if is = true; c.LastTransitionTime.After(since) {
+			since = c.LastTransitionTime.Time
+		}
+	}
+	return since, is
+}
+
+// unwatched reports whether the claim is not placed in another member, and none of its Pods is
+// nominated here. The events of such Pods do not reach the member's controllers.
+func (o Observed) unwatched() bool {
+	placed := o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn]
+	return (placed == "" || placed == o.Member.ClusterID) && (!o.Nominated || !o.agreed())
+}
+
+// waits reports whether the claim was reassigned here and waits for the scheduler to follow,
+// because root_pvc has not placed it.
+func (o Observed) waits() bool {
+	return o.Claim.Root.Annotations[v1alpha1.AnnotationSteeredTo] == o.Member.NodeName && o.Claim.Root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
+}
+
+// agreed reports whether the scheduler is about to bind one of the Pods here.
+func (o Observed) agreed() bool {
+	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {
+		if o.Nominated {
+			return pod.Status.NominatedNodeName == o.Member.NodeName
+		}
+		own := o.own()
+		return own != nil && placement.Schedulable(&pod, own.Node)
+	})
+}
+
+// notFollowed reports that the scheduler does not place the Pod here, with the scheduler's message.
+func (o Observed) notFollowed() *mirror.Refusal {
+	said := "the scheduler reports no reason"
+	pod := append(o.consumers(), o.Pods...)[0]
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			said = c.Message
+		}
+	}
+	return mirror.Refuse(v1alpha1.ReasonNotScheduled, "the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.Member.Registration, pod.Name, said)
+}
+
+// recover returns the decision after the member's timeout.
+func (o Observed) recover(why *mirror.Refusal) Decision {
+	waiting := Nothing{o.Claim.Timeout}
+	if len(o.Pods) == 0 || !movable(o.Group) || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Making }) {
+		return waiting // root_pvc reports the reason, except for slow provisioning
+	}
+	tried := report.TriedOf(o.Claim.Root).Begin(o.Now)
+	if tried.Until != 0 {
+		return Nothing{time.Unix(tried.Until, 0).Sub(o.Now)}
+	}
+	claims := slices.DeleteFunc(slices.Clone(o.Group), func(c Claim) bool { return !o.here(c) })
+	others := o.candidates()
+	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fits(*o.Claim, o.own()) {
+		return Lower{}
+	}
+	known := tried.Has(o.Member.ClusterID)
+	tried = tried.With(o.Member, why)
+	for _, p := range others {
+		if !tried.Has(p.ClusterID) {
+			tried.Moved = o.Now.Unix()
+			return Move{claims, p.Node, tried, why}
+		}
+	}
+	switch {
+	case len(others) > 0:
+		return Free{claims, tried.End(o.Now, o.Claim.Timeout)}
+	case !known:
+		return Stay{claims, tried, why}
+	}
+	return waiting
+}
+
+// movable reports whether another member can satisfy the claims: all have Xylem's classes, and none
+// has a volume, or a data source that ties it to one member.
+func movable(group []Claim) bool {
+	return !slices.ContainsFunc(group, func(c Claim) bool { return c.Class == nil || c.Root.Spec.VolumeName != "" || c.pinned() })
+}
+
+func (o Observed) own() *Place {
+	if i := slices.IndexFunc(o.Places, func(p Place) bool { return p.NodeName == o.Member.NodeName }); i >= 0 {
+		return &o.Places[i]
+	}
+	return nil
+}
+
+// candidates returns the other members that can satisfy the claims, starting with the one with the
+// most capacity.
+func (o Observed) candidates() []Place {
+	found := slices.DeleteFunc(slices.Clone(o.Places), func(p Place) bool { return p.NodeName == o.Member.NodeName || !o.suits(p) })
+	slices.SortFunc(found, func(a, b Place) int {
+		return cmp.Or(-cmp.Compare(o.least(a), o.least(b)), cmp.Compare(a.NodeName, b.NodeName))
+	})
+	return found
+}
+
+// least returns the lowest of the capacities that a place has for the claims' classes.
+func (o Observed) least(p Place) int64 {
+	least := int64(math.MaxInt64)
+	for _, c := range o.Group {
+		capacity := p.Capacity[c.Class.Name]
+		least = min(least, capacity.Value())
+	}
+	return least
+}
+
+func (o Observed) suits(p Place) bool {
+	for _, c := range o.Group {
+		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: o.Namespace, Class: c.Class, Source: c.Source}).Allowed() {
+			return false
+		}
+	}
+	for _, volume := range o.Shared {
+		if !p.Answer(placement.Request{Namespace: o.Namespace, Volume: volume}).Allowed() {
+			return false
+		}
+	}
+	return p.MayRun(o.consumers()...)
+}
+
+// consumers returns the Pods for which the scheduler selected this member. If there are none, it
+// returns all Pods without scheduling gates.
+func (o Observed) consumers() []corev1.Pod {
+	chosen := slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.Member.NodeName })
+	if len(chosen) > 0 {
+		return chosen
+	}
+	return slices.DeleteFunc(slices.Clone(o.Pods), func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
+}
+
+// fits reports whether a place publishes enough capacity for a claim.
+func (o Observed) fits(c Claim, p *Place) bool {
+	if p == nil {
+		return false
+	}
+	capacity, offered := p.Capacity[c.Class.Name]
+	return offered && capacity.Cmp(c.Root.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0
+}
