@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet/optional"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
@@ -373,10 +373,11 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	if err := s.fleet.Session(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the member's controllers: %w", err)
 	}
+	kinds := optional.Reader{Link: l, Connection: c, Held: held, Scheme: s.fleet.Scheme, Clock: s.fleet.clock}
 	if l.HostSnapshots != nil {
-		l.Run(func(ctx context.Context) error { return s.snapshots(ctx, l, c, held) })
+		l.Run(kinds.Snapshots)
 	}
-	l.Run(func(ctx context.Context) error { return s.attachments(ctx, l, c, held) })
+	l.Run(kinds.Attachments)
 	return l, nil
 }
 
@@ -483,28 +484,7 @@ func (r Registration) renewed(was Registration) (string, bool) {
 	if !reflect.DeepEqual(was, r) {
 		return "", false
 	}
-	before, err := access.ParseKubeconfig(then, true)
-	if err != nil {
-		return "", false
-	}
-	after, err := access.ParseKubeconfig(now, true)
-	if err != nil {
-		return "", false
-	}
-	old, ok := access.ParseToken(before.BearerToken)
-	renewed, is := access.ParseToken(after.BearerToken)
-	if !ok || !is || !old.Same(renewed) {
-		return "", false
-	}
-	return after.BearerToken, reflect.DeepEqual(wayOf(before), wayOf(after))
-}
-
-// wayOf returns all settings of a configuration that access.ParseKubeconfig sets, except the token.
-func wayOf(c *rest.Config) any {
-	return struct {
-		host string
-		tls  rest.TLSClientConfig
-	}{c.Host, c.TLSClientConfig}
+	return access.Renewed(then, now)
 }
 
 // expired replaces an Unauthorized Problem if the token has expired, and returns other errors

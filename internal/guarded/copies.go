@@ -8,6 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // CreateCopy creates the claim or the PV of a copy of a shared volume. The PV has policy Retain, and
@@ -34,7 +35,7 @@ func (l *Leaf) CreateCopy(ctx context.Context, by Actor, obj client.Object) erro
 
 // DeleteCopy deletes the claim or the PV of a copy of a shared volume, if the evidence covers it,
 // destruction is allowed, and the object is unchanged.
-func (l *Leaf) DeleteCopy(ctx context.Context, obj client.Object, evidence proof.CopyObsolete) error {
+func (l *Leaf) DeleteCopy(ctx context.Context, obj client.Object, evidence copies.Obsolete) error {
 	if _, ours := mirror.VolumeCopyIn(l.hostID, obj); !ours {
 		return foreign(obj, "it is not stamped as a copy of a shared volume")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // copied adds the stamp of a copy.
@@ -77,10 +78,10 @@ func (missing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 }
 
 // obsolete proves that the host PV of a copy is gone.
-func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) proof.CopyObsolete {
+func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) copies.Obsolete {
 	t.Helper()
 	p := proof.Prover{Member: mirror.Member{HostID: hostID}, HostLive: missing{}, Clock: clock.RealClock{}}
-	e, proven, err := p.ClaimCopyObsolete(t.Context(), object)
+	e, proven, err := copies.ClaimObsolete(t.Context(), p, object)
 	if err != nil || !proven {
 		t.Fatalf("proven: %t, %v", proven, err)
 	}
@@ -91,19 +92,19 @@ func TestDeleteCopy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object   client.Object
 		guard    guard
-		evidence func(t *testing.T) proof.CopyObsolete
+		evidence func(t *testing.T) copies.Obsolete
 		want     error
 	}{
-		"the evidence covers it": {claim(copied), open, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, errTouched},
-		"no evidence":            {claim(copied), open, func(*testing.T) proof.CopyObsolete { return proof.CopyObsolete{} }, proof.ErrUnproven},
-		"the evidence is for another claim": {claim(copied), open, func(t *testing.T) proof.CopyObsolete {
+		"the evidence covers it": {claim(copied), open, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, errTouched},
+		"no evidence":            {claim(copied), open, func(*testing.T) copies.Obsolete { return copies.Obsolete{} }, proof.ErrUnproven},
+		"the evidence is for another claim": {claim(copied), open, func(t *testing.T) copies.Obsolete {
 			return obsolete(t, claim(copied, func(m *metav1.ObjectMeta) { m.UID = "another" }))
 		}, proof.ErrUnproven},
-		"the manager is fenced":                {claim(copied), fenced, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrFenced},
-		"destruction is suspended":             {claim(copied), suspended, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
-		"the host was restored meanwhile":      {claim(copied), restored, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
-		"a leaf claim, which is not a copy":    {claim(stamped), open, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
-		"an object that belongs to the member": {claim(), open, func(t *testing.T) proof.CopyObsolete { return obsolete(t, claim(copied)) }, ErrForeign},
+		"the manager is fenced":                {claim(copied), fenced, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrFenced},
+		"destruction is suspended":             {claim(copied), suspended, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
+		"the host was restored meanwhile":      {claim(copied), restored, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrSuspended},
+		"a leaf claim, which is not a copy":    {claim(stamped), open, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrForeign},
+		"an object that belongs to the member": {claim(), open, func(t *testing.T) copies.Obsolete { return obsolete(t, claim(copied)) }, ErrForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := NewLeaf(touched{}, hostID, "cluster38", tc.guard)

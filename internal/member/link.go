@@ -30,6 +30,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -139,7 +140,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return route.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+			return urgency.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 				Name: name, MetricsProvider: metrics.Queue{Cluster: l.Registration},
 			}), clock.RealClock{})
 		},
@@ -173,7 +174,7 @@ func (l *Link) Run(runnable func(context.Context) error) {
 // events that a predicate rejects, and unchanged objects after a relist.
 func (l *Link) LeafSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
 	only = append(only, route.Changed())
-	return source.Kind(l.Cache, object, route.Handler(requests), only...)
+	return source.Kind(l.Cache, object, urgency.Handler(requests), only...)
 }
 
 // RootSource returns a source of the host's events of one kind that concern this member. It
@@ -184,13 +185,13 @@ func (l *Link) RootSource(object client.Object, requests route.Requests, only ..
 
 // LeafSnapshotSource is LeafSource for snapshot kinds, once the member serves them.
 func (l *Link) LeafSnapshotSource(object client.Object, requests route.Requests) source.Source {
-	return l.Snapshots.Events(object, route.Handler(requests))
+	return l.Snapshots.Events(object, urgency.Handler(requests))
 }
 
 // HostSnapshotSource returns a source of the host's events for snapshot kinds, once the host serves
 // them. It includes objects of all members.
 func (l *Link) HostSnapshotSource(object client.Object, requests route.Requests) source.Source {
-	return l.HostSnapshots.Events(object, route.Handler(requests))
+	return l.HostSnapshots.Events(object, urgency.Handler(requests))
 }
 
 // LeafSnapshots returns the cache of the member's snapshots, or nil if the member does not serve
@@ -204,7 +205,7 @@ func (l *Link) LeafSnapshots() client.Reader {
 
 // LeafAttachmentSource is LeafSource for VolumeAttachments, once Xylem may read them.
 func (l *Link) LeafAttachmentSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
-	return l.Attachments.Events(object, route.Handler(requests), only...)
+	return l.Attachments.Events(object, urgency.Handler(requests), only...)
 }
 
 // LeafAttachments returns the cache of the member's VolumeAttachments, or nil if Xylem may not read

@@ -1,7 +1,7 @@
 // Package proof reads both clusters live before a write that destroys data, or that releases what
-// protects it, and returns what the reads showed as evidence. Only this package and its subpackage
-// snapshots create evidence. Without evidence, package guarded does not delete a leaf claim or leaf
-// snapshot, and does not set a leaf PV or leaf content to Delete.
+// protects it, and returns what the reads showed as evidence. Only this package and its subpackages
+// copies and snapshots create evidence. Without evidence, package guarded does not delete a leaf
+// claim, leaf snapshot or copy, and does not set a leaf PV or leaf content to Delete.
 //
 // A method of Prover returns true and a proof, or false. False usually means that a cache lags, and
 // that the newer object's event will enqueue the request. An error proves nothing. The reconciler
@@ -33,10 +33,10 @@
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
 //
 // Some proofs are not part of an Evidence: LeafGone (before a host PV is released: its leaves, the
-// fence's Lease), PlacedHere and Promised (before a leaf claim is created), LeafClaimGone (before a
-// placement is removed), Unprovisioned (before recovery reassigns a claim), Unbound (before a Pod
-// that uses a promise is set to Failed), and those of package placing. A test fails if a volume
-// controller reads live without these packages (internal/livereads_test.go lists the exceptions).
+// fence's Lease), LeafClaimGone (before a placement is removed), Unprovisioned (before recovery
+// reassigns a claim), Unbound (before a Pod that uses a promise is set to Failed), and those of
+// package placing. A test fails if a volume controller reads live without these packages
+// (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence
 //

@@ -300,3 +300,29 @@ func TestProofsExpire(t *testing.T) {
 		})
 	}
 }
+
+// Nothing destroys a volume of which other members may have copies.
+func TestDestroyingIsNotForCopiedVolumes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		action Action
+		object client.Object
+	}{
+		"the leaf PV":    {SetDelete, leafPV(retains)},
+		"the leaf claim": {DeleteClaim, leafClaim()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, copied := range []bool{false, true} {
+				p := prover(pages{})
+				g := given{p, p.Clock.Now()}
+				host := g.host(deletes)
+				if copied {
+					host.pv = hostpv.WithCopyIn(host.pv, "id39")
+				}
+				e := Destroying{Host: HostReleased{host}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
+				if err := Covers(e, tc.action, tc.object); (err == nil) == copied {
+					t.Errorf("copied: %t, Covers returned %v", copied, err)
+				}
+			}
+		})
+	}
+}

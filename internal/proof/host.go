@@ -181,26 +181,3 @@ func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (
 	cluster := node.Labels[v1alpha1.LabelClusterID]
 	return cluster == "" || cluster == p.ClusterID, err
 }
-
-// PlacedHere proves by a live read that a root is placed in this member. After a restart, a cache
-// filled by a lagging API server may contain an old placement, and only placed-in decides which
-// member may push (I3).
-func (p Prover) PlacedHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(root))
-	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == p.ClusterID, err
-}
-
-// Promised proves by a live read that a promise is assigned to this member and has no disk or, if
-// disk is set, that this leaf PV is still the promise's disk and is not being released. Xylem may
-// have destroyed a disk that is released when unused, while a lagging cache still contains it.
-func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, disk string) (bool, error) {
-	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
-	if err != nil || now == nil || now.UID != promise.UID {
-		return false, err
-	}
-	if disk == "" {
-		return hostpv.IsPromiseIn(now, p.ClusterID), nil
-	}
-	cluster, leaf, _, fulfilled := hostpv.LeafOf(now)
-	return fulfilled && cluster == p.ClusterID && leaf == disk && !hostpv.Releasing(now), nil
-}

@@ -30,11 +30,5 @@
 // starts before its caches are synced. With 24,000 volumes, the manager spends most of a restart on
 // evaluating each volume. All controllers that prove or mirror volumes receive all events.
 //
-// # Urgent events
-//
-// Each of a controller's sources declares which of its events are urgent (Unhurried). Queue delays
-// the other events by 250 ms, and the next reconcile of the same request drops them, because the
-// cache contains an object's new state before its event is handled. So the twenty writes that bind
-// a claim cause few reconciles. No event is lost. After a start, workers begin once all queues are
-// filled.
+// Package urgency delays the events that are not urgent.
 package route

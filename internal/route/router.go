@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 // Requests maps a host object to the requests to enqueue. It may read caches, and must log its
@@ -192,7 +194,7 @@ func (s *sink) concerned(was, is client.Object) bool {
 	return was == is || !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
 }
 
-func (s *sink) wake(was, is client.Object) { add(s.ctx, s.queue, was, is, s.requests) }
+func (s *sink) wake(was, is client.Object) { urgency.Enqueue(s.ctx, s.queue, was, is, s.requests) }
 
 // Source returns a controller's source of the events of a host kind that concern one member. It
 // begins with the existing objects, skips updates that do not concern the controller, and ends when

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // Sharer creates and removes one member's copies of shared volumes. Its methods are safe for
@@ -105,13 +105,13 @@ func (s *Sharer) Reduce(ctx context.Context, by guarded.Actor, host string) erro
 		case Record:
 			return s.Root.Patch(ctx, by, o.Host, hostpv.WithCopyIn(o.Host, s.ClusterID))
 		case DeleteClaim:
-			e, proven, err := s.Proof().ClaimCopyObsolete(ctx, o.Claim)
+			e, proven, err := copies.ClaimObsolete(ctx, s.Proof(), o.Claim)
 			return s.remove(ctx, o.Claim, e, proven, err)
 		case DeleteVolume:
-			e, proven, err := s.Proof().VolumeCopyObsolete(ctx, o.Volume)
+			e, proven, err := copies.VolumeObsolete(ctx, s.Proof(), o.Volume)
 			return s.remove(ctx, o.Volume, e, proven, err)
 		case DropRecord:
-			gone, err := s.Proof().CopyGone(ctx, o.Host, Name(s.HostID, o.Host))
+			gone, err := copies.Gone(ctx, s.Proof(), o.Host, Name(s.HostID, o.Host))
 			if err != nil {
 				return fmt.Errorf("prove that the copy of volume %s is gone: %w", host, err)
 			}
@@ -125,7 +125,7 @@ func (s *Sharer) Reduce(ctx context.Context, by guarded.Actor, host string) erro
 	})
 }
 
-func (s *Sharer) remove(ctx context.Context, obj client.Object, e proof.CopyObsolete, proven bool, err error) error {
+func (s *Sharer) remove(ctx context.Context, obj client.Object, e copies.Obsolete, proven bool, err error) error {
 	if err != nil || !proven {
 		return err
 	}
@@ -145,7 +145,7 @@ func (s *Sharer) cached(ctx context.Context, name string) (Observed, error) {
 		return o, err
 	}
 	for i := range claims {
-		if c, ours := mirror.VolumeCopyIn(s.HostID, &claims[i]); ours && (o.Claim == nil || !proof.CopyNeeded(o.Host, c)) {
+		if c, ours := mirror.VolumeCopyIn(s.HostID, &claims[i]); ours && (o.Claim == nil || !copies.Needed(o.Host, c)) {
 			o.Claim = &claims[i]
 		}
 	}

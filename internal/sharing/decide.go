@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // Observed is a shared volume and its copy in one member. A nil field means that the object does not
@@ -53,9 +53,9 @@ func Next(o Observed) (Step, *mirror.Refusal) {
 	switch {
 	case (claimed || made) && o.recordable():
 		return Record, nil // the host was restored; record the copy first, so that no other member destroys the volume
-	case claimed && (!proof.CopyNeeded(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
+	case claimed && (!copies.Needed(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
 		return unlessDeleting(o.Claim, DeleteClaim), nil // the member keeps a claim that a Pod uses
-	case made && (!claimed || !proof.CopyNeeded(o.Host, volume) || !o.holds()):
+	case made && (!claimed || !copies.Needed(o.Host, volume) || !o.holds()):
 		return unlessDeleting(o.Volume, DeleteVolume), nil
 	case !hostpv.Sharing(o.Host):
 		return o.unshared(claimed || made)

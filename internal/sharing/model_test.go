@@ -12,7 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
 // The model has one shared volume, the member that owns it, and another member that may have a
@@ -159,7 +159,7 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 func claimUID(n uint8) types.UID { return types.UID(fmt.Sprint("claim-", n)) }
 func copyUID(n uint8) types.UID  { return types.UID(fmt.Sprint("copy-", n)) }
 
-// needed reports whether a host needs a copy, as CopyNeeded does.
+// needed reports whether a host needs a copy, as copies.Needed does.
 func (h hostSide) needed(of, claim uint8) bool {
 	return h.pv != noPV && h.pv != releasedPV && h.uid == of && h.ref != 0 && h.ref == claim
 }
@@ -782,7 +782,7 @@ func keepLost(o Observed) (Step, *mirror.Refusal) {
 
 func recordNeeded(o Observed) (Step, *mirror.Refusal) {
 	step, refusal := Next(o)
-	if claim, claimed := o.claimStamp(); step == Record && claimed && !proof.CopyNeeded(o.Host, claim) {
+	if claim, claimed := o.claimStamp(); step == Record && claimed && !copies.Needed(o.Host, claim) {
 		o.Host = hostpv.WithCopyIn(o.Host, o.Place.ClusterID)
 		return Next(o)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/timeline"
 	"github.com/xylem-io/xylem/internal/tracing"
 )
@@ -68,10 +69,10 @@ type reconciler struct {
 func Setup(link *member.Link, e *Exports) error {
 	r := &reconciler{link, e, e.begin()}
 	return link.Controller(Name, workers, r,
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, ofVolume)),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeaf)),
-		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, ofPod, ofStart)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofLeafClaim)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, ofVolume)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeaf)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, ofPod, ofStart)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofLeafClaim)),
 	)
 }
 

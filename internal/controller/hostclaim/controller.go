@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -72,11 +73,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, r.ofClaim)).
-		Watches(&corev1.PersistentVolume{}, route.After(route.Lull, r.ofVolume)).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(route.Lull, r.ofSnapshot))).
-		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(route.Lull, r.ofSnapshot))).
-		Watches(&corev1.Pod{}, route.After(route.Lull, ofPod)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim)).
+		Watches(&corev1.PersistentVolume{}, route.After(urgency.Lull, r.ofVolume)).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.After(urgency.Lull, r.ofSnapshot))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(urgency.Lull, r.ofSnapshot))).
+		Watches(&corev1.Pod{}, route.After(urgency.Lull, ofPod)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Relabelled))).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -39,9 +40,9 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r,
 		link.LeafAttachmentSource(&storagev1.VolumeAttachment{}, r.ofAttachment),
 		link.Attachments.Changes(r.all),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, ofAttached)),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofVolume), ofLeaf)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(ofLeafVolume))),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, ofAttached)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofVolume), ofLeaf)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(ofLeafVolume))),
 	)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -50,14 +51,14 @@ func Setup(link *member.Link) error {
 	needsForClaim := route.Of(func(claim *corev1.PersistentVolumeClaim) bool { return needsClaim(claim, link.Member) })
 	r := newReconciler(link)
 	return link.Controller(Name, workers, r,
-		route.Unhurried(r.absent, link.RootSource(&corev1.Pod{}, ofObject, needsForPod)),
-		route.Unhurried(r.absent, link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim)),
+		urgency.Unhurried(r.absent, link.RootSource(&corev1.Pod{}, ofObject, needsForPod)),
+		urgency.Unhurried(r.absent, link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim)),
 		link.RootSource(&corev1.Namespace{}, ofNamespace),
 		link.LeafSource(&corev1.Namespace{}, ofNamespace),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, ofObject, createdOrDeleted)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, createdOrDeleted)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.ConfigMap{}, ofObject, createdOrDeleted)),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Secret{}, ofObject, createdOrDeleted)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Pod{}, ofObject, createdOrDeleted)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, createdOrDeleted)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.ConfigMap{}, ofObject, createdOrDeleted)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Secret{}, ofObject, createdOrDeleted)),
 	)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -50,7 +51,7 @@ func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, ended: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
-		route.Unhurried(turns, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
+		urgency.Unhurried(turns, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise, route.VolumeChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
 	)
@@ -65,7 +66,7 @@ func (r *reconciler) here(before, after client.Object) bool {
 
 // turns marks the binding and the deletion of a root Pod as urgent. Changes to the status are not
 // urgent, because this controller makes them.
-var turns = route.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
+var turns = urgency.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
 
 type turn struct {
 	node     string

@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
@@ -58,14 +59,14 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{Link: link, Options: o, warned: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		route.Unhurried(inUse, link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged))),
+		urgency.Unhurried(inUse, link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged))),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim, route.Concerning(route.LeafClaimChanged)),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged)),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofImport, route.VolumeChanged),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootSource(&storagev1.StorageClass{}, r.asking),
 		link.RootSource(&storagev1.StorageClass{}, r.ofImportClass),
-		route.Unhurried(route.Never, link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd)),
+		urgency.Unhurried(urgency.Never, link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd)),
 	)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -46,9 +47,9 @@ func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o}
 	o.Passages.Expect(link.Registration)
 	return link.Controller(Name, workers, r,
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus))),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus)),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeafVolume)),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus))),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeafVolume)),
 	)
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -70,8 +71,8 @@ type reconciler struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		route.Unhurried(begins, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf))),
-		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf))),
+		urgency.Unhurried(begins, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf))),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf))),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace, route.Relabelled),
 		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
 	)
@@ -80,7 +81,7 @@ func Setup(link *member.Link, o Options) error {
 // begins marks a change to a claim's placement as urgent, because the controller must observe that
 // a claim is waiting here. Only then does the claim's volume prove later that the driver has
 // capacity.
-var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
+var begins = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
 

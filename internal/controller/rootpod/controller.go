@@ -33,6 +33,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/sharing"
 )
 
@@ -80,12 +81,12 @@ type reconciler struct {
 func Setup(link *member.Link, options Options) error {
 	r := &reconciler{Link: link, Options: options, warned: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		route.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
-		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
+		urgency.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
-		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
-		route.Unhurried(route.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root claim has the same name
+		urgency.Unhurried(urgency.CreatedOrDeleted, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
+		urgency.Unhurried(urgency.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root claim has the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
@@ -94,7 +95,7 @@ func Setup(link *member.Link, options Options) error {
 }
 
 // advances marks a change as urgent if it causes a Pod to be pushed, deleted or finished.
-var advances = route.WhenChanged(func(pod *corev1.Pod) step {
+var advances = urgency.WhenChanged(func(pod *corev1.Pod) step {
 	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod), debugged: len(pod.Spec.EphemeralContainers)}
 	if podstatus.Pushed(pod) != corev1.ConditionTrue {
 		s.node, s.nominated = pod.Spec.NodeName, pod.Status.NominatedNodeName

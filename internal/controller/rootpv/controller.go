@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/observe"
@@ -46,12 +47,12 @@ type reconciler struct {
 func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, kept: lru.New(remembered), idle: newIdle()}
 	return link.Controller(Name, workers, r,
-		route.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
-		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
-		route.Unhurried(route.Deleted, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
+		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
+		urgency.Unhurried(urgency.Deleted, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
-		route.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
-		route.Unhurried(route.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		urgency.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
+		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
 }
 
@@ -63,7 +64,7 @@ func ending(_ context.Context, _, after client.Object) bool {
 
 // policy makes two changes to a leaf PV urgent: its deletion, and a new reclaim policy, after which
 // root_pv deletes the leaf claim.
-var policy = route.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
+var policy = urgency.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
 
 // Reconcile takes the next step of releasing one host PV.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

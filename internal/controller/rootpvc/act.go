@@ -153,7 +153,7 @@ func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 	if refusal != nil {
 		return refusal
 	}
-	if placed, err := r.Proof().PlacedHere(ctx, o.Root); err != nil || !placed {
+	if placed, err := placing.PlacedHere(ctx, r.Proof(), o.Root); err != nil || !placed {
 		return err
 	}
 	if needed, err := r.needed(ctx, o); err != nil || !needed {
@@ -201,9 +201,9 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 func (r *reconciler) needed(ctx context.Context, o observing.Claim) (bool, error) {
 	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:
-		return r.Proof().Promised(ctx, s.Promise, "")
+		return placing.Promised(ctx, r.Proof(), s.Promise, "")
 	case s.Host != nil && hostpv.WhenUnused(s.Host):
-		return r.Proof().Promised(ctx, s.Host, s.Name)
+		return placing.Promised(ctx, r.Proof(), s.Host, s.Name)
 	}
 	return true, nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 const (
@@ -72,8 +73,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	around := route.After(aroundPause, r.all)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.Pod{}, route.After(route.Lull, r.ofPod)).
-		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, r.ofClaim)).
+		Watches(&corev1.Pod{}, route.After(urgency.Lull, r.ofPod)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(urgency.Lull, r.ofClaim)).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
 		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).

@@ -3,8 +3,11 @@ package access
 import (
 	"encoding/base64"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
+
+	"k8s.io/client-go/rest"
 )
 
 // Token contains the claims of a service account token. Only the member can verify the token's
@@ -68,6 +71,33 @@ func TokenOf(kubeconfig []byte) string {
 		return ""
 	}
 	return config.BearerToken
+}
+
+// Renewed returns the token of a changed kubeconfig, and true if the only change is another token of
+// the same ServiceAccount.
+func Renewed(before, now []byte) (string, bool) {
+	then, err := ParseKubeconfig(before, true)
+	if err != nil {
+		return "", false
+	}
+	after, err := ParseKubeconfig(now, true)
+	if err != nil {
+		return "", false
+	}
+	old, ok := ParseToken(then.BearerToken)
+	renewed, is := ParseToken(after.BearerToken)
+	if !ok || !is || !old.Same(renewed) {
+		return "", false
+	}
+	return after.BearerToken, reflect.DeepEqual(settingsOf(then), settingsOf(after))
+}
+
+// settingsOf returns all settings of a configuration that ParseKubeconfig sets, except the token.
+func settingsOf(c *rest.Config) any {
+	return struct {
+		host string
+		tls  rest.TLSClientConfig
+	}{c.Host, c.TLSClientConfig}
 }
 
 // WithToken returns the kubeconfig with the current user's token replaced.

@@ -3,6 +3,9 @@
 //
 //	CounterpartsOf   which other members have, or may have, a leaf claim for a root: reads the
 //	                 claim by name in each of them
+//	PlacedHere       a root is placed in this member: reads the claim
+//	Promised         a promise is assigned to this member, or still has the same disk: reads the
+//	                 host PV
 //	SourceHere       the data source of a root is the recorded one and in this member: reads the
 //	                 source in the host, and the object with its name in the member
 package placing

@@ -41,7 +41,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Edits: []Edit{
 				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.wake(nil, obj)\n	})"},
 				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
-				{link, "l.Cache, object, route.Handler(requests), only...)", "l.Cache, object, route.Handler(requests), append(only,\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})...)"},
+				{link, "l.Cache, object, urgency.Handler(requests), only...)", "l.Cache, object, urgency.Handler(requests), append(only,\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})...)"},
 			},
 			Scenario: "delete", Fault: "kill-before@cluster38/delete/persistentvolumeclaims/data#1",
 			Caught: []string{"I1", "I6"},

@@ -29,6 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/route/urgency"
 )
 
 // claims enqueues the host's claims that concern one member.
@@ -41,22 +42,22 @@ type claims struct {
 func Sources(link *member.Link, observer func() observing.Observer, book *account.Book, gate *backlog.Gate) []source.Source {
 	r := &claims{link, observer}
 	return []source.Source{
-		route.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, RootClaimChanged)),
+		urgency.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, RootClaimChanged)),
 		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
-		route.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
+		urgency.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
 		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
 		link.RootSource(&corev1.Namespace{}, r.inRootNamespace, route.Relabelled),
-		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
+		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
 		link.Snapshots.Changes(r.restores),
-		route.Unhurried(route.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
-		route.Unhurried(route.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
+		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
+		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		book.FoundSource(r.rivals),
@@ -75,7 +76,7 @@ func RootClaimChanged(before, after client.Object) bool {
 
 // placing makes the two steps that place a claim urgent: the PV controller requests its volume,
 // and Xylem records the member.
-var placing = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
+var placing = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
 	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
 })
 

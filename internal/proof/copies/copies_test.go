@@ -1,4 +1,4 @@
-package proof
+package copies
 
 import (
 	"context"
@@ -16,8 +16,41 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
+
+const (
+	deletes = corev1.PersistentVolumeReclaimDelete
+	retains = corev1.PersistentVolumeReclaimRetain
+)
+
+var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
+
+// prover returns a Prover for the given host.
+func prover(host client.Reader) proof.Prover {
+	return proof.Prover{Member: here, HostLive: host, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+}
+
+func stamp(m *metav1.ObjectMeta) {
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root-uid"}.Stamp(m)
+}
+
+func leafClaim() *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"},
+		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+	stamp(&c.ObjectMeta)
+	return c
+}
+
+func leafPV(policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "claim-uid"}}}
+	stamp(&pv.ObjectMeta)
+	return pv
+}
+
+func plain(pv *corev1.PersistentVolume) { pv.Labels, pv.Annotations = nil, nil }
 
 // cluster is a reader of at most one PV and of claims.
 type cluster struct {
@@ -96,7 +129,7 @@ func copyPV(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 
 var errDown = errors.New("connection refused")
 
-func TestClaimCopyObsolete(t *testing.T) {
+func TestClaimObsolete(t *testing.T) {
 	lost := func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }
 	for name, tc := range map[string]struct {
 		host  cluster
@@ -118,7 +151,7 @@ func TestClaimCopyObsolete(t *testing.T) {
 		"a leaf claim":                       {cluster{}, leafClaim(), false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, proven, err := prover(tc.host).ClaimCopyObsolete(t.Context(), tc.claim)
+			_, proven, err := ClaimObsolete(t.Context(), prover(tc.host), tc.claim)
 			if proven != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", proven, err, tc.want, tc.err)
 			}
@@ -126,7 +159,7 @@ func TestClaimCopyObsolete(t *testing.T) {
 	}
 }
 
-func TestVolumeCopyObsolete(t *testing.T) {
+func TestVolumeObsolete(t *testing.T) {
 	for name, tc := range map[string]struct {
 		member cluster
 		pv     *corev1.PersistentVolume
@@ -145,7 +178,7 @@ func TestVolumeCopyObsolete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := prover(cluster{})
 			p.Live = tc.member
-			_, proven, err := p.VolumeCopyObsolete(t.Context(), tc.pv)
+			_, proven, err := VolumeObsolete(t.Context(), p, tc.pv)
 			if proven != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", proven, err, tc.want, tc.err)
 			}
@@ -153,7 +186,7 @@ func TestVolumeCopyObsolete(t *testing.T) {
 	}
 }
 
-func TestCopyGone(t *testing.T) {
+func TestGone(t *testing.T) {
 	freed := func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
 	elsewhere := copyClaim(func(c *corev1.PersistentVolumeClaim) { c.Name = "renamed" })
 	ofAnother := copyClaim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationCopyOf] = "pv-2" })
@@ -179,7 +212,7 @@ func TestCopyGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := prover(cluster{})
 			p.Live = tc.member
-			gone, err := p.CopyGone(t.Context(), tc.host, copyName)
+			gone, err := Gone(t.Context(), p, tc.host, copyName)
 			if gone != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", gone, err, tc.want, tc.err)
 			}
@@ -188,66 +221,40 @@ func TestCopyGone(t *testing.T) {
 }
 
 // The evidence covers one deletion of one object, for a limited time.
-func TestCopyObsoleteCovers(t *testing.T) {
+func TestCovers(t *testing.T) {
 	for name, tc := range map[string]struct {
-		action Action
+		action proof.Action
 		object client.Object
 		after  time.Duration
 		none   bool
 		covers bool
 	}{
-		"the claim":          {action: DeleteCopy, object: copyClaim(), covers: true},
-		"just in time":       {action: DeleteCopy, object: copyClaim(), after: witness.Lifetime, covers: true},
-		"too late":           {action: DeleteCopy, object: copyClaim(), after: witness.Lifetime + 1},
-		"another claim":      {action: DeleteCopy, object: copyClaim(func(c *corev1.PersistentVolumeClaim) { c.UID = "another" })},
-		"the PV":             {action: DeleteCopy, object: copyPV()},
-		"another action":     {action: DeleteClaim, object: copyClaim()},
-		"the policy of a PV": {action: SetDelete, object: copyPV()},
-		"without evidence":   {action: DeleteCopy, object: copyClaim(), none: true},
+		"the claim":          {action: proof.DeleteCopy, object: copyClaim(), covers: true},
+		"just in time":       {action: proof.DeleteCopy, object: copyClaim(), after: witness.Lifetime, covers: true},
+		"too late":           {action: proof.DeleteCopy, object: copyClaim(), after: witness.Lifetime + 1},
+		"another claim":      {action: proof.DeleteCopy, object: copyClaim(func(c *corev1.PersistentVolumeClaim) { c.UID = "another" })},
+		"the PV":             {action: proof.DeleteCopy, object: copyPV()},
+		"another action":     {action: proof.DeleteClaim, object: copyClaim()},
+		"the policy of a PV": {action: proof.SetDelete, object: copyPV()},
+		"without evidence":   {action: proof.DeleteCopy, object: copyClaim(), none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
 			p := prover(cluster{})
 			p.Clock = clock
-			e, proven, err := p.ClaimCopyObsolete(t.Context(), copyClaim())
+			e, proven, err := ClaimObsolete(t.Context(), p, copyClaim())
 			if err != nil || !proven {
 				t.Fatalf("proven: %t, %v", proven, err)
 			}
 			if tc.none {
-				e = CopyObsolete{}
+				e = Obsolete{}
 			}
 			clock.SetTime(clock.Now().Add(tc.after))
-			if err := Covers(e, tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, ErrUnproven) {
+			if err := proof.Covers(e, tc.action, tc.object); (err == nil) != tc.covers || err != nil && !errors.Is(err, proof.ErrUnproven) {
 				t.Errorf("Covers returned %v, want success: %t", err, tc.covers)
 			}
-			if err := Covers(e, tc.action, tc.object); !errors.Is(err, ErrUnproven) {
+			if err := proof.Covers(e, tc.action, tc.object); !errors.Is(err, proof.ErrUnproven) {
 				t.Errorf("on the second use, error is %v, want ErrUnproven", err)
-			}
-		})
-	}
-}
-
-// Nothing destroys a volume of which other members may have copies.
-func TestDestroyingIsNotForCopiedVolumes(t *testing.T) {
-	for name, tc := range map[string]struct {
-		action Action
-		object client.Object
-	}{
-		"the leaf PV":    {SetDelete, leafPV(retains)},
-		"the leaf claim": {DeleteClaim, leafClaim()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for _, copied := range []bool{false, true} {
-				p := prover(pages{})
-				g := given{p, p.Clock.Now()}
-				host := g.host(deletes)
-				if copied {
-					host.pv = hostpv.WithCopyIn(host.pv, "id39")
-				}
-				e := Destroying{Host: HostReleased{host}, Root: g.root(), Leaf: g.leaf(leafPV(deletes))}
-				if err := Covers(e, tc.action, tc.object); (err == nil) == copied {
-					t.Errorf("copied: %t, Covers returned %v", copied, err)
-				}
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-package proof
+package copies
 
 import (
 	"context"
@@ -13,70 +13,71 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// CopyObsolete is evidence that a copy of a shared volume can be deleted. That never deletes data,
+// Obsolete is evidence that a copy of a shared volume can be deleted. That never deletes data,
 // because copies have policy Retain.
-type CopyObsolete struct{ w *witness.Witness }
+type Obsolete struct{ w *witness.Witness }
 
-// ClaimCopyObsolete proves by a live read of the host that the claim of a copy is not needed: the
+// ClaimObsolete proves by a live read of the host that the claim of a copy is not needed: the
 // host's claim is no longer bound to the volume. A claim that has lost its PV is never needed,
 // because it cannot be bound again.
-func (p Prover) ClaimCopyObsolete(ctx context.Context, claim *corev1.PersistentVolumeClaim) (CopyObsolete, bool, error) {
+func ClaimObsolete(ctx context.Context, p proof.Prover, claim *corev1.PersistentVolumeClaim) (Obsolete, bool, error) {
 	c, ours := mirror.VolumeCopyIn(p.HostID, claim)
 	if !ours {
-		return CopyObsolete{}, false, nil
+		return Obsolete{}, false, nil
 	}
 	began := p.Clock.Now()
 	host, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(c.Volume))
 	if err != nil {
-		return CopyObsolete{}, false, fmt.Errorf("prove that claim %s is no longer needed: %w", client.ObjectKeyFromObject(claim), err)
+		return Obsolete{}, false, fmt.Errorf("prove that claim %s is no longer needed: %w", client.ObjectKeyFromObject(claim), err)
 	}
-	if CopyNeeded(host, c) && claim.Status.Phase != corev1.ClaimLost {
-		return CopyObsolete{}, false, nil
+	if Needed(host, c) && claim.Status.Phase != corev1.ClaimLost {
+		return Obsolete{}, false, nil
 	}
-	return CopyObsolete{p.testify(began, claim.UID, "")}, true, nil
+	return Obsolete{witness.New(p.Clock, began, claim.UID, "")}, true, nil
 }
 
-// CopyNeeded reports whether the host PV of a copy still belongs to the claim for which the copy was
+// Needed reports whether the host PV of a copy still belongs to the claim for which the copy was
 // created.
-func CopyNeeded(host *corev1.PersistentVolume, c mirror.VolumeCopy) bool {
+func Needed(host *corev1.PersistentVolume, c mirror.VolumeCopy) bool {
 	return host != nil && host.UID == c.UID && hostpv.Claimed(host) && host.Spec.ClaimRef.UID == c.Claim
 }
 
-// VolumeCopyObsolete proves by a live read of the member that no claim is bound to the PV of a
+// VolumeObsolete proves by a live read of the member that no claim is bound to the PV of a
 // copy.
-func (p Prover) VolumeCopyObsolete(ctx context.Context, pv *corev1.PersistentVolume) (CopyObsolete, bool, error) {
+func VolumeObsolete(ctx context.Context, p proof.Prover, pv *corev1.PersistentVolume) (Obsolete, bool, error) {
 	ref := pv.Spec.ClaimRef
-	if _, ours := mirror.VolumeCopyIn(p.HostID, pv); !ours || !Retained(pv) {
-		return CopyObsolete{}, false, nil
+	if _, ours := mirror.VolumeCopyIn(p.HostID, pv); !ours || !proof.Retained(pv) {
+		return Obsolete{}, false, nil
 	}
 	began := p.Clock.Now()
 	if ref == nil { // the member's admin has freed it
-		return CopyObsolete{p.testify(began, pv.UID, "")}, true, nil
+		return Obsolete{witness.New(p.Clock, began, pv.UID, "")}, true, nil
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
-		return CopyObsolete{}, false, fmt.Errorf("prove that no claim is bound to volume %s: %w", pv.Name, err)
+		return Obsolete{}, false, fmt.Errorf("prove that no claim is bound to volume %s: %w", pv.Name, err)
 	}
 	if claim != nil && claim.UID == ref.UID {
-		return CopyObsolete{}, false, nil
+		return Obsolete{}, false, nil
 	}
-	return CopyObsolete{p.testify(began, pv.UID, "")}, true, nil
+	return Obsolete{witness.New(p.Clock, began, pv.UID, "")}, true, nil
 }
 
-// Covers implements Evidence.
-func (e CopyObsolete) Covers(_ witness.Key, action Action, object client.Object) error {
-	if action != DeleteCopy || e.w == nil || e.w.UID != object.GetUID() {
+// Covers implements proof.Evidence.
+func (e Obsolete) Covers(_ witness.Key, action proof.Action, object client.Object) error {
+	if action != proof.DeleteCopy || e.w == nil || e.w.UID != object.GetUID() {
 		return witness.Unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
 	}
 	return witness.Spend(e.w)
 }
 
-// CopyGone proves by live reads that the member has no copy of a host PV's volume: neither a PV with
+// Gone proves by live reads that the member has no copy of a host PV's volume: neither a PV with
 // the copy's name, nor a claim.
-func (p Prover) CopyGone(ctx context.Context, host *corev1.PersistentVolume, name string) (bool, error) {
+func Gone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, name string) (bool, error) {
 	of := func(obj client.Object) bool {
 		c, ours := mirror.VolumeCopyIn(p.HostID, obj)
 		return ours && c.Volume == host.Name

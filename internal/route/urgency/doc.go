@@ -1,0 +1,8 @@
+// Package urgency delays the events that are not urgent, so that many events cause one reconcile.
+//
+// Each of a controller's sources declares which of its events are urgent (Unhurried). Queue delays
+// the other events by 250 ms, and the next reconcile of the same request drops them, because the
+// cache contains an object's new state before its event is handled. So the twenty writes that bind
+// a claim cause few reconciles. No event is lost. After a start, workers begin once all queues are
+// filled.
+package urgency
