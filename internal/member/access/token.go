@@ -75,8 +75,8 @@ func TokenOf(kubeconfig []byte) string {
 
 // Renewed returns the token of a changed kubeconfig, and true if the only change is another token of
 // the same ServiceAccount.
-func Renewed(before, now []byte) (string, bool) {
-	then, err := ParseKubeconfig(before, true)
+func Renewed(then, now []byte) (string, bool) {
+	before, err := ParseKubeconfig(then, true)
 	if err != nil {
 		return "", false
 	}
@@ -84,12 +84,12 @@ func Renewed(before, now []byte) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	old, ok := ParseToken(then.BearerToken)
+	old, ok := ParseToken(before.BearerToken)
 	renewed, is := ParseToken(after.BearerToken)
 	if !ok || !is || !old.Same(renewed) {
 		return "", false
 	}
-	return after.BearerToken, reflect.DeepEqual(settingsOf(then), settingsOf(after))
+	return after.BearerToken, reflect.DeepEqual(settingsOf(before), settingsOf(after))
 }
 
 // settingsOf returns all settings of a configuration that ParseKubeconfig sets, except the token.

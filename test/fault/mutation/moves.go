@@ -23,7 +23,7 @@ func Moves() []Mutation {
 		},
 		{
 			Name: "move-keeps-policy", Class: "the old disk is destroyed with its claim, before the claim is bound to the copy",
-			Edits:  []Edit{{moveSwap, "	return r.storage.Retain(ctx, r.Old, r.Marks(r.Old))", "	return nil"}},
+			Edits:  []Edit{{moveSwap, "	return r.storage.Retain(ctx, r.Record, r.Old, r.Marks(r.Old))", "	return nil"}},
 			Caught: []string{"leaves volume", "neither the move nor its undo succeeds", "the data is lost"}, Check: "TestCheck",
 		},
 		{

@@ -121,6 +121,33 @@ var _ = Describe("A move", func() {
 		s.unmoved(ctx, files)
 	}, SpecTimeout(storyTime))
 
+	disk := func(pv *corev1.PersistentVolume) map[string]any {
+		return map[string]any{"name": pv.Name, "uid": pv.UID, "policy": "Delete"}
+	}
+	// forge writes a record as a tenant can.
+	forge := func(ctx context.Context, s *story, namespace, phase string, fields map[string]any) {
+		GinkgoHelper()
+		place := func(name string) record.Place {
+			cr, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", name)
+			Expect(err).NotTo(HaveOccurred())
+			return record.PlaceOf(cr)
+		}
+		claim := harness.Claim(namespace, "data", class)
+		claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
+		forged := map[string]any{
+			"id": "forged", "run": "x", "phase": phase, "claim": claim, "claimUID": "gone", "from": place(one), "to": place(two), "copy": "data-move-forged",
+		}
+		maps.Copy(forged, fields)
+		content, err := json.Marshal(forged)
+		Expect(err).NotTo(HaveOccurred())
+		book := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "xylem-move-data", Labels: map[string]string{v1alpha1.LabelMove: fmt.Sprint(forged["id"])}},
+			Data:       map[string]string{"move": string(content)},
+		}
+		Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, book.DeepCopy()))).To(Succeed())
+		Expect(x.Host.Create(ctx, book)).To(Succeed())
+	}
+
 	It("does not follow a record that a tenant has forged", func(ctx SpecContext) {
 		victim, s := begin(ctx), begin(ctx)
 		write(victim.disk(ctx, victim.volume), "text", "secret")
@@ -132,32 +159,6 @@ var _ = Describe("A move", func() {
 
 		own, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", s.volume)
 		Expect(err).NotTo(HaveOccurred())
-		disk := func(pv *corev1.PersistentVolume) map[string]any {
-			return map[string]any{"name": pv.Name, "uid": pv.UID, "policy": "Delete"}
-		}
-		forge := func(namespace, phase string, fields map[string]any) {
-			GinkgoHelper()
-			place := func(name string) record.Place {
-				cr, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", name)
-				Expect(err).NotTo(HaveOccurred())
-				return record.PlaceOf(cr)
-			}
-			claim := harness.Claim(namespace, "data", class)
-			claim.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PersistentVolumeClaim"}
-			forged := map[string]any{
-				"id": "forged", "run": "x", "phase": phase, "claim": claim, "claimUID": "gone", "from": place(one), "to": place(two),
-				"copy": "data-move-forged", "old": disk(own),
-			}
-			maps.Copy(forged, fields)
-			content, err := json.Marshal(forged)
-			Expect(err).NotTo(HaveOccurred())
-			book := &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "xylem-move-data", Labels: map[string]string{v1alpha1.LabelMove: "forged"}},
-				Data:       map[string]string{"move": string(content)},
-			}
-			Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, book.DeepCopy()))).To(Succeed())
-			Expect(x.Host.Create(ctx, book)).To(Succeed())
-		}
 
 		By("naming a policy that the volume did not have")
 		policy := func(policy corev1.PersistentVolumeReclaimPolicy) {
@@ -165,7 +166,7 @@ var _ = Describe("A move", func() {
 			Expect(x.Host.API.Patch(ctx, own.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"persistentVolumeReclaimPolicy":%q}}`, policy)))).To(Succeed())
 		}
 		policy(corev1.PersistentVolumeReclaimRetain)
-		forge(s.namespace, "Copying", nil)
+		forge(ctx, s, s.namespace, "Copying", map[string]any{"old": disk(own)})
 		Expect(s.move(ctx, "--undo").code).To(BeZero())
 		Expect(suite.Read[corev1.PersistentVolume](ctx, x.Host, "", own.Name)).To(HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 		policy(corev1.PersistentVolumeReclaimDelete)
@@ -173,14 +174,14 @@ var _ = Describe("A move", func() {
 		By("naming another namespace's volume as the copy")
 		Expect(x.Host.API.Delete(ctx, s.claim(ctx))).To(Succeed())
 		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, s.namespace, "data")
-		others := map[string]any{"new": disk(released), "used": true}
+		others := map[string]any{"old": disk(own), "new": disk(released), "used": true}
 		for _, phase := range []string{"Rebinding", "Sealed", "Swapping", "Copying"} {
-			forge(s.namespace, phase, others)
+			forge(ctx, s, s.namespace, phase, others)
 			Expect(s.move(ctx, "--to", two).code).NotTo(BeZero())
 			Expect(s.move(ctx, "--undo").code).NotTo(BeZero())
 		}
 		By("naming another namespace's claim as the moved claim")
-		forge(victim.namespace, "Rebinding", others)
+		forge(ctx, s, victim.namespace, "Rebinding", others)
 		refused(s.move(ctx, "--to", two), "is not the record of a move")
 
 		now, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", victim.volume)
@@ -188,6 +189,52 @@ var _ = Describe("A move", func() {
 		Expect(now.Spec).To(Equal(released.Spec))
 		Expect(now.Annotations).To(Equal(released.Annotations))
 		suite.Gone[corev1.PersistentVolumeClaim](ctx, x.Host, victim.namespace, "data")
+	}, SpecTimeout(storyTime))
+
+	It("does not destroy a disk that an earlier move keeps, if a tenant forges a record that names it", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		kept := suite.Until[corev1.PersistentVolume](ctx, x.Host, "", s.volume, HaveField("Status.Phase", corev1.VolumeReleased))
+		claim := s.claim(ctx)
+		current, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", claim.Spec.VolumeName)
+		Expect(err).NotTo(HaveOccurred())
+		for _, fields := range []map[string]any{{"old": disk(current), "new": disk(kept)}, {"old": disk(kept)}} {
+			fields["id"], fields["claimUID"] = kept.Annotations[v1alpha1.LabelMove], claim.UID
+			forge(ctx, s, s.namespace, "Copying", fields)
+			refused(s.move(ctx, "--undo"), "the record of the move is wrong")
+			now, err := suite.Read[corev1.PersistentVolume](ctx, x.Host, "", kept.Name)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(now.Spec).To(Equal(kept.Spec))
+			Expect(now.Annotations).To(Equal(kept.Annotations))
+		}
+
+		By("letting the command destroy the disk, after the forged record is deleted")
+		Expect(x.Host.API.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "xylem-move-data"}})).To(Succeed())
+		r = s.move(ctx, "--delete-source")
+		Expect(r.code).To(BeZero(), r.err)
+		suite.Gone[corev1.PersistentVolume](ctx, x.Host, "", kept.Name)
+	}, SpecTimeout(storyTime))
+
+	It("does not forget the disk of a second claim that the user deletes during the last comparison", func(ctx SpecContext) {
+		s := begin(ctx)
+		write(s.disk(ctx, s.volume), "text", "hello")
+		files := look(ctx, s.disk(ctx, s.volume))
+		var lost string
+		kubelets[one].Before(once(sums, 2, func(kubelet.Command) error {
+			var copies corev1.PersistentVolumeClaimList
+			Expect(x.Host.API.List(ctx, &copies, client.InNamespace(s.namespace), client.HasLabels{v1alpha1.LabelMove})).To(Succeed())
+			Expect(copies.Items).To(HaveLen(1))
+			lost = copies.Items[0].Spec.VolumeName
+			Expect(x.Host.API.Delete(ctx, &copies.Items[0])).To(Succeed())
+			return errors.New("input/output error")
+		}))
+		refused(s.move(ctx, "--to", two), "input/output error")
+		r := s.move(ctx, "--to", two)
+		Expect(r.code).To(BeZero(), r.err)
+		s.moved(ctx, files)
+		suite.Gone[corev1.PersistentVolume](ctx, x.Host, "", lost)
 	}, SpecTimeout(storyTime))
 
 	It("is rejected if the member lacks the class", func(ctx SpecContext) {

@@ -96,17 +96,23 @@ func (r *Record) Marks(d Disk) map[string]string {
 	}
 }
 
-// Retain sets a volume's policy to Retain. It records the policy that the volume had before the
+// Retain sets a volume's policy to Retain. It records the policy that the volume had before this
 // move in an annotation of the volume, because a tenant can write the record, but not the volume.
-func Retain(pv *corev1.PersistentVolume) {
-	if pv.Annotations[v1alpha1.AnnotationMovePolicy] == "" {
+func (r *Record) Retain(pv *corev1.PersistentVolume) {
+	if !r.Retains(pv) {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationMovePolicy, string(pv.Spec.PersistentVolumeReclaimPolicy))
 	}
+	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.LabelMove, r.ID)
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// Restore sets the policy that a volume had before Retain, if any, and removes the annotations of
-// Retain and Marks.
+// Retains reports whether this move set the volume's policy to Retain.
+func (r *Record) Retains(pv *corev1.PersistentVolume) bool {
+	return pv.Annotations[v1alpha1.LabelMove] == r.ID && pv.Annotations[v1alpha1.AnnotationMovePolicy] != ""
+}
+
+// Restore sets the policy that a volume had before Retain, and removes the annotations of Retain and
+// Marks.
 func Restore(pv *corev1.PersistentVolume) {
 	if policy := pv.Annotations[v1alpha1.AnnotationMovePolicy]; policy != "" {
 		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(policy)

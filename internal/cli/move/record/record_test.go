@@ -80,22 +80,36 @@ func storageOf(size string) corev1.VolumeResourceRequirements {
 }
 
 func TestRestoreSetsThePolicyBeforeTheMove(t *testing.T) {
+	r := &Record{ID: "this"}
 	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
 		t.Run(string(policy), func(t *testing.T) {
 			before := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}, Spec: corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy}}
 			pv := before.DeepCopy()
 			for range 2 { // a move that is killed sets the policy again
-				Retain(pv)
+				r.Retain(pv)
 				if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 					t.Fatalf("policy %s, want Retain", pv.Spec.PersistentVolumeReclaimPolicy)
 				}
 			}
-			for range 2 {
-				Restore(pv)
-				if diff := cmp.Diff(before, pv); diff != "" {
-					t.Fatalf("-want +got:\n%s", diff)
-				}
+			if Restore(pv); r.Retains(pv) {
+				t.Fatal("the move still retains the volume")
+			}
+			if diff := cmp.Diff(before, pv); diff != "" {
+				t.Fatalf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// An admin may keep a disk that an earlier move left, and use it for another claim.
+func TestPolicyOfAnEarlierMoveIsForgotten(t *testing.T) {
+	pv := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete}}
+	earlier, r := &Record{ID: "earlier"}, &Record{ID: "this"}
+	if earlier.Retain(pv); r.Retains(pv) {
+		t.Fatal("the move regards the policy of an earlier move as its own")
+	}
+	r.Retain(pv)
+	if Restore(pv); pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		t.Errorf("policy %s, want Retain, as before the move", pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 }

@@ -34,12 +34,8 @@ func (r *run) copyAndCompare(ctx context.Context) error {
 			return err
 		}
 	}
-	copied, err := r.storage.CopyDisk(ctx, r.Record)
-	if err != nil {
+	if r.New, err = r.storage.CopyDisk(ctx, r.Record); err != nil {
 		return err
-	}
-	if copied.UID != r.New.UID { // otherwise, keep the recorded policy, which is from before the move
-		r.New = copied
 	}
 	// The Pods run only if the manager is connected, so it has now detected a restore of the host.
 	if err := r.unrestored(ctx); err != nil {
@@ -94,14 +90,18 @@ func (r *run) sound(ctx context.Context) error {
 	return err
 }
 
-// ensureCopy creates the second claim. If the existing second claim has lost its volume, ensureCopy
-// creates another claim.
+// ensureCopy creates the second claim. If the second claim has lost its volume, or was deleted,
+// ensureCopy abandons its volume and creates another claim.
 func (r *run) ensureCopy(ctx context.Context, old *corev1.PersistentVolume) error {
 	existing, err := r.host.Claim(ctx, r.Copy)
 	if err != nil {
 		return err
 	}
-	if why := storage.Lost(existing); why != "" {
+	why := storage.Lost(existing)
+	if existing == nil && r.New.UID != "" { // an earlier attempt to swap may have set policy Retain
+		why = "its claim was deleted"
+	}
+	if why != "" {
 		r.host.Report("The copy was lost (%s). Creating another copy", why)
 		if err := r.dropCopy(ctx); err != nil {
 			return err
@@ -125,8 +125,8 @@ func (r *run) dropCopy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if pv != nil { // an earlier attempt to swap may have set policy Retain
-		if err := r.storage.RestorePolicy(ctx, r.New); err != nil {
+	if pv != nil {
+		if err := r.storage.RestoreCopy(ctx, r.Record, r.New); err != nil {
 			return err
 		}
 	}

@@ -111,7 +111,7 @@ func leftBy(ctx context.Context, h *host.Client, claim string) ([]corev1.Persist
 		}
 	}
 	if len(left) == 0 && len(bound) > 0 {
-		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotation %s from each volume", claim, text.Quoted(bound...), v1alpha1.AnnotationMoveClaim)
+		return nil, fmt.Errorf("earlier moves of claim %q kept only volumes that claims use now (%s), so this command destroys none of them. Remove the annotations under %s from each volume", claim, text.Quoted(bound...), v1alpha1.MovePrefix)
 	}
 	if len(left) == 0 {
 		return nil, plan.NothingToDo{Err: fmt.Errorf("no earlier move of claim %q in namespace %q left a disk", claim, h.Namespace)}
@@ -131,8 +131,8 @@ func current(h *host.Client, all plan.Fleet, left []corev1.PersistentVolume) ([]
 		case err != nil:
 			stale = append(stale, fmt.Errorf("volume %q is not destroyed: %w", pv.Name, err))
 		case restored:
-			stale = append(stale, fmt.Errorf("volume %q is not destroyed: the host or its member was restored from a backup, or its member was registered again, after the move, so the volume may have the newest data. To keep it, remove its annotation %s. To destroy it, delete the PersistentVolume, and ask the member's admin to delete the volume",
-				pv.Name, v1alpha1.AnnotationMoveClaim))
+			stale = append(stale, fmt.Errorf("volume %q is not destroyed: the host or its member was restored from a backup, or its member was registered again, after the move, so the volume may have the newest data. To keep it, remove its annotations under %s. To destroy it, delete the PersistentVolume, and ask the member's admin to delete the volume",
+				pv.Name, v1alpha1.MovePrefix))
 		default:
 			known = append(known, *pv)
 		}

@@ -73,10 +73,10 @@ func (r *run) restart(ctx context.Context, why string) error {
 
 // retain sets the reclaim policy of both volumes to Retain, and annotates the old volume.
 func (r *run) retain(ctx context.Context) error {
-	if err := r.storage.Retain(ctx, r.New, nil); err != nil {
+	if err := r.storage.Retain(ctx, r.Record, r.New, nil); err != nil {
 		return err
 	}
-	return r.storage.Retain(ctx, r.Old, r.Marks(r.Old))
+	return r.storage.Retain(ctx, r.Record, r.Old, r.Marks(r.Old))
 }
 
 // release deletes the Pods and the second claim, and waits until neither claim exists.
@@ -109,10 +109,11 @@ func (r *run) release(ctx context.Context) error {
 // rebind creates the claim again, bound to the copy.
 func (r *run) rebind(ctx context.Context) error {
 	r.host.Report("Creating claim %q again, bound to the disk in member %q", r.Claim.Name, r.To.Registration)
-	if _, err := r.storage.Bind(ctx, r.Record, r.New); err != nil {
+	uid, err := r.storage.Bind(ctx, r.Record, r.New)
+	if err != nil {
 		return err
 	}
-	if err := r.storage.RestorePolicy(ctx, r.New); err != nil {
+	if err := r.storage.RestoreBound(ctx, r.Record, r.New, uid); err != nil {
 		return err
 	}
 	return r.enter(ctx, record.Done)

@@ -97,7 +97,7 @@ func (r *run) undo(ctx context.Context, gone bool) error {
 		if err := r.restore(ctx); err != nil {
 			return err
 		}
-		if err := r.storage.RestorePolicy(ctx, r.Old); err != nil {
+		if err := r.storage.RestoreBound(ctx, r.Record, r.Old, r.ClaimUID); err != nil {
 			return err
 		}
 	}
@@ -123,9 +123,9 @@ func (r *run) settleCopies(ctx context.Context, gone bool) error {
 	}
 	for _, disk := range copies {
 		if r.Used || restored || gone {
-			err = r.storage.Retain(ctx, disk, r.Marks(disk))
+			err = r.storage.Retain(ctx, r.Record, disk, r.Marks(disk))
 		} else {
-			err = r.storage.RestorePolicy(ctx, disk)
+			err = r.storage.RestoreCopy(ctx, r.Record, disk)
 		}
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func (r *run) restore(ctx context.Context) error {
 	}
 	if claim != nil && claim.UID == r.ClaimUID && claim.DeletionTimestamp != nil {
 		// Only a Pod of the move may keep the claim from disappearing, and its disk with it.
-		if err := r.storage.Retain(ctx, r.Old, r.Marks(r.Old)); err != nil {
+		if err := r.storage.Retain(ctx, r.Record, r.Old, r.Marks(r.Old)); err != nil {
 			return err
 		}
 	}
@@ -183,7 +183,7 @@ func (r *run) detach(ctx context.Context, claim *corev1.PersistentVolumeClaim) e
 	if err := storage.Unused(ctx, r.host, r.ID, claim.Name); err != nil {
 		return err
 	}
-	if err := r.storage.Retain(ctx, r.New, r.Marks(r.New)); err != nil {
+	if err := r.storage.Retain(ctx, r.Record, r.New, r.Marks(r.New)); err != nil {
 		return err
 	}
 	if err := r.storage.DeleteClaim(ctx, claim); err != nil {

@@ -25,7 +25,7 @@ func (w *Writer) Bind(ctx context.Context, r *record.Record, d record.Disk) (typ
 	case err != nil:
 		return "", err
 	case claim == nil:
-		if err := w.reserve(ctx, d); err != nil {
+		if err := w.reserve(ctx, r, d); err != nil {
 			return "", err
 		}
 		claim = r.BoundTo(d.Name)

@@ -7,9 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
@@ -48,8 +50,7 @@ func (w *Writer) Volume(ctx context.Context, d record.Disk) (*corev1.PersistentV
 	case pv == nil:
 		return nil, VolumeGoneError(d.Name)
 	case pv.Spec.ClaimRef == nil, pv.Spec.ClaimRef.Namespace != w.host.Namespace:
-		return nil, fmt.Errorf("volume %q does not belong to namespace %q, so the record of the move is wrong: somebody changed the volume's claimRef, or ConfigMap %q. Correct the claimRef, or delete the ConfigMap",
-			d.Name, w.host.Namespace, record.ConfigMapName(w.claim))
+		return nil, w.wrongRecord(d, fmt.Sprintf("does not belong to namespace %q", w.host.Namespace))
 	}
 	return pv, nil
 }
@@ -75,22 +76,52 @@ func (w *Writer) IsBound(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return pv != nil && pv.UID == d.UID, err
 }
 
-// Retain sets a volume's reclaim policy to Retain until RestorePolicy, and annotates the volume.
-func (w *Writer) Retain(ctx context.Context, d record.Disk, annotations map[string]string) error {
+// Retain sets a volume's reclaim policy to Retain, and annotates the volume.
+func (w *Writer) Retain(ctx context.Context, r *record.Record, d record.Disk, annotations map[string]string) error {
 	return w.patchVolume(ctx, d, "set its policy to Retain", func(pv *corev1.PersistentVolume) {
-		record.Retain(pv)
+		r.Retain(pv)
 		maps.Copy(pv.Annotations, annotations)
 	})
 }
 
-// RestorePolicy sets the reclaim policy that a volume had before Retain, and removes the move's
-// annotations.
-func (w *Writer) RestorePolicy(ctx context.Context, d record.Disk) error {
-	return w.patchVolume(ctx, d, "restore its policy", record.Restore)
+// RestoreBound restores the policy that the claim's volume had before the move. The volume must be
+// bound to the claim. Otherwise, a forged record could name a disk that an earlier move keeps.
+func (w *Writer) RestoreBound(ctx context.Context, r *record.Record, d record.Disk, claim types.UID) error {
+	return w.restorePolicy(ctx, r, d, func(pv *corev1.PersistentVolume) bool { return pv.Spec.ClaimRef.UID == claim })
+}
+
+// RestoreCopy restores the policy that an unused copy had before the move. The volume must not be a
+// disk that a move keeps, for the same reason.
+func (w *Writer) RestoreCopy(ctx context.Context, r *record.Record, d record.Disk) error {
+	return w.restorePolicy(ctx, r, d, func(pv *corev1.PersistentVolume) bool {
+		return pv.Annotations[v1alpha1.AnnotationMoveClaim] == "" && pv.Spec.ClaimRef.Name != w.claim
+	})
+}
+
+// restorePolicy restores the policy of a volume, if this move changed it.
+func (w *Writer) restorePolicy(ctx context.Context, r *record.Record, d record.Disk, may func(*corev1.PersistentVolume) bool) error {
+	pv, err := w.Volume(ctx, d)
+	switch {
+	case err != nil:
+		return err
+	case !may(pv):
+		return w.wrongRecord(d, "is not the disk that the record describes")
+	}
+	return w.patchVolume(ctx, d, "restore its policy", func(pv *corev1.PersistentVolume) {
+		if r.Retains(pv) && may(pv) {
+			record.Restore(pv)
+		}
+	})
+}
+
+// wrongRecord reports that the record names a volume that the move cannot have used.
+func (w *Writer) wrongRecord(d record.Disk, what string) error {
+	return fmt.Errorf("volume %q %s, so the record of the move is wrong: somebody changed the volume's claimRef, or ConfigMap %q. Correct the claimRef, or delete the ConfigMap",
+		d.Name, what, record.ConfigMapName(w.claim))
 }
 
 // reserve points a volume at the claim that will be created.
-func (w *Writer) reserve(ctx context.Context, d record.Disk) error {
+func (w *Writer) reserve(ctx context.Context, r *record.Record, d record.Disk) error {
 	err := w.host.Await(ctx, fmt.Sprintf("volume %q to be released", d.Name), func(ctx context.Context) (string, error) {
 		pv, err := w.Volume(ctx, d)
 		if err != nil || pv.Status.Phase != corev1.VolumeBound {
@@ -102,7 +133,7 @@ func (w *Writer) reserve(ctx context.Context, d record.Disk) error {
 		return err
 	}
 	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) {
-		record.Retain(pv)
+		r.Retain(pv)
 		pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.host.Namespace, Name: w.claim}
 	})
 }
