@@ -253,12 +253,13 @@ const (
 	AnnotationCapacityEstimated = Prefix + "capacity-estimated"
 
 	// LabelMove is the move's ID, on the claim, Pods and ConfigMap that `kubectl xylem move` creates.
-	// As an annotation, it is on the moved claim and on its old volume in the host.
+	// As an annotation, it is on the moved claim, and on the volumes in the host whose reclaim policy the
+	// command set to Retain.
 	LabelMove = MovePrefix + "id"
 
 	// AnnotationMoveClaim is the <namespace>/<name> of the moved claim, on the claim and Pods that
-	// `kubectl xylem move` creates, and on the moved claim's old volume in the host, which the command
-	// keeps.
+	// `kubectl xylem move` creates, and on the volumes in the host that the command keeps: the moved
+	// claim's old volume, or a copy.
 	AnnotationMoveClaim = MovePrefix + "claim"
 
 	// AnnotationMoveRun, on a claim whose move was undone before the claim was deleted, is the ID of

@@ -113,6 +113,8 @@ func claimed(o client.Object) {
 	o.(*corev1.PersistentVolume).Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "victim", Name: "claim"}
 }
 
+func provided(o client.Object) { o.(*corev1.Node).Spec.ProviderID = "aws:///eu-west-1a/i-0123" }
+
 // tunnel is an annotation with which a network plugin routes a node's Pod range to an address.
 const tunnel = "flannel.alpha.coreos.com/public-ip"
 
@@ -228,8 +230,17 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		judge(manager.Create(ctx, virtualNode(change), client.DryRunAll), mayNot)
 	},
 		entry("with a Pod range", routed),
+		entry("with another node's instance", provided),
 		entry("with a network plugin's annotation", annotate(tunnel, "192.0.2.1")),
 	)
+
+	It("lets the manager change a virtual node to which the controller manager assigned a Pod range", func(ctx SpecContext) {
+		n := made(ctx, virtualNode())
+		Expect(changed(ctx, admin, whole, n, routed)).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(n), n)).To(Succeed())
+		judge(changed(ctx, manager, whole, n, label("example.com/a", "b")), may)
+		judge(changed(ctx, manager, state, n, ready), may)
+	}, SpecTimeout(settle))
 
 	It("lets the manager remove the annotation of the attach-detach controller from a virtual node, but no other annotation", func(ctx SpecContext) {
 		const attached = "volumes.kubernetes.io/controller-managed-attach-detach"
@@ -257,6 +268,7 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 		entry("a virtual node's other annotations", mayNot, whole, of(virtualNode), annotate(tunnel, "192.0.2.1")),
 		entry("a virtual node's other annotations through the status", mayNot, state, of(virtualNode), annotate(tunnel, "192.0.2.1")),
 		entry("the Pod range of a virtual node", mayNot, whole, of(virtualNode), routed),
+		entry("the instance of a virtual node", mayNot, whole, of(virtualNode), provided),
 		entry("a plain node", mayNot, whole, of(plainNode), label("example.com/a", "b")),
 		entry("a plain node into a virtual one", mayNot, whole, of(plainNode), label(v1alpha1.LabelVirtualNode, "true")),
 		entry("a plain node's status", mayNot, state, of(plainNode), ready),
