@@ -6,6 +6,7 @@ const (
 	moveSwap   = "internal/cli/move/run/swap.go"
 	moveUndo   = "internal/cli/move/run/undo.go"
 	moveDelete = "internal/cli/move/run/delete.go"
+	moveVolume = "internal/cli/move/storage/volumes.go"
 )
 
 // Moves returns defects of `kubectl xylem move`, which test/model/moves finds.
@@ -25,6 +26,11 @@ func Moves() []Mutation {
 			Name: "move-keeps-policy", Class: "the old disk is destroyed with its claim, before the claim is bound to the copy",
 			Edits:  []Edit{{moveSwap, "	return r.storage.Retain(ctx, r.Record, r.Old, r.Marks(r.Old))", "	return nil"}},
 			Caught: []string{"leaves volume", "neither the move nor its undo succeeds", "the data is lost"}, Check: "TestCheck",
+		},
+		{
+			Name: "move-leaves-retain", Class: "the claim's volume keeps policy Retain after the move, so that its disk stays when the claim is deleted",
+			Edits:  []Edit{{moveVolume, "r.Retains(pv) && may(pv)", "r.Retains(pv) && may(pv) && pv.Spec.ClaimRef.Name != w.claim"}},
+			Caught: []string{"with policy Retain"}, Check: "TestCheck",
 		},
 		{
 			Name: "move-compares-once", Class: "a Pod writes to the old disk after it was compared, and the claim gets the older copy",

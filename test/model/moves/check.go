@@ -285,6 +285,9 @@ func (w *world) tidy(v verb) {
 		if pv.Status.Phase == corev1.VolumeReleased && pv.Annotations[v1alpha1.AnnotationMoveClaim] == "" && w.policy == corev1.PersistentVolumeReclaimDelete {
 			w.problem("%s leaves volume %s, which --delete-source does not find", v, random.ReplaceAllString(pv.Name, "#"))
 		}
+		if policy := pv.Spec.PersistentVolumeReclaimPolicy; pv.Status.Phase == corev1.VolumeBound && policy != w.policy {
+			w.problem("%s leaves the claim's volume with policy %s", v, policy)
+		}
 	}
 	if pods, records := len(all[*corev1.Pod](w, pods)), len(all[*corev1.ConfigMap](w, records)); pods > 0 || len(all[*corev1.PersistentVolumeClaim](w, claims)) > 1 || v == undo && records > 0 {
 		w.problem("%s leaves %d Pods, and %d records", v, pods, records)
