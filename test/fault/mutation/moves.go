@@ -29,7 +29,7 @@ func Moves() []Mutation {
 		},
 		{
 			Name: "move-leaves-retain", Class: "the claim's volume keeps policy Retain after the move, so that its disk stays when the claim is deleted",
-			Edits:  []Edit{{moveVolume, "r.Retains(pv) && may(pv)", "r.Retains(pv) && may(pv) && pv.Spec.ClaimRef.Name != w.claim"}},
+			Edits:  []Edit{{moveVolume, "		if r.Retains(pv) {", "		if r.Retains(pv) && pv.Spec.ClaimRef.Name != w.claim {"}},
 			Caught: []string{"with policy Retain"}, Check: "TestCheck",
 		},
 		{

@@ -39,9 +39,9 @@ func (e VolumeGoneError) Error() string {
 	return fmt.Sprintf("somebody deleted volume %q in the host. Its disk may still be in the member; `kubectl xylem doctor` lists such disks", string(e))
 }
 
-// Volume reads a volume of the move, or returns a VolumeGoneError. The volume must belong to a claim in the namespace. Otherwise,
-// a tenant who can write ConfigMaps in the namespace could record another tenant's volume, which
-// the command would then change with the permissions of its user.
+// Volume reads a volume of the move, or returns a VolumeGoneError. The volume must belong to a claim
+// in the namespace. Otherwise, a tenant who can write ConfigMaps in the namespace could record
+// another tenant's volume, which the command would then change with the permissions of its user.
 func (w *Writer) Volume(ctx context.Context, d record.Disk) (*corev1.PersistentVolume, error) {
 	pv, err := w.FindVolume(ctx, d)
 	switch {
@@ -78,9 +78,10 @@ func (w *Writer) IsBound(ctx context.Context, claim *corev1.PersistentVolumeClai
 
 // Retain sets a volume's reclaim policy to Retain, and annotates the volume.
 func (w *Writer) Retain(ctx context.Context, r *record.Record, d record.Disk, annotations map[string]string) error {
-	return w.patchVolume(ctx, d, "set its policy to Retain", func(pv *corev1.PersistentVolume) {
+	return w.patchVolume(ctx, d, "set its policy to Retain", func(pv *corev1.PersistentVolume) error {
 		r.Retain(pv)
 		maps.Copy(pv.Annotations, annotations)
+		return nil
 	})
 }
 
@@ -100,17 +101,14 @@ func (w *Writer) RestoreCopy(ctx context.Context, r *record.Record, d record.Dis
 
 // restorePolicy restores the policy of a volume, if this move changed it.
 func (w *Writer) restorePolicy(ctx context.Context, r *record.Record, d record.Disk, may func(*corev1.PersistentVolume) bool) error {
-	pv, err := w.Volume(ctx, d)
-	switch {
-	case err != nil:
-		return err
-	case !may(pv):
-		return w.wrongRecord(d, "is not the disk that the record describes")
-	}
-	return w.patchVolume(ctx, d, "restore its policy", func(pv *corev1.PersistentVolume) {
-		if r.Retains(pv) && may(pv) {
+	return w.patchVolume(ctx, d, "restore its policy", func(pv *corev1.PersistentVolume) error {
+		if !may(pv) {
+			return w.wrongRecord(d, "is not the disk that the record describes")
+		}
+		if r.Retains(pv) {
 			record.Restore(pv)
 		}
+		return nil
 	})
 }
 
@@ -132,14 +130,15 @@ func (w *Writer) reserve(ctx context.Context, r *record.Record, d record.Disk) e
 	if err != nil {
 		return err
 	}
-	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) {
+	return w.patchVolume(ctx, d, "reserve it for the claim", func(pv *corev1.PersistentVolume) error {
 		r.Retain(pv)
 		pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.host.Namespace, Name: w.claim}
+		return nil
 	})
 }
 
 // patchVolume changes a volume unless another run has taken over.
-func (w *Writer) patchVolume(ctx context.Context, d record.Disk, what string, change func(*corev1.PersistentVolume)) error {
+func (w *Writer) patchVolume(ctx context.Context, d record.Disk, what string, change func(*corev1.PersistentVolume) error) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { // other clients write the status
 		before, err := w.Volume(ctx, d)
 		if err != nil {
@@ -149,7 +148,10 @@ func (w *Writer) patchVolume(ctx context.Context, d record.Disk, what string, ch
 			return err
 		}
 		after := before.DeepCopy()
-		if change(after); equality.Semantic.DeepEqual(before, after) {
+		if err := change(after); err != nil {
+			return err
+		}
+		if equality.Semantic.DeepEqual(before, after) {
 			return nil
 		}
 		if err := w.host.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), command.FieldOwner); err != nil {
