@@ -153,20 +153,20 @@ func (r *Router) deliver(was, is client.Object) {
 	left := r.sinksOf(was)
 	for s := range r.sinksOf(is) {
 		if _, both := left[s]; !both {
-			s.wake(nil, is)
+			s.enqueue(nil, is)
 			continue
 		}
 		delete(left, s)
 		if s.concerned(was, is) {
-			s.wake(was, is)
+			s.enqueue(was, is)
 		}
 	}
 	for s := range left {
-		s.wake(was, nil)
+		s.enqueue(was, nil)
 	}
 	if was != nil && (is == nil || was.GetUID() != is.GetUID()) {
 		for s := range r.endsOf(was) {
-			s.wake(was, nil)
+			s.enqueue(was, nil)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func (s *sink) concerned(was, is client.Object) bool {
 	return was == is || !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
 }
 
-func (s *sink) wake(was, is client.Object) { urgency.Enqueue(s.ctx, s.queue, was, is, s.requests) }
+func (s *sink) enqueue(was, is client.Object) { urgency.Enqueue(s.ctx, s.queue, was, is, s.requests) }
 
 // Source returns a controller's source of the events of a host kind that concern one member. It
 // begins with the existing objects, skips updates that do not concern the controller, and ends when
@@ -203,7 +203,7 @@ func (r *Router) Source(owner Owner, object client.Object, requests Requests, on
 	return source.Func(func(ctx context.Context, q queue) error {
 		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}
 		r.subscribe(owner.keys(), reflect.TypeOf(object), s)
-		return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })
+		return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueue(nil, obj) })
 	})
 }
 

@@ -39,7 +39,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "deaf-after-restart", Class: "a restart during a deletion leaks the leaf claim and the disk: the manager relies on the deletion event",
 			Edits: []Edit{
-				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.wake(nil, obj)\n	})"},
+				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.enqueue(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.enqueue(nil, obj)\n	})"},
 				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
 				{link, "l.Cache, object, urgency.Handler(requests), only...)", "l.Cache, object, urgency.Handler(requests), append(only,\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})...)"},
 			},
