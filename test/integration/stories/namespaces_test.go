@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -119,9 +118,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 	It("gets its claim's disk in another member immediately, and Xylem pushes nothing to the first member", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one)
-		patient := hostClass("patient-"+s.namespace, classMirror, func(c *storagev1.StorageClass) { c.Parameters[v1alpha1.ParameterPlacementTimeout] = "1h" })
-		inMember(ctx, x.Host, patient)
-		s.claim(ctx, "data", ofClass(patient.Name))
+		s.claim(ctx, "data", ofClass(s.waits(ctx, "1h")))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.running(ctx, "app", nodeTwo)
 		s.moved(ctx, "data")
