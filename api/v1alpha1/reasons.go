@@ -9,12 +9,19 @@ package v1alpha1
 // name.
 const (
 	// ReasonRefusedByMember: the member's API server rejects an object that Xylem pushes, or a change
-	// to a running Pod, because of a quota, Pod Security or an admission policy. The message quotes
-	// the member's response. A running Pod runs without the change, and Xylem retries. To do: for a
-	// running Pod, undo the change, or ask the member's admin to change the policy. Otherwise, do
-	// nothing if another member is suitable: Xylem tries that member after the class's
-	// xylem.io/placement-timeout. If none is, remove the cause that the message names.
+	// to a running Pod or to a volume, because of a quota, Pod Security, an admission policy or a
+	// webhook, or because a webhook does not respond. The message quotes the member's response. A
+	// running Pod runs without the change, and Xylem retries. To do: for a running Pod, undo the
+	// change, or ask the member's admin to change the policy. Otherwise, do nothing if another member
+	// is suitable: Xylem tries that member after the class's xylem.io/placement-timeout. If none is,
+	// remove the cause that the message names.
 	ReasonRefusedByMember = "RefusedByMember"
+	// ReasonRefusedByHost: the host's API server repeatedly rejects a write that Xylem must make for
+	// the claim or Pod, because of an admission policy, a webhook or a missing permission. The message
+	// quotes the API server's response, and Xylem retries. To do: ask an admin of the host to exempt
+	// Xylem from the policy or webhook that the message names, to repair the webhook, or to grant the
+	// permission.
+	ReasonRefusedByHost = "RefusedByHost"
 	// ReasonNameTaken: the member already has an object with the same name, which Xylem did not
 	// create and does not change. For ConfigMaps and Secrets, the Pods report the conflict. To do:
 	// use another name, or delete the object in the member.

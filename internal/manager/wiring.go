@@ -53,6 +53,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/controller/waitingpod"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/rejection"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
@@ -99,6 +100,11 @@ func (w *wiring) recorder() events.EventRecorder {
 	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
 }
 
+// client returns the client for writes to the host.
+func (w *wiring) client() client.Client {
+	return rejection.New(w.mgr.GetClient(), w.recorder(), w.clock)
+}
+
 // add adds the host's controllers, and the fleet, which runs the members' controllers.
 func (w *wiring) add(ctx context.Context) error {
 	if err := w.traces(ctx); err != nil {
@@ -115,7 +121,7 @@ func (w *wiring) add(ctx context.Context) error {
 	}
 	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
+		Client: w.client(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportGone: reporting.ClusterGone,
 	}
@@ -132,7 +138,7 @@ func (w *wiring) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader, recorder := w.mgr.GetClient(), w.recorder()
+	reader, recorder := w.client(), w.recorder()
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
 			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,

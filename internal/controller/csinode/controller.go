@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -84,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		err = host.Patch(ctx, actor, o.csiNode, d.after)
 	}
 	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+	case report.Rejected(err):
 		d.problem = notWritten(request.Name, err)
 	case apierrors.IsAlreadyExists(err):
 		return reconcile.Result{}, guarded.Unseen(err)

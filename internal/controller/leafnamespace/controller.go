@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -137,7 +138,7 @@ func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+	if report.Rejected(err) {
 		if reportErr := r.eventRefused(ctx, leaf.Name, err); reportErr != nil {
 			return reportErr
 		}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -14,8 +15,12 @@ import (
 // It returns nil for other errors. doing is the verb, and what describes the object, such as "the
 // Pod".
 func RefusedByMember(registration, doing, what string, err error) *mirror.Refusal {
-	if !rejected(err) {
+	switch {
+	case !Rejected(err):
 		return nil
+	case apierrors.IsInternalError(err):
+		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q fails when Xylem tries to %s %s: %s. Xylem retries. If this continues, ask the member's admin to remove the cause, which is often a webhook that does not respond",
+			registration, doing, what, said(err))
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
 		registration, doing, what, said(err), what)
@@ -24,16 +29,47 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 // UpdateRefused reports that a member's API server rejects a change to a running leaf Pod. It
 // returns nil for errors that a retry may resolve.
 func UpdateRefused(registration string, err error) *mirror.Refusal {
-	if !rejected(err) {
+	if !Rejected(err) {
 		return nil
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "the Pod runs in member %q without its latest change, because the member does not let Xylem update the Pod: %s. Undo the change, or ask the member's admin to change the policy",
 		registration, said(err))
 }
 
-// rejected reports whether a member's API server decided against a write, so that a retry does not
-// help before somebody changes something.
-func rejected(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+// VolumeRefused reports that a member's API server rejects a change to a claim's volume. It returns
+// nil for errors that a retry may resolve.
+func VolumeRefused(registration, volume string, err error) *mirror.Refusal {
+	if !Rejected(err) {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem record on volume %q that the claim uses it: %s. Ask the member's admin to change the policy",
+		registration, volume, said(err))
+}
+
+// RefusedByHost reports that the host's API server rejects a write, with the server's message. doing
+// is the verb, and what describes the object.
+func RefusedByHost(doing, what string, err error) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "this cluster does not let Xylem %s %s: %s. Xylem retries. Ask an admin of this cluster to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
+		doing, what, said(err))
+}
+
+// Rejected reports whether an API server rejected a write, so that a retry does not help before
+// somebody changes something. An admission webhook may return any status; without one, the API
+// server returns 400 (ToStatusErr in k8s.io/apiserver's webhook errors). If a webhook does not
+// respond, the API server returns an InternalError. Rejected does not include statuses for which
+// controllers have other reactions, such as conflicts and timeouts.
+func Rejected(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusUnauthorized, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= 400 && code < 500 || apierrors.IsInternalError(err)
+	}
+}
 
 // said returns the message of a member's API server.
 func said(err error) string {
@@ -47,7 +83,7 @@ func said(err error) string {
 // CopyRefused reports that a member's API server rejects a copy of a claim's shared volume. It
 // returns nil for errors that a retry may resolve.
 func CopyRefused(registration, claim string, err error) *mirror.Refusal {
-	if !rejected(err) {
+	if !Rejected(err) {
 		return nil
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem create a copy of the shared volume of claim %q: %s. Ask the member's admin to allow copies for the backend's driver, or run the Pod in the member that has the volume",

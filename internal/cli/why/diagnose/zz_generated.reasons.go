@@ -128,6 +128,7 @@ var toDoOfXylem = map[string]string{
 	"ReferenceMissing":          "Create the ConfigMap or Secret in the host, or mark the reference as optional.",
 	"Reflected":                 "Nothing.",
 	"ReflectionConflict":        "Rename the class that the message names, or change the registration's rule.",
+	"RefusedByHost":             "Ask an admin of the host to exempt Xylem from the policy or webhook that the message names, to repair the webhook, or to grant the permission.",
 	"RefusedByMember":           "For a running Pod, undo the change, or ask the member's admin to change the policy. Otherwise, do nothing if another member is suitable: Xylem tries that member after the class's xylem.io/placement-timeout. If none is, remove the cause that the message names.",
 	"RegistrationGone":          "Register the cluster again, or delete the Pods and the node.",
 	"ReleaseRefused":            "Follow the message. Run Pods in the member that has the volume, set the volume's reclaim policy to Delete, or use the volume again.",

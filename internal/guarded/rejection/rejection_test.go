@@ -1,0 +1,133 @@
+package rejection
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// host answers all writes with err, and lists pods.
+type host struct {
+	client.Client
+	err  error
+	pods []corev1.Pod
+}
+
+func (h *host) Create(context.Context, client.Object, ...client.CreateOption) error { return h.err }
+func (h *host) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return h.err
+}
+func (h *host) Status() client.SubResourceWriter { return hostStatus{h: h} }
+func (h *host) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, clientgoscheme.Scheme)
+}
+func (h *host) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*corev1.PodList).Items = h.pods
+	return nil
+}
+
+type hostStatus struct {
+	client.SubResourceWriter
+	h *host
+}
+
+func (s hostStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return s.h.err
+}
+
+// denied is the response to a write that a webhook rejects without a status.
+var denied = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: `admission webhook "rules.example.com" denied the request: no`,
+}}
+
+func TestReporter(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "1"}}
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}, Spec: corev1.PersistentVolumeSpec{
+		ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "1"},
+	}}
+	applied := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": "shop", "name": "app"},
+	}}
+	create := func(ctx context.Context, r *Reporter) error { return r.Create(ctx, pv) }
+	patch := func(ctx context.Context, r *Reporter) error { return r.Patch(ctx, claim, client.RawPatch("", nil)) }
+	apply := func(ctx context.Context, r *Reporter) error {
+		return r.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(applied))
+	}
+	wait := func(h *host, err error, write func(context.Context, *Reporter) error, pauses ...time.Duration) []string {
+		recorder := events.NewFakeRecorder(8)
+		now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
+		r := New(h, recorder, now)
+		for _, pause := range append([]time.Duration{0}, pauses...) {
+			now.Step(pause)
+			h.err = err
+			if got := write(t.Context(), r); !errors.Is(got, err) {
+				t.Errorf("the write returns %v, and not the API server's error", got)
+			}
+		}
+		close(recorder.Events)
+		var emitted []string
+		for e := range recorder.Events {
+			emitted = append(emitted, e)
+		}
+		return emitted
+	}
+	pods := []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "app"}}, {ObjectMeta: metav1.ObjectMeta{Name: "over"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}}
+	conflict := apierrors.NewConflict(schema.GroupResource{}, "data", nil)
+	terminating := apierrors.NewForbidden(schema.GroupResource{}, "data", nil)
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	for name, test := range map[string]struct {
+		err    error
+		write  func(context.Context, *Reporter) error
+		pauses []time.Duration
+		want   []string // parts of each event
+	}{
+		"a rejection that has just begun":               {denied, create, []time.Duration{persists / 2}, nil},
+		"a volume: its claim and the claim's Pod":       {denied, create, []time.Duration{persists}, []string{`create PersistentVolume "pvc-1"`, `claim "data": `}},
+		"a claim and its Pod":                           {denied, patch, []time.Duration{persists}, []string{`change PersistentVolumeClaim "data"`, `claim "data": `}},
+		"a Pod's status":                                {denied, apply, []time.Duration{persists}, []string{`change the status of Pod "app"`}},
+		"a webhook that does not respond":               {apierrors.NewInternalError(errors.New("no response")), apply, []time.Duration{persists}, []string{"no response"}},
+		"each further attempt, for the event's counter": {denied, apply, []time.Duration{persists, time.Minute}, []string{"rules.example.com", "rules.example.com"}},
+		"a rejection long ago":                          {denied, apply, []time.Duration{memory + time.Minute}, nil},
+		"a conflict":                                    {conflict, patch, []time.Duration{persists}, nil},
+		"a namespace that is being deleted":             {terminating, patch, []time.Duration{persists}, nil},
+		"success":                                       {nil, patch, []time.Duration{persists}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := wait(&host{pods: pods}, test.err, test.write, test.pauses...)
+			if !slices.EqualFunc(got, test.want, strings.Contains) {
+				t.Errorf("events %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestReporterForgetsARejectionAfterASuccess(t *testing.T) {
+	h := &host{}
+	recorder := events.NewFakeRecorder(8)
+	now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
+	r := New(h, recorder, now)
+	for _, err := range []error{denied, nil, denied} {
+		h.err = err
+		_ = r.Create(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}})
+		now.Step(persists)
+	}
+	if len(recorder.Events) > 0 {
+		t.Errorf("an event reports a rejection that did not persist: %s", <-recorder.Events)
+	}
+}

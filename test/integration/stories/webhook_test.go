@@ -1,0 +1,164 @@
+package stories_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	registrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// hookRules is the message of the stories' webhooks.
+const hookRules = "this violates the platform team's rules"
+
+// webhook is an admission webhook that rejects the requests of one user for one namespace, and for
+// volumes that are bound to a claim in that namespace. It returns no status, as many webhooks do.
+type webhook struct {
+	server          *httptest.Server
+	config          *registrationv1.ValidatingWebhookConfiguration
+	user, namespace string
+	allows          atomic.Bool
+}
+
+// guards starts a webhook for one kind of resource in a cluster, and waits until the API server calls
+// it.
+func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, operation registrationv1.OperationType, resource string) *webhook {
+	GinkgoHelper()
+	w := &webhook{user: user, namespace: s.namespace}
+	w.server = httptest.NewTLSServer(http.HandlerFunc(w.review))
+	DeferCleanup(w.server.Close)
+	w.config = &registrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "story-" + s.namespace},
+		Webhooks: []registrationv1.ValidatingWebhook{{
+			Name:                    "rules.example.com",
+			AdmissionReviewVersions: []string{"v1"},
+			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
+			ClientConfig: registrationv1.WebhookClientConfig{
+				URL:      ptr.To(w.server.URL),
+				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw}),
+			},
+			// Otherwise, a webhook that does not respond would block the whole cluster.
+			MatchConditions: []registrationv1.MatchCondition{{
+				Name: "user", Expression: fmt.Sprintf("request.userInfo.username == %q || request.name == %q", user, s.namespace),
+			}},
+			Rules: []registrationv1.RuleWithOperations{rule(operation, resource), rule(registrationv1.Create, "configmaps")},
+		}},
+	}
+	inMember(ctx, c, w.config)
+	probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: s.namespace}}
+	Eventually(ctx, func(ctx context.Context) error {
+		return c.API.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+	}).Should(MatchError(ContainSubstring(hookRules)))
+	return w
+}
+
+func rule(operation registrationv1.OperationType, resource string) registrationv1.RuleWithOperations {
+	return registrationv1.RuleWithOperations{
+		Operations: []registrationv1.OperationType{operation},
+		Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+	}
+}
+
+func (w *webhook) review(rw http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		http.Error(rw, err.Error(), http.StatusBadRequest)
+		return
+	}
+	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: w.allows.Load() || !w.concerns(review.Request)}
+	if !response.Allowed {
+		response.Result = &metav1.Status{Message: hookRules}
+	}
+	review.Request, review.Response = nil, response
+	_ = json.NewEncoder(rw).Encode(review) // the API server reports a truncated response
+}
+
+func (w *webhook) concerns(request *admissionv1.AdmissionRequest) bool {
+	var object struct {
+		Spec struct {
+			ClaimRef struct {
+				Namespace string `json:"namespace"`
+			} `json:"claimRef"`
+		} `json:"spec"`
+	}
+	_ = json.Unmarshal(request.Object.Raw, &object) // other kinds have no claimRef
+	return w.namespace == request.Namespace || w.namespace == request.Name || w.namespace == object.Spec.ClaimRef.Namespace
+}
+
+var _ = Describe("A webhook that rejects what Xylem writes, without a status", func() {
+	DescribeTable("in a member: the Pod or claim quotes the webhook, and goes on once the webhook allows the write",
+		func(ctx SpecContext, operation registrationv1.OperationType, resource, kind, name, reason string) {
+			s := begin(ctx)
+			hook := s.guards(ctx, x.Member(one), harness.MemberUser, operation, resource)
+			s.claim(ctx, "data")
+			s.pod(ctx, "app", using("data"), on(nodeOne))
+			s.noted(ctx, kind, name, reason, one, "rules.example.com", hookRules)
+			hook.allows.Store(true)
+			s.running(ctx, "app", nodeOne)
+		},
+		Entry("a Pod", SpecTimeout(storyTime), registrationv1.Create, "pods", "Pod", "app", v1alpha1.ReasonRefusedByMember),
+		Entry("a claim", SpecTimeout(storyTime), registrationv1.Create, "persistentvolumeclaims", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
+		Entry("a namespace", SpecTimeout(storyTime), registrationv1.Create, "namespaces", "Pod", "app", v1alpha1.ReasonNamespaceRefused),
+		Entry("a change to a volume", SpecTimeout(storyTime), registrationv1.Update, "persistentvolumes", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
+	)
+
+	It("in a member: the claim moves to another member", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "persistentvolumeclaims")
+		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonPlacementMoved, one, hookRules)
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("in the host: the claim and its Pod quote the webhook, and go on once the webhook allows the write",
+		func(ctx SpecContext, operation registrationv1.OperationType, resource string) {
+			s := begin(ctx)
+			hook := s.guards(ctx, x.Host, harness.HostUser, operation, resource)
+			s.claim(ctx, "data")
+			s.pod(ctx, "app", using("data"), on(nodeOne))
+			s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByHost, "this cluster", "rules.example.com", hookRules, "admin")
+			s.noted(ctx, "Pod", "app", v1alpha1.ReasonRefusedByHost, `claim "data"`, hookRules)
+			hook.allows.Store(true)
+			s.running(ctx, "app", nodeOne)
+		},
+		Entry("a volume", SpecTimeout(storyTime), registrationv1.Create, "persistentvolumes"),
+		Entry("a change to a claim", SpecTimeout(storyTime), registrationv1.Update, "persistentvolumeclaims"),
+	)
+
+	It("in the host: the Pod quotes the webhook if the Pod's status is rejected", func(ctx SpecContext) {
+		s := begin(ctx)
+		hook := s.guards(ctx, x.Host, harness.HostUser, registrationv1.Update, "pods/status")
+		s.pod(ctx, "app", on(nodeOne))
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonRefusedByHost, "the status of Pod", hookRules)
+		hook.allows.Store(true)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A member's webhook that does not respond", func() {
+	It("is reported on the Pod, which runs once the webhook is gone", func(ctx SpecContext) {
+		s := begin(ctx)
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "pods")
+		hook.server.Close()
+		s.pod(ctx, "app", on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonRefusedByMember, one, "rules.example.com", "webhook that does not respond"))
+		Expect(x.Member(one).API.Delete(ctx, hook.config)).To(Succeed())
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+})
