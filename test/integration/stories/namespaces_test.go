@@ -32,7 +32,7 @@ func (s *story) admits(ctx context.Context, members ...string) {
 	other := newNamespace(ctx, "")
 	DeferCleanup(dropped, other, NodeTimeout(settle))
 	for _, member := range members {
-		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other.Name, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
+		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
 	}
 }
 
@@ -41,8 +41,8 @@ func admitsAll(ctx SpecContext, member string) {
 	registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
 }
 
-func dropped(ctx SpecContext, obj *corev1.Namespace) {
-	Expect(x.Host.API.Delete(ctx, obj)).To(Succeed())
+func dropped(ctx SpecContext, namespace string) {
+	Expect(x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }
 
 // probe creates a Pod in a namespace, and binds it to a member's node without the scheduler. It

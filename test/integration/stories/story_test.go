@@ -45,7 +45,7 @@ func beginIn(ctx context.Context, namespace string) *story {
 	if namespace != "" {
 		gone[corev1.Namespace](ctx, &story{namespace: namespace}, x.Host, namespace) // wait for the end of another story
 	}
-	s := &story{namespace: newNamespace(ctx, namespace).Name}
+	s := &story{namespace: newNamespace(ctx, namespace)}
 	DeferCleanup(s.end, NodeTimeout(2*storyTime))
 	return s
 }
