@@ -143,13 +143,6 @@ var _ = Describe("A Pod that is created with a virtual node as its nodeName", fu
 })
 
 var _ = Describe("A placement before anything is bound", func() {
-	// cordon keeps new Pods off a node until the story ends.
-	cordon := func(ctx context.Context, node string) {
-		GinkgoHelper()
-		obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-		patch(ctx, x.Host, obj, `{"spec":{"unschedulable":true}}`)
-		DeferCleanup(func(ctx SpecContext) { patch(ctx, x.Host, obj, `{"spec":{"unschedulable":null}}`) }, NodeTimeout(settle))
-	}
 	unselect := func(ctx context.Context, s *story, claim string) {
 		GinkgoHelper()
 		patch(ctx, x.Host, s.newClaim(claim), `{"metadata":{"annotations":{"`+route.AnnSelectedNode+`":null}}}`)
@@ -169,7 +162,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(one)))
 
 		By("cordoning the node and removing the selection, as a provisioner does after a failure")
-		cordon(ctx, nodeOne)
+		s.cordoned(ctx, nodeOne)
 		unselect(ctx, s, "data")
 		s.running(ctx, "app", nodeTwo)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(two)))
@@ -196,7 +189,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		Eventually(ctx, func() int { return len(s.book(one, "data").Live()) }).Should(Equal(1))
 
-		cordon(ctx, nodeOne)
+		s.cordoned(ctx, nodeOne)
 		unselect(ctx, s, "data")
 		s.running(ctx, "app", nodeTwo)
 		Expect(member.SetFaults()).To(Succeed())

@@ -324,11 +324,6 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 })
 
 var _ = Describe("A promise that its Pod's member cannot fulfill", func() {
-	cordon := func(ctx context.Context, node string, is bool) {
-		GinkgoHelper()
-		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
-	}
-
 	It("is fulfilled in another member, for another Pod of the same owner (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
@@ -337,10 +332,7 @@ var _ = Describe("A promise that its Pod's member cannot fulfill", func() {
 			c.Parameters[v1alpha1.ParameterPlacementTimeout] = "2s"
 		}))
 		s.faulty(one, codes.Internal, "the array is on fire", "data")
-		for _, node := range []string{nodeOne, nodeTwo} {
-			DeferCleanup(func(ctx SpecContext) { cordon(ctx, node, false) }, NodeTimeout(settle))
-		}
-		cordon(ctx, nodeTwo, true)
+		uncordon := s.cordoned(ctx, nodeTwo)
 		s.claim(ctx, "data", ofClass(class+"-promise"))
 		labels := map[string]string{"app": "web"}
 		web := &appsv1.Deployment{
@@ -360,8 +352,8 @@ var _ = Describe("A promise that its Pod's member cannot fulfill", func() {
 
 		By("making another member available")
 		s.deletePod(ctx, "alone")
-		cordon(ctx, nodeOne, true)
-		cordon(ctx, nodeTwo, false)
+		s.cordoned(ctx, nodeOne)
+		uncordon(ctx)
 		Eventually(ctx, func(ctx context.Context) ([]corev1.PodPhase, error) { return s.phases(ctx), nil }).
 			Should(And(ContainElement(corev1.PodRunning), ContainElement(corev1.PodFailed)))
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")

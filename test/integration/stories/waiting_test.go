@@ -26,14 +26,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// cordoned cordons a host node until the story ends, or until uncordon() is called.
-func cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
+// cordoned cordons a host node until the story ends, or until uncordon() is called. It returns when
+// the scheduler applies this.
+func (s *story) cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
 	GinkgoHelper()
 	set := func(ctx context.Context, is bool) {
 		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
 	}
 	set(ctx, true)
 	DeferCleanup(func(ctx SpecContext) { set(ctx, false) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
+	probe := s.attempt(ctx, unbindable("node(s) were unschedulable"), on(node))
+	Expect(x.Host.API.Delete(ctx, s.newPod(probe), client.GracePeriodSeconds(0))).To(Succeed())
 	return func(ctx context.Context) { set(ctx, false) }
 }
 
@@ -63,8 +66,8 @@ func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource
 var _ = Describe("What a Pod waits for", func() {
 	It("is an uncordoned node or a suitable member", func(ctx SpecContext) {
 		s := begin(ctx)
-		cordoned(ctx, nodeOne)
-		uncordon := cordoned(ctx, nodeTwo)
+		s.cordoned(ctx, nodeOne)
+		uncordon := s.cordoned(ctx, nodeTwo)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonCordoned, one, two, "kubectl uncordon "+nodeOne)
