@@ -145,7 +145,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.strange(ctx, x.Member(one), handedOver(ctx))
-		inMember(ctx, x.Member(one), quota(s.namespace, resource))
+		s.exhausted(ctx, x.Member(one), resource)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.running(ctx, "app", nodeTwo)
@@ -442,9 +442,24 @@ func awayFrom(key, value string) podOption {
 	}
 }
 
-func quota(namespace string, of corev1.ResourceName) *corev1.ResourceQuota {
-	return &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("no-%s", of)},
+// exhausted creates a quota in a member that allows no object of a kind in the story's namespace. It
+// returns when the member rejects these objects because of the quota, and no longer because the
+// quota lacks a status.
+func (s *story) exhausted(ctx context.Context, m *harness.Cluster, of corev1.ResourceName) *corev1.ResourceQuota {
+	GinkgoHelper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: fmt.Sprintf("no-%s", of)},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{of: resource.MustParse("0")}},
 	}
+	inMember(ctx, m, quota)
+	object := map[corev1.ResourceName]func() client.Object{
+		corev1.ResourceConfigMaps: func() client.Object {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "probe"}}
+		},
+		corev1.ResourcePersistentVolumeClaims: func() client.Object { return s.newClaim("probe") },
+		corev1.ResourcePods:                   func() client.Object { return s.newPod("probe") },
+	}[of]
+	Eventually(ctx, func(ctx context.Context) error { return m.API.Create(ctx, object(), client.DryRunAll) }).
+		Should(MatchError(ContainSubstring("exceeded quota: " + quota.Name)))
+	return quota
 }
