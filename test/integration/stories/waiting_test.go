@@ -146,6 +146,10 @@ var _ = Describe("What a Pod waits for", func() {
 			Expect(x.Host.API.Update(ctx, role)).To(Succeed())
 		}
 		DeferCleanup(func(ctx SpecContext) { grant(ctx) }, NodeTimeout(settle))
+		manager := asManager()
+		Eventually(ctx, func(ctx context.Context) error {
+			return manager.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "password"}, &corev1.Secret{})
+		}).Should(WithTransform(apierrors.IsForbidden, BeTrue()))
 
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) {
