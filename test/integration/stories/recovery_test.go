@@ -380,8 +380,10 @@ var _ = Describe("A member that becomes unreachable before it has provisioned a 
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		cutOff(ctx, one, controlplane.Cut)
-		s.claim(ctx, "data", ofClass(class))
-		// The scheduler continues to select the member's node until the node shows that it is away.
+		// The scheduler selects the member's node only until the node shows that the member is away.
+		s.claim(ctx, "data", ofClass(class), func(c *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, nodeOne)
+		})
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "Xylem has created nothing there")
 		s.running(ctx, "app", nodeTwo)
