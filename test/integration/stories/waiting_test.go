@@ -343,14 +343,13 @@ var _ = Describe("The nodes of a member", func() {
 			HaveField("Type", v1alpha1.NodeMemberAway), HaveField("Status", corev1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonNoReadyNodes)))))
 
 		By("marking the Pod as not ready, as the node lifecycle controller does when a kubelet stops")
-		mark := func(ready corev1.ConditionStatus) {
+		mark := func(ctx context.Context, ready corev1.ConditionStatus) {
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
 			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)
 			Expect(x.Member(two).API.Status().Patch(ctx, leaf, client.RawPatch("application/strategic-merge-patch+json", []byte(body)))).To(Succeed())
 		}
-		mark(corev1.ConditionFalse)
+		mark(ctx, corev1.ConditionFalse)
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNodeNotReady, "runs, but is not ready")
-		mark(corev1.ConditionTrue)
 
 		By("checking that a new Pod reports the problem")
 		s.claim(ctx, "later")
@@ -358,8 +357,12 @@ var _ = Describe("The nodes of a member", func() {
 		s.shown(ctx, "Pod", "later", v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since", two), v1alpha1.ReasonNoReadyNodes)
 
 		Expect(kubelets.Thaw()).To(Succeed())
-		s.running(ctx, "app", nodeTwo)
 		s.running(ctx, "later", nodeTwo)
+		// KWOK does not mark a running Pod as ready again, and the node lifecycle controller may still undo this.
+		Eventually(ctx, func(ctx context.Context) (*corev1.Pod, error) {
+			mark(ctx, corev1.ConditionTrue)
+			return read[corev1.Pod](ctx, s, x.Host, "app")
+		}).Should(And(phase(corev1.PodRunning), isTrue(corev1.PodReady)))
 	}, SpecTimeout(storyTime))
 })
 
