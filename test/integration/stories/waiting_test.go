@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -382,6 +383,15 @@ func silent(ctx context.Context, name string) {
 	register(ctx, name, []byte(aKubeconfig("https://"+listener.Addr().String(), "{token: abc}")))
 }
 
+// statesOf watches a registration, because polling can miss a state that only lasts for a moment.
+func statesOf(ctx context.Context, name string) <-chan watch.Event {
+	GinkgoHelper()
+	states, err := x.Host.API.Watch(ctx, &v1alpha1.ClusterRegistrationList{}, client.MatchingFields{metav1.ObjectNameField: name})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(states.Stop)
+	return states.ResultChan()
+}
+
 // reconnected disconnects a member, and waits until it is connected again.
 func reconnected(ctx context.Context, member string) {
 	GinkgoHelper()
@@ -394,10 +404,11 @@ func reconnected(ctx context.Context, member string) {
 
 var _ = Describe("A member's connection", func() {
 	It("reports its first attempt, why it fails, and that Xylem is reading the member's objects", func(ctx SpecContext) {
+		states := statesOf(ctx, "silent")
 		silent(ctx, "silent")
-		registration(ctx, "silent", And(
+		Eventually(ctx, states).Should(Receive(HaveField("Object", And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonConnecting),
-			says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)))
+			says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)))))
 		registration(ctx, "silent", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
 		By("slowing down the network")
@@ -405,10 +416,11 @@ var _ = Describe("A member's connection", func() {
 		back := cutOff(ctx, two, controlplane.Cut)
 		proxy.SetLatency(slow)
 		DeferCleanup(func() { proxy.SetLatency(0) })
+		states = statesOf(ctx, two)
 		back()
-		registration(ctx, two, And(
+		Eventually(ctx, states).Should(Receive(HaveField("Object", And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected),
-			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonSyncing)))
+			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonSyncing)))))
 		proxy.SetLatency(0)
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(storyTime))
