@@ -2,11 +2,14 @@ package stories_test
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -70,9 +73,24 @@ var _ = Describe("Two members", func() {
 		s.running(ctx, "also")
 		// Foreign objects prevent the deletion of a namespace, as leaves do.
 		inMember(ctx, x.Member(two), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "theirs"}})
+		audit := x.Member(one).Audit()
+		mark, err := audit.Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		s.deletePod(ctx, "app")
 		s.deletePod(ctx, "also")
-		gone[corev1.Namespace](ctx, s, x.Member(one), s.namespace)
+		Eventually(ctx, func(ctx context.Context) (controlplane.Requests, error) {
+			requests, err := audit.Since(ctx, mark)
+			return requests.By(harness.MemberUser).Where(func(r controlplane.Request) bool { return r.Verb == "list" && r.Namespace == s.namespace }), err
+		}).WithPolling(time.Second).ShouldNot(BeEmpty(), "Xylem lists the namespace's objects")
+
+		By("changing the host's namespace, because Xylem tries again only after ten minutes if one list fails")
+		root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		Eventually(ctx, func(ctx context.Context) error {
+			barriers++
+			patch(ctx, x.Host, root, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/attempt":"%d"}}}`, barriers))
+			_, err := read[corev1.Namespace](ctx, s, x.Member(one), s.namespace)
+			return err
+		}).WithPolling(5 * time.Second).Should(WithTransform(apierrors.IsNotFound, BeTrue()))
 		until[corev1.Namespace](ctx, s, x.Member(two), s.namespace, HaveField("DeletionTimestamp", BeNil()))
 	}, SpecTimeout(storyTime))
 
