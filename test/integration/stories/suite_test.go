@@ -25,6 +25,8 @@ const (
 	nodeGrace = 8 * time.Second
 	// stuckAfter is how long a deletion may take before it is reported.
 	stuckAfter = 10 * time.Second
+	// callTimeout is how long a member's sidecars wait for its driver.
+	callTimeout = 30 * time.Second
 	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
@@ -97,6 +99,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 // classes.
 func memberOptions(name string) controlplane.ClusterOptions {
 	storage := controlplane.DefaultStorage()
+	storage.CallTimeout = callTimeout
 	limited := controlplane.Class(classLimited, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	limited.Parameters = map[string]string{csidriver.ParamMaxBytes: limitedBytes}
 	storage.Classes = append(storage.Classes, limited)
