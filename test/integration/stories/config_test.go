@@ -6,7 +6,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -147,10 +146,7 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
-		full := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "full"},
-			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse("0")}}}
-		inMember(ctx, member, full)
-		until[corev1.ResourceQuota](ctx, s, member, "full", HaveField("Status.Hard", HaveLen(1)))
+		full := s.exhausted(ctx, member, corev1.ResourceConfigMaps)
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}}
 		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
 		s.pod(ctx, "app", boundTo(nodeOne), readingConfigMap("settings"))

@@ -70,15 +70,15 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		for _, node := range []string{nodeOne, nodeTwo} {
 			Expect(x.Host.API.Delete(ctx, csiNode(node))).To(Succeed())
 		}
-		s.pod(ctx, "app", using("data"))
-		until[corev1.Pod](ctx, s, x.Host, "app", isFalse(corev1.PodScheduled, "mock.csi.virtual-kubelet.io CSI driver is not installed on the node"))
+		// Without a manager, the nodes are also tainted after some time.
+		pod := s.attempt(ctx, And(unbindable("mock.csi.virtual-kubelet.io CSI driver is not installed on the node"), Not(unbindable("taint"))), using("data"))
 
 		By("starting the manager, which re-creates the CSINodes")
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		for _, name := range []string{one, two} {
 			Expect(x.AwaitReady(ctx, name)).To(Succeed())
 		}
-		s.running(ctx, "app")
+		s.running(ctx, pod)
 	}, SpecTimeout(storyTime))
 
 	It("belongs to its Node, and keeps entries that other users add", func(ctx SpecContext) {

@@ -112,7 +112,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s := begin(ctx)
 		for _, m := range []string{one, two} {
 			s.strange(ctx, x.Member(m), handedOver(ctx))
-			inMember(ctx, x.Member(m), quota(s.namespace, resource))
+			s.exhausted(ctx, x.Member(m), resource)
 		}
 		s.mistake(title)
 		s.claim(ctx, "data")

@@ -22,7 +22,7 @@ import (
 const teamLabel = "example.com/team"
 
 // admits limits members to namespaces with the story's label until the story ends. It returns when
-// the controllers apply this rule.
+// the controllers and the host's API server apply this rule.
 func (s *story) admits(ctx context.Context, members ...string) {
 	GinkgoHelper()
 	for _, member := range members {
@@ -32,7 +32,12 @@ func (s *story) admits(ctx context.Context, members ...string) {
 	other := newNamespace(ctx, "")
 	DeferCleanup(dropped, other, NodeTimeout(settle))
 	for _, member := range members {
-		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other.Name, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
+		Eventually(ctx, func(ctx context.Context) (string, error) { return s.probe(ctx, other, member) }).Should(Equal(v1alpha1.ReasonNamespaceNotAdmitted))
+		Eventually(ctx, func(ctx context.Context) error {
+			pod := harness.Pod(other, "none") // the API server checks its policies before it looks for the Pod
+			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: "kosmos-" + member}}
+			return x.Host.API.SubResource("binding").Create(ctx, pod, binding, client.DryRunAll)
+		}).Should(MatchError(ContainSubstring("does not admit namespace")))
 	}
 }
 
@@ -41,8 +46,8 @@ func admitsAll(ctx SpecContext, member string) {
 	registration(ctx, member, Not(HaveField("Status.Conditions", ContainElement(HaveField("Type", v1alpha1.ConditionNamespacesAdmitted)))))
 }
 
-func dropped(ctx SpecContext, obj *corev1.Namespace) {
-	Expect(x.Host.API.Delete(ctx, obj)).To(Succeed())
+func dropped(ctx SpecContext, namespace string) {
+	Expect(x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }
 
 // probe creates a Pod in a namespace, and binds it to a member's node without the scheduler. It

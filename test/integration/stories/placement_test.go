@@ -2,11 +2,14 @@ package stories_test
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -70,9 +73,24 @@ var _ = Describe("Two members", func() {
 		s.running(ctx, "also")
 		// Foreign objects prevent the deletion of a namespace, as leaves do.
 		inMember(ctx, x.Member(two), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "theirs"}})
+		audit := x.Member(one).Audit()
+		mark, err := audit.Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		s.deletePod(ctx, "app")
 		s.deletePod(ctx, "also")
-		gone[corev1.Namespace](ctx, s, x.Member(one), s.namespace)
+		Eventually(ctx, func(ctx context.Context) (controlplane.Requests, error) {
+			requests, err := audit.Since(ctx, mark)
+			return requests.By(harness.MemberUser).Where(func(r controlplane.Request) bool { return r.Verb == "list" && r.Namespace == s.namespace }), err
+		}).WithPolling(time.Second).ShouldNot(BeEmpty(), "Xylem lists the namespace's objects")
+
+		By("changing the host's namespace, because Xylem tries again only after ten minutes if one list fails")
+		root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		Eventually(ctx, func(ctx context.Context) error {
+			barriers++
+			patch(ctx, x.Host, root, fmt.Sprintf(`{"metadata":{"annotations":{"example.com/attempt":"%d"}}}`, barriers))
+			_, err := read[corev1.Namespace](ctx, s, x.Member(one), s.namespace)
+			return err
+		}).WithPolling(5 * time.Second).Should(WithTransform(apierrors.IsNotFound, BeTrue()))
 		until[corev1.Namespace](ctx, s, x.Member(two), s.namespace, HaveField("DeletionTimestamp", BeNil()))
 	}, SpecTimeout(storyTime))
 
@@ -143,13 +161,6 @@ var _ = Describe("A Pod that is created with a virtual node as its nodeName", fu
 })
 
 var _ = Describe("A placement before anything is bound", func() {
-	// cordon keeps new Pods off a node until the story ends.
-	cordon := func(ctx context.Context, node string) {
-		GinkgoHelper()
-		obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-		patch(ctx, x.Host, obj, `{"spec":{"unschedulable":true}}`)
-		DeferCleanup(func(ctx SpecContext) { patch(ctx, x.Host, obj, `{"spec":{"unschedulable":null}}`) }, NodeTimeout(settle))
-	}
 	unselect := func(ctx context.Context, s *story, claim string) {
 		GinkgoHelper()
 		patch(ctx, x.Host, s.newClaim(claim), `{"metadata":{"annotations":{"`+route.AnnSelectedNode+`":null}}}`)
@@ -169,7 +180,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(one)))
 
 		By("cordoning the node and removing the selection, as a provisioner does after a failure")
-		cordon(ctx, nodeOne)
+		s.cordoned(ctx, nodeOne)
 		unselect(ctx, s, "data")
 		s.running(ctx, "app", nodeTwo)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(two)))
@@ -196,7 +207,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		Eventually(ctx, func() int { return len(s.book(one, "data").Live()) }).Should(Equal(1))
 
-		cordon(ctx, nodeOne)
+		s.cordoned(ctx, nodeOne)
 		unselect(ctx, s, "data")
 		s.running(ctx, "app", nodeTwo)
 		Expect(member.SetFaults()).To(Succeed())

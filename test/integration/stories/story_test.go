@@ -45,7 +45,7 @@ func beginIn(ctx context.Context, namespace string) *story {
 	if namespace != "" {
 		gone[corev1.Namespace](ctx, &story{namespace: namespace}, x.Host, namespace) // wait for the end of another story
 	}
-	s := &story{namespace: newNamespace(ctx, namespace).Name}
+	s := &story{namespace: newNamespace(ctx, namespace)}
 	DeferCleanup(s.end, NodeTimeout(2*storyTime))
 	return s
 }
@@ -363,6 +363,23 @@ func (s *story) barrier(ctx context.Context, node string) {
 	s.claim(ctx, name)
 	s.pod(ctx, name, using(name), on(node))
 	s.running(ctx, name, node)
+}
+
+// attempt creates Pods until the scheduler's decision about one of them matches, and returns that
+// Pod's name. It deletes the others, about which the scheduler decided before it observed an earlier
+// change of a node: it does not observe Pods and other kinds in the order of their changes.
+func (s *story) attempt(ctx context.Context, match OmegaMatcher, options ...podOption) (name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) *corev1.Pod {
+		if name != "" {
+			Expect(x.Host.API.Delete(ctx, s.newPod(name), client.GracePeriodSeconds(0))).To(Succeed())
+		}
+		barriers++
+		name = fmt.Sprintf("attempt-%d", barriers)
+		s.pod(ctx, name, options...)
+		return until[corev1.Pod](ctx, s, x.Host, name, HaveField("Status.Conditions", ContainElement(HaveField("Type", corev1.PodScheduled))))
+	}).Should(match)
+	return name
 }
 
 // barrierIn waits until a member's provisioner has created a volume for a foreign claim. By then,

@@ -1,6 +1,7 @@
 package stories_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -9,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -24,6 +25,8 @@ const (
 	nodeGrace = 8 * time.Second
 	// stuckAfter is how long a deletion may take before it is reported.
 	stuckAfter = 10 * time.Second
+	// callTimeout is how long a member's sidecars wait for its driver.
+	callTimeout = 30 * time.Second
 	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
@@ -96,6 +99,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 // classes.
 func memberOptions(name string) controlplane.ClusterOptions {
 	storage := controlplane.DefaultStorage()
+	storage.CallTimeout = callTimeout
 	limited := controlplane.Class(classLimited, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	limited.Parameters = map[string]string{csidriver.ParamMaxBytes: limitedBytes}
 	storage.Classes = append(storage.Classes, limited)
@@ -119,13 +123,11 @@ func hostClass(name, member string, change ...func(*storagev1.StorageClass)) *st
 	return &class
 }
 
-// newNamespace creates a story's namespace in the host.
-func newNamespace(ctx context.Context, name string) *corev1.Namespace {
+// newNamespace creates a namespace in the host, and returns its name. It generates the name if that
+// is empty.
+func newNamespace(ctx context.Context, name string) string {
 	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if name == "" {
-		ns.GenerateName = "story-"
-	}
-	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
-	return ns
+	name = cmp.Or(name, "story-"+rand.String(5))
+	Expect(x.Host.CreateNamespace(ctx, name)).To(Succeed())
+	return name
 }

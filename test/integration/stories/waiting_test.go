@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -26,14 +27,17 @@ import (
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
-// cordoned cordons a host node until the story ends, or until uncordon() is called.
-func cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
+// cordoned cordons a host node until the story ends, or until uncordon() is called. It returns when
+// the scheduler applies this.
+func (s *story) cordoned(ctx context.Context, node string) (uncordon func(context.Context)) {
 	GinkgoHelper()
 	set := func(ctx context.Context, is bool) {
 		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
 	}
 	set(ctx, true)
 	DeferCleanup(func(ctx SpecContext) { set(ctx, false) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
+	probe := s.attempt(ctx, unbindable("node(s) were unschedulable"), on(node))
+	Expect(x.Host.API.Delete(ctx, s.newPod(probe), client.GracePeriodSeconds(0))).To(Succeed())
 	return func(ctx context.Context) { set(ctx, false) }
 }
 
@@ -63,8 +67,8 @@ func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource
 var _ = Describe("What a Pod waits for", func() {
 	It("is an uncordoned node or a suitable member", func(ctx SpecContext) {
 		s := begin(ctx)
-		cordoned(ctx, nodeOne)
-		uncordon := cordoned(ctx, nodeTwo)
+		s.cordoned(ctx, nodeOne)
+		uncordon := s.cordoned(ctx, nodeTwo)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonCordoned, one, two, "kubectl uncordon "+nodeOne)
@@ -143,6 +147,10 @@ var _ = Describe("What a Pod waits for", func() {
 			Expect(x.Host.API.Update(ctx, role)).To(Succeed())
 		}
 		DeferCleanup(func(ctx SpecContext) { grant(ctx) }, NodeTimeout(settle))
+		manager := asManager()
+		Eventually(ctx, func(ctx context.Context) error {
+			return manager.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "password"}, &corev1.Secret{})
+		}).Should(WithTransform(apierrors.IsForbidden, BeTrue()))
 
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) {
@@ -336,14 +344,13 @@ var _ = Describe("The nodes of a member", func() {
 			HaveField("Type", v1alpha1.NodeMemberAway), HaveField("Status", corev1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonNoReadyNodes)))))
 
 		By("marking the Pod as not ready, as the node lifecycle controller does when a kubelet stops")
-		mark := func(ready corev1.ConditionStatus) {
+		mark := func(ctx context.Context, ready corev1.ConditionStatus) {
 			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
 			body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, ready)
 			Expect(x.Member(two).API.Status().Patch(ctx, leaf, client.RawPatch("application/strategic-merge-patch+json", []byte(body)))).To(Succeed())
 		}
-		mark(corev1.ConditionFalse)
+		mark(ctx, corev1.ConditionFalse)
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonNodeNotReady, "runs, but is not ready")
-		mark(corev1.ConditionTrue)
 
 		By("checking that a new Pod reports the problem")
 		s.claim(ctx, "later")
@@ -351,8 +358,12 @@ var _ = Describe("The nodes of a member", func() {
 		s.shown(ctx, "Pod", "later", v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since", two), v1alpha1.ReasonNoReadyNodes)
 
 		Expect(kubelets.Thaw()).To(Succeed())
-		s.running(ctx, "app", nodeTwo)
 		s.running(ctx, "later", nodeTwo)
+		// KWOK does not mark a running Pod as ready again, and the node lifecycle controller may still undo this.
+		Eventually(ctx, func(ctx context.Context) (*corev1.Pod, error) {
+			mark(ctx, corev1.ConditionTrue)
+			return read[corev1.Pod](ctx, s, x.Host, "app")
+		}).Should(And(phase(corev1.PodRunning), isTrue(corev1.PodReady)))
 	}, SpecTimeout(storyTime))
 })
 
@@ -372,6 +383,15 @@ func silent(ctx context.Context, name string) {
 	register(ctx, name, []byte(aKubeconfig("https://"+listener.Addr().String(), "{token: abc}")))
 }
 
+// statesOf watches a registration, because polling can miss a state that only lasts for a moment.
+func statesOf(ctx context.Context, name string) <-chan watch.Event {
+	GinkgoHelper()
+	states, err := x.Host.API.Watch(ctx, &v1alpha1.ClusterRegistrationList{}, client.MatchingFields{metav1.ObjectNameField: name})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(states.Stop)
+	return states.ResultChan()
+}
+
 // reconnected disconnects a member, and waits until it is connected again.
 func reconnected(ctx context.Context, member string) {
 	GinkgoHelper()
@@ -384,10 +404,11 @@ func reconnected(ctx context.Context, member string) {
 
 var _ = Describe("A member's connection", func() {
 	It("reports its first attempt, why it fails, and that Xylem is reading the member's objects", func(ctx SpecContext) {
+		states := statesOf(ctx, "silent")
 		silent(ctx, "silent")
-		registration(ctx, "silent", And(
+		Eventually(ctx, states).Should(Receive(HaveField("Object", And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonConnecting),
-			says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)))
+			says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)))))
 		registration(ctx, "silent", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
 
 		By("slowing down the network")
@@ -395,10 +416,11 @@ var _ = Describe("A member's connection", func() {
 		back := cutOff(ctx, two, controlplane.Cut)
 		proxy.SetLatency(slow)
 		DeferCleanup(func() { proxy.SetLatency(0) })
+		states = statesOf(ctx, two)
 		back()
-		registration(ctx, two, And(
+		Eventually(ctx, states).Should(Receive(HaveField("Object", And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected),
-			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonSyncing)))
+			says(v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonSyncing)))))
 		proxy.SetLatency(0)
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(storyTime))

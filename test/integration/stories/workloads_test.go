@@ -139,7 +139,7 @@ var _ = Describe("The end of a Pod", func() {
 	It("uses the grace period with which the Pod is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStopAfter, "3s"))
+		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStopAfter, "12s"))
 		s.running(ctx, "app", nodeOne)
 		grace := int64(17)
 		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(grace))).To(Succeed())
