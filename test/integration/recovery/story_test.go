@@ -225,6 +225,13 @@ func (s *story) disks(member, claim string) []string {
 	return book(member).ForClaim(s.namespace, claim).LiveIDs()
 }
 
+// destroyed returns how many disks of the story's claims a member has destroyed. Other disks do not
+// count, because an earlier story's cleanup may still be in progress.
+func (s *story) destroyed(member string) int {
+	GinkgoHelper()
+	return book(member).ForNamespace(s.namespace).Count(ledger.DeleteVolume)
+}
+
 // busy writes to the host until its revision is far beyond a backup's revision, so that after the
 // restore, the writes of the host's own controllers do not reach the current revision again.
 func busy(ctx context.Context) {
