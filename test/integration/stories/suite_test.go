@@ -127,5 +127,6 @@ func newNamespace(ctx context.Context, name string) *corev1.Namespace {
 		ns.GenerateName = "story-"
 	}
 	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
+	Expect(x.Host.AwaitNamespace(ctx, ns.Name)).To(Succeed())
 	return ns
 }
