@@ -48,7 +48,7 @@ var _ = Describe("make", Ordered, func() {
 				Expect(versions(ctx)).To(Equal(before))
 			}
 		}
-		Expect(versions(ctx)).To(ContainSubstring("ServiceAccount/xylem-controller-manager"))
+		Expect(versions(ctx)).To(And(ContainSubstring("ServiceAccount/xylem-controller-manager"), ContainSubstring("PodDisruptionBudget/xylem-controller-manager")))
 		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployment", "xylem-controller-manager", "--output", "jsonpath={.spec.template.spec.containers[0].image}")).
 			To(Equal("registry.example:5000/xylem:v9"))
 	}, SpecTimeout(2*settle))
