@@ -305,7 +305,10 @@ var _ = Describe("A release", Ordered, func() {
 	It("of the member's chart can be installed and uninstalled", func(ctx SpecContext) {
 		_, err := helm(ctx, "install", "xylem-member", path("charts", "xylem-member"), "--namespace", restricted, "--wait")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(kubectl(ctx, "", "auth", "can-i", "create", "pods", "--all-namespaces", "--as", "system:serviceaccount:"+restricted+":xylem")).To(HavePrefix("yes"))
+		// The API server observes new roles with a delay.
+		Eventually(ctx, func() (string, error) {
+			return run(ctx, "", fleet.Kubectl(), "auth", "can-i", "create", "pods", "--all-namespaces", "--as", "system:serviceaccount:"+restricted+":xylem")
+		}).Should(HavePrefix("yes"))
 		_, err = helm(ctx, "uninstall", "xylem-member", "--namespace", restricted)
 		Expect(err).NotTo(HaveOccurred())
 	}, SpecTimeout(2*settle))

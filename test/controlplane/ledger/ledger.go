@@ -203,10 +203,21 @@ func (l *Ledger) Since(n int) *Ledger {
 // ForClaim returns the entries about volumes that were created for the claim, including failed
 // attempts.
 func (l *Ledger) ForClaim(namespace, name string) *Ledger {
+	return l.about(func(e Entry) bool { return e.ClaimNamespace == namespace && e.ClaimName == name })
+}
+
+// ForNamespace returns the entries about volumes that were created for claims in the namespace,
+// including failed attempts.
+func (l *Ledger) ForNamespace(namespace string) *Ledger {
+	return l.about(func(e Entry) bool { return e.ClaimNamespace == namespace })
+}
+
+// about returns the entries that name a selected claim, and the later ones about its volumes.
+func (l *Ledger) about(selected func(Entry) bool) *Ledger {
 	ids := map[string]bool{}
 	part := &Ledger{}
 	for _, e := range l.Entries {
-		if e.ClaimNamespace == namespace && e.ClaimName == name {
+		if selected(e) {
 			if e.VolumeID != "" {
 				ids[e.VolumeID] = true
 			}

@@ -89,6 +89,12 @@ func TestForClaim(t *testing.T) {
 	if got := len(l.ForClaim("ns", "data").Entries); got != 2 {
 		t.Errorf("entries = %d, want 2: the creation and the deletion", got)
 	}
+	if got := len(l.ForNamespace("ns").Entries); got != 4 {
+		t.Errorf("entries of the namespace = %d, want 4: both creations and deletions", got)
+	}
+	if got := len(l.ForNamespace("other").Entries); got != 0 {
+		t.Errorf("entries of another namespace = %d, want none", got)
+	}
 	if got := len(l.Since(3).Entries); got != 1 {
 		t.Errorf("entries after the first three = %d, want 1", got)
 	}

@@ -8,13 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const enforce = "pod-security.kubernetes.io/enforce"
@@ -73,9 +73,7 @@ var _ = Describe("A token stolen from a member", func() {
 		handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "handed-", Labels: map[string]string{v1alpha1.LabelHost: hostID(ctx)}}}
 		Expect(m.API.Create(ctx, handed)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(m.API.Delete(ctx, handed)).To(Succeed()) }, NodeTimeout(settle))
-		Eventually(ctx, func(ctx context.Context) error {
-			return m.API.Get(ctx, client.ObjectKey{Namespace: handed.Name, Name: "default"}, &corev1.ServiceAccount{})
-		}).Should(Succeed())
+		Expect(m.AwaitNamespace(ctx, handed.Name)).To(Succeed())
 		for _, namespace := range []string{handed.Name, victim.namespace} {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "escape"}, Spec: corev1.PodSpec{
 				AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "main", Image: "example/main"}},
@@ -176,9 +174,7 @@ var _ = Describe("A namespace of a member's component", func() {
 		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, ns)).To(Succeed()) }, NodeTimeout(settle))
 		a := &person{namespace: ns.Name, cluster: x.Host, api: x.Host.API}
 		DeferCleanup(a.leave, NodeTimeout(settle))
-		Eventually(ctx, func(ctx context.Context) error {
-			return x.Host.API.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "default"}, &corev1.ServiceAccount{})
-		}).Should(Succeed())
+		Expect(x.Host.AwaitNamespace(ctx, ns.Name)).To(Succeed())
 		claim, pod := a.claim("data"), a.pod("app", nodeOne, []string{"data"})
 		Expect(a.api.Create(ctx, claim)).To(Succeed())
 		Expect(a.api.Create(ctx, pod)).To(Succeed())
@@ -190,8 +186,7 @@ var _ = Describe("A namespace of a member's component", func() {
 
 var _ = Describe("The registration of a member", func() {
 	It("reports that the member's policies are in force", func(ctx SpecContext) {
-		var cr v1alpha1.ClusterRegistration
-		Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: one}, &cr)).To(Succeed())
-		Expect(meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionPolicyEnforced)).To(HaveField("Reason", v1alpha1.ReasonPolicyInForce))
+		suite.Until[v1alpha1.ClusterRegistration](ctx, x.Host, "", one, HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionPolicyEnforced), HaveField("Reason", v1alpha1.ReasonPolicyInForce)))))
 	}, SpecTimeout(attackTime))
 })

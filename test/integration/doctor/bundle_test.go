@@ -72,6 +72,7 @@ func unpacked(file string) map[string]string {
 func workload(ctx context.Context, s secrets) {
 	GinkgoHelper()
 	create(ctx, x.Host, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shop}})
+	Expect(x.Host.AwaitNamespace(ctx, shop)).To(Succeed())
 	create(ctx, x.Host, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "db"}, StringData: map[string]string{"password": s.plant("Secret")}})
 	create(ctx, x.Host, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "settings"}, Data: map[string]string{"dsn": s.plant("ConfigMap")}})
 	class := controlplane.Class("secretive", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -135,6 +136,7 @@ func manages(ctx context.Context, s secrets) {
 
 var _ = Describe("kubectl xylem support-bundle", func() {
 	It("contains the information about both clusters that a bug report needs, and no secrets", func(ctx SpecContext) {
+		healthy(ctx)
 		s := secrets{}
 		workload(ctx, s)
 		manages(ctx, s)
@@ -152,11 +154,16 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 				Expect(x.Host.API.Patch(ctx, cr, client.RawPatch(types.MergePatchType, none))).To(Succeed())
 			})
 		}
-		file := filepath.Join(GinkgoT().TempDir(), "report.tar.gz")
-		out, complaints, code := plugin(ctx, here, "support-bundle", "--file", file)
-		Expect(code).To(BeZero(), complaints)
-		AddReportEntry("kubectl xylem support-bundle", out)
-		files := unpacked(file)
+		var file string
+		var files map[string]string
+		Eventually(func(g Gomega) {
+			file = filepath.Join(GinkgoT().TempDir(), "report.tar.gz")
+			out, complaints, code := plugin(ctx, here, "support-bundle", "--file", file)
+			g.Expect(code).To(BeZero(), complaints)
+			files = unpacked(file)
+			g.Expect(files["doctor.txt"]).To(ContainSubstring("0 errors"))
+			AddReportEntry("kubectl xylem support-bundle", out)
+		}).WithContext(ctx).Should(Succeed())
 
 		Expect(s).To(HaveLen(17))
 		for where, secret := range s {
@@ -194,7 +201,7 @@ var _ = Describe("kubectl xylem support-bundle", func() {
 		}
 		AddReportEntry("files in the archive", fmt.Sprintf("%d, %d bytes unpacked, %d secrets searched", len(files), bytes, len(s)))
 
-		_, complaints, code = plugin(ctx, here, "support-bundle", "--file", file)
+		_, complaints, code := plugin(ctx, here, "support-bundle", "--file", file)
 		Expect(code).To(Equal(1))
 		Expect(complaints).To(ContainSubstring("already exists"))
 	}, SpecTimeout(storyTime))

@@ -22,7 +22,7 @@ func (b Budget) Exceeded(spent map[string]int, objects int) []string {
 	var found []string
 	for what, n := range spent {
 		slack := objects / 2
-		if strings.Contains(what, " get ") {
+		if strings.Contains(what, " get ") || strings.Contains(what, " list ") {
 			slack = objects
 		}
 		if n > b[what]*objects+slack {

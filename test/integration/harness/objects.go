@@ -84,6 +84,11 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return err
 	}
+	return c.AwaitNamespace(ctx, name)
+}
+
+// AwaitNamespace waits for the service account that the Pods of a new namespace need.
+func (c *Cluster) AwaitNamespace(ctx context.Context, name string) error {
 	return Await(ctx, "namespace "+name, func(ctx context.Context) error {
 		return c.API.Get(ctx, client.ObjectKey{Namespace: name, Name: "default"}, &corev1.ServiceAccount{})
 	})

@@ -134,7 +134,8 @@ var _ = Describe("config/steering", Ordered, func() {
 		admitting(ctx, v1alpha1.NamespacesSpec{MatchLabels: map[string]string{"team": "payments"}})
 		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, unchanged) }).Should(Equal(alone))
 		set := func(p *corev1.Pod) { p.Spec.Affinity = affinity.DeepCopy() }
-		Expect(created(ctx, search, set)).To(Equal(want))
+		// The API server may observe the deletion of the previous entry's registrations later.
+		Eventually(ctx, func() []corev1.NodeSelectorTerm { return created(ctx, search, set) }).Should(Equal(want))
 		before := []corev1.NodeSelectorTerm(nil)
 		if affinity != nil && affinity.NodeAffinity != nil && affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 			before = affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms

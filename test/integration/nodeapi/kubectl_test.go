@@ -6,13 +6,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,36 +53,13 @@ var _ = Describe("kubectl", func() {
 	)
 
 	It("follows logs as they grow", func(ctx SpecContext) {
-		following, cancel := context.WithCancel(ctx)
-		defer cancel()
-		command := exec.CommandContext(following, x.Fleet.Kubectl(), "--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop", "logs", "-f", "--tail=1", "web", "-c", "app")
-		out, err := command.StdoutPipe()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(command.Start()).To(Succeed())
-		lines := make(chan string)
-		go func() {
-			defer close(lines)
-			buffer := make([]byte, 4096)
-			for {
-				n, err := out.Read(buffer)
-				if err != nil {
-					return
-				}
-				lines <- string(buffer[:n])
-			}
-		}()
-		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("third line")))
-		file, err := os.OpenFile(x.Fleet.Member(one).KubeletLogFile(), os.O_APPEND|os.O_WRONLY, 0o600)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = file.WriteString("2026-11-01T00:00:03.000000000Z stdout F fourth line\n")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(file.Close()).To(Succeed())
-		DeferCleanup(func() {
-			Expect(os.WriteFile(x.Fleet.Member(one).KubeletLogFile(), []byte(controlplane.KubeletLog), 0o600)).To(Succeed())
-		})
-		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("fourth line")))
-		cancel()
-		_ = command.Wait() // the test ended it
+		out, end := running(ctx, "", nil, "logs", "-f", "--tail=1", "web", "-c", "app")
+		defer end()
+		Eventually(ctx, out).Should(gbytes.Say("third line\n"))
+		DeferCleanup(resetLog)
+		appendLog("fourth line")
+		Eventually(ctx, out).Should(gbytes.Say("fourth line\n"))
+		end()
 		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the session must end with its client")
 	}, SpecTimeout(settle))
 
@@ -97,19 +74,26 @@ var _ = Describe("kubectl", func() {
 				Expect(r.code).NotTo(BeZero())
 				input := strings.Repeat("a line of input\n", 20_000)
 				// KWOK returns all of the input and then does not end, even without Xylem.
-				limited, cancel := context.WithTimeout(ctx, 15*time.Second)
-				defer cancel()
-				r = kubectl(limited, input, way, "exec", "-i", "web", "-c", "app", "--", "cat")
-				Expect(r.out).To(HaveLen(len(input)))
-				Expect(strings.Compare(r.out, input)).To(BeZero(), "the output must be the same as the input")
+				out, end := running(ctx, input, way, "exec", "-i", "web", "-c", "app", "--", "cat")
+				defer end()
+				length := func() int { return len(out.Contents()) }
+				Eventually(ctx, length).Should(BeNumerically(">=", len(input)))
+				Consistently(ctx, length).WithTimeout(time.Second).Should(Equal(len(input)))
+				end()
+				Expect(strings.Compare(string(out.Contents()), input)).To(BeZero(), "the output must be the same as the input")
 				r = kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "echo", "a b", "$HOME", "ü&?#%2f")
 				Expect(r.out).To(Equal("a b $HOME ü&?#%2f\n"))
-			}, SpecTimeout(settle))
+			}, SpecTimeout(2*settle))
 
 			It("attaches", func(ctx SpecContext) {
-				attached, cancel := context.WithTimeout(ctx, 10*time.Second)
-				defer cancel()
-				kubectl(attached, "", way, "attach", "web", "-c", "app") // KWOK shows only later lines
+				out, end := running(ctx, "", way, "attach", "web", "-c", "app")
+				defer end()
+				DeferCleanup(resetLog)
+				Eventually(ctx, func() string {
+					appendLog("later line") // KWOK shows only lines that it logs after kubectl has attached
+					return string(out.Contents())
+				}).Should(ContainSubstring("later line\n"))
+				end()
 				Eventually(ctx, x.Manager.Log).WithContext(ctx).Should(MatchRegexp(`"verb": "attach".*"code": 101`))
 			}, SpecTimeout(settle))
 
@@ -127,11 +111,8 @@ var _ = Describe("kubectl", func() {
 				Expect(free.Close()).To(Succeed())
 				_, port, err := net.SplitHostPort(local)
 				Expect(err).NotTo(HaveOccurred())
-				forwarding, cancel := context.WithCancel(ctx)
-				defer cancel()
-				command := exec.CommandContext(forwarding, x.Fleet.Kubectl(), "--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop", "port-forward", "web", port+":80")
-				command.Env = append(os.Environ(), way...)
-				Expect(command.Start()).To(Succeed())
+				_, end := running(ctx, "", way, "port-forward", "web", port+":80")
+				defer end()
 				Eventually(ctx, func(g Gomega) {
 					r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+local+"/healthz", nil)
 					g.Expect(err).NotTo(HaveOccurred())
@@ -140,8 +121,6 @@ var _ = Describe("kubectl", func() {
 					defer func() { _ = response.Body.Close() }()
 					g.Expect(response).To(HaveHTTPStatus(http.StatusOK))
 				}).WithContext(ctx).Should(Succeed())
-				cancel()
-				_ = command.Wait() // the test ended it
 			}, SpecTimeout(settle))
 		})
 	}

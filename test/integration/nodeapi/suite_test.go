@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -125,15 +126,50 @@ type result struct {
 // writes a transcript to the spec's output.
 func kubectl(ctx context.Context, stdin string, variables []string, args ...string) result {
 	GinkgoHelper()
-	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...)
-	command.Env = append(os.Environ(), variables...)
-	command.Stdin = strings.NewReader(stdin)
+	command := kubectlCommand(ctx, stdin, variables, args...)
 	var out, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &out, &complaints
 	_ = command.Run() // the exit code shows the error
 	r := result{out.String(), complaints.String(), command.ProcessState.ExitCode()}
 	GinkgoWriter.Printf("$ %s kubectl %s\n%s%s(exit %d)\n", strings.Join(variables, " "), strings.Join(args, " "), head(r.out), r.err, r.code)
 	return r
+}
+
+// running starts kubectl as kubectl does, for commands that do not end. It returns the output so far,
+// and a function that ends the command.
+func running(ctx context.Context, stdin string, variables []string, args ...string) (out *gbytes.Buffer, end func()) {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(ctx)
+	command := kubectlCommand(ctx, stdin, variables, args...)
+	out = gbytes.NewBuffer()
+	command.Stdout, command.Stderr = out, GinkgoWriter
+	Expect(command.Start()).To(Succeed())
+	return out, func() {
+		cancel()
+		_ = command.Wait() // the test ended it
+	}
+}
+
+func kubectlCommand(ctx context.Context, stdin string, variables []string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...)
+	command.Env = append(os.Environ(), variables...)
+	command.Stdin = strings.NewReader(stdin)
+	return command
+}
+
+// appendLog appends a line to the log of all containers in member one. The caller must restore it
+// with resetLog.
+func appendLog(line string) {
+	GinkgoHelper()
+	file, err := os.OpenFile(x.Fleet.Member(one).KubeletLogFile(), os.O_APPEND|os.O_WRONLY, 0o600)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = file.WriteString("2026-11-01T00:00:03.000000000Z stdout F " + line + "\n")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(file.Close()).To(Succeed())
+}
+
+func resetLog() {
+	Expect(os.WriteFile(x.Fleet.Member(one).KubeletLogFile(), []byte(controlplane.KubeletLog), 0o600)).To(Succeed())
 }
 
 // head returns the beginning of an output.

@@ -25,7 +25,6 @@ func hostWalks() {
 		volumes := map[string]string{one: s.use(ctx, "new", nodeOne), two: s.use(ctx, "elsewhere", nodeTwo)}
 		claims := map[string]string{one: "new", two: "elsewhere"}
 		age()
-		destroyed := book(one).Count(ledger.DeleteVolume)
 
 		By("1. stopping the manager, 2. restoring the host, 3. starting the manager")
 		Expect(x.Manager.Stop()).To(Succeed())
@@ -48,7 +47,7 @@ func hostWalks() {
 		By("checking that no data is destroyed before the confirmation, not even if its claim is deleted")
 		s.remove(ctx, "old")
 		s.goesOn(ctx, nodeOne)
-		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+		Expect(s.destroyed(one)).To(BeZero())
 
 		By("5. re-creating the claims that are missing, each with the name of its volume")
 		for member, volume := range volumes {
@@ -78,7 +77,7 @@ func hostWalks() {
 			registration(ctx, member, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volumes[member])))))
 		}
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "completing the deletions from before the confirmation")
-		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
+		Expect(s.destroyed(one)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
 	It("restores the host to a state before a claim was placed, while the claim's member is away, and the claim gets no second disk (I3)", func(ctx SpecContext) {
@@ -144,7 +143,6 @@ func hostWalks() {
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		suite.Aging(ctx, x, one, two)()
-		destroyed := book(one).Count(ledger.DeleteVolume)
 		names := []string{"early", "late"}
 
 		By("ending the manager after it creates the leaf claims and the leaf Pods, before the member provisions the volumes")
@@ -213,7 +211,7 @@ func hostWalks() {
 			Expect(book(one).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the claim must have its disk from before the restore")
 			registration(ctx, one, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volumes[name])))))
 		}
-		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+		Expect(s.destroyed(one)).To(BeZero())
 	}, SpecTimeout(2*storyTime))
 
 	It("restores the host while a manager runs, and the manager exits (I2)", func(ctx SpecContext) {
@@ -223,7 +221,6 @@ func hostWalks() {
 		age := suite.Aging(ctx, x, one, two)
 		volume := s.use(ctx, "new", nodeOne)
 		age()
-		destroyed := book(one).Count(ledger.DeleteVolume)
 
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		Eventually(ctx, x.Manager.Done()).Should(BeClosed(), "the manager must exit, because its caches are no longer reliable")
@@ -234,7 +231,7 @@ func hostWalks() {
 		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 		s.goesOn(ctx, nodeOne)
 		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
-		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+		Expect(s.destroyed(one)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
 	It("restores the host within an epoch while a manager runs, and a claim that is deleted afterwards keeps its disk (I2)", func(ctx SpecContext) {
@@ -259,7 +256,6 @@ func hostWalks() {
 		Expect(err).NotTo(HaveOccurred())
 		s.use(ctx, "new", nodeOne)
 		busy(ctx)
-		destroyed := book(one).Count(ledger.DeleteVolume)
 
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
 		By("deleting a claim before the restore is reported")
@@ -276,14 +272,14 @@ func hostWalks() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, And(phase(corev1.VolumeBound),
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
-		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+		Expect(s.destroyed(one)).To(BeZero())
 
 		By("confirming the restore: the deletion is then completed")
 		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
 		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
 		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
-		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
+		Expect(s.destroyed(one)).To(Equal(1))
 	}, SpecTimeout(2*storyTime))
 
 	It("clones the host by mistake, and the clone writes nothing to members (I2, I7)", func(ctx SpecContext) {

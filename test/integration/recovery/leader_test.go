@@ -1,7 +1,10 @@
 package recovery_test
 
 import (
+	"context"
+	"fmt"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,6 +14,23 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
+
+// quiet is how long no write of a frozen manager may end before the test assumes that none is in
+// progress.
+const quiet = time.Second
+
+// written returns the managers' writes to a cluster that ended after a mark.
+func written(ctx context.Context, c *harness.Cluster, since controlplane.Mark) (controlplane.Requests, error) {
+	requests, err := c.Audit().Since(ctx, since)
+	if err != nil {
+		return nil, fmt.Errorf("read the audit log of %s: %w", c.Name(), err)
+	}
+	user := harness.MemberUser
+	if c.Name() == x.Host.Name() {
+		user = harness.HostUser
+	}
+	return requests.By(user).Writes(), nil
+}
 
 func leaderWalks() {
 	It("has a leader that was frozen until its Lease expired, and that writes nothing when it thaws (I3, I6)", func(ctx SpecContext) {
@@ -42,26 +62,30 @@ func leaderWalks() {
 
 		By("resuming the old leader while the new one is frozen, so that all writes come from the old leader")
 		Expect(next.Signal(syscall.SIGSTOP)).To(Succeed())
+		// An API server may still be handling requests that the new leader sent before.
 		marks := map[string]controlplane.Mark{}
-		for _, c := range x.Clusters() {
-			mark, err := c.Audit().Mark(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			marks[c.Name()] = mark
-		}
+		Eventually(ctx, func(g Gomega) {
+			for _, c := range x.Clusters() {
+				mark, err := c.Audit().Mark(ctx)
+				g.Expect(err).NotTo(HaveOccurred())
+				marks[c.Name()] = mark
+			}
+			g.Consistently(ctx, func(g Gomega) {
+				for _, c := range x.Clusters() {
+					g.Expect(written(ctx, c, marks[c.Name()])).To(BeEmpty(), c.Name())
+				}
+			}).WithContext(ctx).WithTimeout(quiet).Should(Succeed())
+		}).WithContext(ctx).Should(Succeed())
 		Expect(old.Signal(syscall.SIGCONT)).To(Succeed())
 		Eventually(ctx, old.Done()).Should(BeClosed(), "the old leader must exit because it has lost its Lease")
 		for _, c := range x.Clusters() {
-			requests, err := c.Audit().Since(ctx, marks[c.Name()])
-			Expect(err).NotTo(HaveOccurred())
-			user := harness.MemberUser
-			if c.Name() == x.Host.Name() {
-				user = harness.HostUser
-			}
 			// In the host, it renews the nodes' Leases, as every replica does, and tries to acquire
 			// the Lease that it lost. It may emit an event about the attempt.
-			Expect(requests.By(user).Writes().Where(func(r controlplane.Request) bool {
+			writes, err := written(ctx, c, marks[c.Name()])
+			Expect(err).NotTo(HaveOccurred())
+			Expect(writes.Where(func(r controlplane.Request) bool {
 				return c.Name() != x.Host.Name() || r.Resource != "events" && r.Group != coordinationv1.GroupName
-			})).To(BeEmpty(), "%s:\n%s", c.Name(), requests.By(user))
+			})).To(BeEmpty(), "%s:\n%s", c.Name(), writes)
 		}
 		Expect(next.Signal(syscall.SIGCONT)).To(Succeed())
 	}, SpecTimeout(storyTime))

@@ -31,6 +31,7 @@ func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "walk-"}}
 	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
+	Expect(x.Host.AwaitNamespace(ctx, ns.Name)).To(Succeed())
 	s := &story{namespace: ns.Name}
 	DeferCleanup(s.end, NodeTimeout(settle))
 	return s
@@ -223,6 +224,13 @@ func book(member string) *ledger.Ledger {
 // disks returns the existing disks in a member that belong to one of the story's claims.
 func (s *story) disks(member, claim string) []string {
 	return book(member).ForClaim(s.namespace, claim).LiveIDs()
+}
+
+// destroyed returns how many disks of the story's claims a member has destroyed. Other disks do not
+// count, because an earlier story's cleanup may still be in progress.
+func (s *story) destroyed(member string) int {
+	GinkgoHelper()
+	return book(member).ForNamespace(s.namespace).Count(ledger.DeleteVolume)
 }
 
 // busy writes to the host until its revision is far beyond a backup's revision, so that after the

@@ -306,11 +306,10 @@ var _ = Describe("A restore from a snapshot", func() {
 var _ = Describe("The restore sample", func() {
 	It("runs in the member that has its snapshot", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
-		_, err := x.Kubectl(ctx, x.Fleet.Host, "create", "namespace", s.namespace)
-		Expect(err).NotTo(HaveOccurred())
+		Expect(x.Host.CreateNamespace(ctx, s.namespace)).To(Succeed())
 		DeferCleanup(s.end, NodeTimeout(settle))
 		s.data(ctx, "nginx-pvc", nodeTwo)
-		_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "restore.yaml"))
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "restore.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		s.running(ctx, "nginx-restored", nodeTwo)
 	}, SpecTimeout(storyTime))

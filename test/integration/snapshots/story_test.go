@@ -27,6 +27,7 @@ func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "snap-"}}
 	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
+	Expect(x.Host.AwaitNamespace(ctx, ns.Name)).To(Succeed())
 	s := &story{namespace: ns.Name}
 	DeferCleanup(s.end, NodeTimeout(settle))
 	return s

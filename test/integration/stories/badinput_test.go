@@ -36,9 +36,7 @@ func (s *story) strange(ctx context.Context, m *harness.Cluster, labels map[stri
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: labels}}
 	inMember(ctx, m, ns)
-	Eventually(ctx, func(ctx context.Context) error {
-		return m.API.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "default"}, &corev1.ServiceAccount{})
-	}).Should(Succeed())
+	Expect(m.AwaitNamespace(ctx, s.namespace)).To(Succeed())
 	return ns
 }
 
