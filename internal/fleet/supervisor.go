@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet/optional"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/rejection"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
@@ -349,7 +350,8 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	if err != nil {
 		return nil, err
 	}
-	leaf := guarded.NewLeaf(c.Live, s.fleet.HostID, r.Registration, fence)
+	writes := rejection.OfMember(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock)
+	leaf := guarded.NewLeaf(writes, s.fleet.HostID, r.Registration, fence)
 	l := &member.Link{
 		Member: r.Member, Rules: r.Rules, Cache: memberCache, Workloads: workloads, Live: c.Live,
 		Discovery: discovery.ToDiscoveryInterfaceWithContext(c.Discovery), Metadata: c.Metadata,

@@ -1,7 +1,9 @@
 package guarded
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 
@@ -10,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -29,11 +33,23 @@ func count(cluster, side, verb string, obj client.Object, err error) error {
 	if kind == "" {
 		kind = reflect.TypeOf(obj).Elem().Name()
 	}
-	if err != nil {
+	if err = denied(err); err != nil {
 		err = fmt.Errorf("%s %s %s in the %s: %w", verb, kind, client.ObjectKeyFromObject(obj), clusterOf(side), err)
 	}
 	writes.WithLabelValues(cluster, side, kind, verb, resultOf(err)).Inc()
 	return err
+}
+
+// denied returns a webhook's denial as Forbidden. A webhook may choose any status, but NotFound or
+// Conflict would tell the controllers that their caches are behind.
+func denied(err error) error {
+	status := apierrors.APIStatus(nil)
+	if !wording.DeniedByWebhook(err) || !errors.As(err, &status) {
+		return err
+	}
+	denial := status.Status()
+	denial.Code, denial.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
+	return &apierrors.StatusError{ErrStatus: denial}
 }
 
 // known are the reasons that API servers return. Other reasons are not used as label values,

@@ -102,7 +102,7 @@ func (w *wiring) recorder() events.EventRecorder {
 
 // client returns the client for writes to the host.
 func (w *wiring) client() client.Client {
-	return rejection.New(w.mgr.GetClient(), w.recorder(), w.clock)
+	return rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock)
 }
 
 // add adds the host's controllers, and the fleet, which runs the members' controllers.

@@ -77,3 +77,15 @@ func DeniedByAuthorizer(err error) bool {
 	return strings.Contains(message, ": User \"") && strings.Contains(message, "\" cannot ") ||
 		strings.Contains(message, "attempting to grant RBAC permissions not currently held")
 }
+
+// DeniedByWebhook reports whether an admission webhook denied a request. The webhook chooses the
+// status, and API servers add the name of the webhook only to the message
+// (k8s.io/apiserver/pkg/admission/plugin/webhook/errors: ToStatusErr).
+func DeniedByWebhook(err error) bool {
+	status := apierrors.APIStatus(nil)
+	if !errors.As(err, &status) {
+		return false
+	}
+	message := status.Status().Message
+	return strings.HasPrefix(message, "admission webhook \"") && strings.Contains(message, "\" denied the request")
+}

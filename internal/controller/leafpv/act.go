@@ -12,7 +12,6 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -64,11 +63,7 @@ func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Observed, after *c
 	if s.Holder != nil {
 		claim = s.Holder
 	}
-	err := r.Leaf.PatchVolume(ctx, actor, s.Leaf, after, claim)
-	if problem := report.VolumeRefused(r.Registration, s.Name, err); problem != nil && s.Root != nil {
-		r.eventProblem(s.Root, problem)
-	}
-	return err
+	return r.Leaf.PatchVolume(ctx, actor, s.Leaf, after, claim)
 }
 
 // report reports why a volume is not used, on the claim that could use it or on the admin's host
@@ -83,7 +78,7 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 		log.Info("a leaf volume has no root: Xylem keeps its data")
 	case plan.Report != nil:
 		log.Info("a leaf volume is not used: Xylem keeps its data", "why", plan.Report.Message)
-		r.eventProblem(s.Root, plan.Report)
+		r.eventUnused(s.Root, plan.Report)
 	}
 }
 

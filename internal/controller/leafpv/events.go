@@ -14,7 +14,7 @@ func (r *reconciler) eventMirrored(root *corev1.PersistentVolumeClaim, host *cor
 		"member %q has provisioned volume %q", r.Registration, host.Name)
 }
 
-func (r *reconciler) eventProblem(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
+func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Mirror", "%s", problem.Message)
 }
 

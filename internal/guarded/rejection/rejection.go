@@ -1,9 +1,8 @@
-// Package rejection reports to users which of Xylem's writes the host rejects.
+// Package rejection reports to users which of Xylem's writes the host or a member rejects.
 package rejection
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -26,53 +25,99 @@ import (
 )
 
 const (
-	// persists is how long the host must reject a write until Reporter reports it. A shorter
+	// persists is how long an API server must reject a write until Reporter reports it. A shorter
 	// rejection, for example while an admin updates a policy, requires no action.
 	persists = 3 * time.Second
+	// hangs is how long an API server must not respond to a write until Reporter reports it. If the
+	// API server responds to no request at all, the link to the member, or this process's leadership,
+	// ends earlier.
+	hangs = 20 * time.Second
 	// memory is how long a rejection is recorded. It exceeds the longest delay between two attempts
 	// of a controller, which is 1,000 s (client-go's DefaultTypedControllerRateLimiter).
 	memory = 30 * time.Minute
 )
 
-// Reporter is a client of the host. If the host's API server rejects a write repeatedly, Reporter
-// emits an event on the object that the write is for and, for a claim, on the claim's Pods. Most
-// controllers retry such writes without a report of their own.
+// Reporter is a client that observes the results of its writes. If the API server repeatedly rejects
+// a write or does not respond to it, Reporter emits an event on the host's object that the write is
+// for and, for a claim, on the claim's Pods. Most controllers retry such writes without a report of
+// their own.
 type Reporter struct {
 	client.Client
+	// host reads the host's Pods from its cache.
+	host     client.Reader
 	recorder events.EventRecorder
 	clock    clock.Clock
-	first    *cache.Expiring // name -> time.Time of the first rejection
+	first    *cache.Expiring // write -> time.Time of the first rejection
+	// userOf returns the host's object that a write is for, or nil if nobody needs a report.
+	userOf func(doing string, obj client.Object, err error) client.Object
+	// problem describes the rejection. doing is the verb, and what describes the object.
+	problem func(doing, what string, err error) *mirror.Refusal
 }
 
-// New returns a Reporter that writes with c and reads claims' Pods from c's cache.
-func New(c client.Client, recorder events.EventRecorder, clk clock.Clock) *Reporter {
-	return &Reporter{c, recorder, clk, cache.NewExpiringWithClock(clk)}
+// OfHost returns a Reporter for writes to the host.
+func OfHost(c client.Client, recorder events.EventRecorder, clk clock.Clock) *Reporter {
+	return &Reporter{c, c, recorder, clk, cache.NewExpiringWithClock(clk), func(_ string, obj client.Object, _ error) client.Object { return userOf(obj) }, report.RefusedByHost}
 }
 
-// name identifies an object. An object to create has no UID.
-type name struct {
-	kind string
+// OfMember returns a Reporter for writes to a member. It does not report rejections that the
+// controllers report themselves: of new objects, and of changes to Pods and claims.
+func OfMember(c client.Client, hostID, registration string, host client.Reader, recorder events.EventRecorder, clk clock.Clock) *Reporter {
+	user := func(doing string, obj client.Object, err error) client.Object {
+		origin, ours := mirror.OriginIn(hostID, obj)
+		if !ours || !report.Unanswered(err) && reported(doing, obj) {
+			return nil
+		}
+		return rootOf(obj, origin)
+	}
+	return &Reporter{c, host, recorder, clk, cache.NewExpiringWithClock(clk), user, func(doing, what string, err error) *mirror.Refusal {
+		return report.RejectedByMember(registration, doing, what, err)
+	}}
+}
+
+func reported(doing string, obj client.Object) bool {
+	switch obj.(type) {
+	case *corev1.Pod, *corev1.PersistentVolumeClaim:
+		return doing != deletes
+	}
+	return doing == creates
+}
+
+// write identifies a write. An object to create has no UID.
+type write struct {
+	doing, part, kind, owner string
 	client.ObjectKey
 }
+
+const (
+	creates = "create"
+	changes = "change"
+	deletes = "delete"
+
+	whole      = ""
+	statusPart = "the status of "
+)
 
 // Create implements client.Writer.
 func (r *Reporter) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
 	err := r.Client.Create(ctx, obj, opts...)
-	r.observe(ctx, "create", "", obj, err)
+	owner := (&client.CreateOptions{}).ApplyOptions(opts)
+	if len(owner.DryRun) == 0 {
+		r.observe(ctx, creates, whole, owner.FieldManager, obj, err)
+	}
 	return err
 }
 
 // Patch implements client.Writer.
 func (r *Reporter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	err := r.Client.Patch(ctx, obj, patch, opts...)
-	r.observe(ctx, "change", "", obj, err)
+	r.observe(ctx, changes, whole, (&client.PatchOptions{}).ApplyOptions(opts).FieldManager, obj, err)
 	return err
 }
 
 // Delete implements client.Writer.
 func (r *Reporter) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	err := r.Client.Delete(ctx, obj, opts...)
-	r.observe(ctx, "delete", "", obj, err)
+	r.observe(ctx, deletes, whole, "", obj, err)
 	return err
 }
 
@@ -87,7 +132,7 @@ type status struct {
 // Patch implements client.SubResourceWriter.
 func (s status) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
 	err := s.SubResourceWriter.Patch(ctx, obj, patch, opts...)
-	s.r.observe(ctx, "change", "the status of ", obj, err)
+	s.r.observe(ctx, changes, statusPart, (&client.SubResourcePatchOptions{}).ApplyOptions(opts).FieldManager, obj, err)
 	return err
 }
 
@@ -95,49 +140,57 @@ func (s status) Patch(ctx context.Context, obj client.Object, patch client.Patch
 func (s status) Apply(ctx context.Context, applied runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
 	err := s.SubResourceWriter.Apply(ctx, applied, opts...)
 	if obj, ok := applied.(client.Object); ok {
-		s.r.observe(ctx, "change", "the status of ", obj, err)
+		s.r.observe(ctx, changes, statusPart, (&client.SubResourceApplyOptions{}).ApplyOpts(opts).FieldManager, obj, err)
 	}
 	return err
 }
 
 // observe records a write's result, and reports a rejection that persists.
-func (r *Reporter) observe(ctx context.Context, doing, part string, obj client.Object, err error) {
+func (r *Reporter) observe(ctx context.Context, doing, part, owner string, obj client.Object, err error) {
 	kind := "object"
 	if gvk, unknown := r.GroupVersionKindFor(obj); unknown == nil {
 		kind = gvk.Kind
 	}
-	key := name{part + kind, client.ObjectKeyFromObject(obj)}
-	if !report.Rejected(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		r.first.Delete(key)
+	w := write{doing, part, kind, owner, client.ObjectKeyFromObject(obj)}
+	patience := persists
+	switch {
+	case err == nil:
+		r.first.Delete(w)
+		return
+	case ctx.Err() != nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return
+	case report.Unanswered(err):
+		patience = hangs
+	case !report.Rejected(err):
 		return
 	}
-	if since, rejected := r.since(key); !rejected || r.clock.Since(since) < persists {
+	if since, rejected := r.since(w); !rejected || r.clock.Since(since) < patience {
 		return
 	}
-	problem := report.RefusedByHost(doing, fmt.Sprintf("%s%s %s", part, kind, strconv.Quote(obj.GetName())), err)
-	r.tell(ctx, obj, problem)
+	if about := r.userOf(doing, obj, err); about != nil {
+		r.tell(ctx, about, r.problem(doing, part+kind+" "+strconv.Quote(obj.GetName()), err))
+	}
 }
 
 // since returns when the host first rejected a write, and reports whether it did so before. It
 // extends the record's life.
-func (r *Reporter) since(key name) (time.Time, bool) {
-	value, _ := r.first.Get(key)
+func (r *Reporter) since(w write) (time.Time, bool) {
+	value, _ := r.first.Get(w)
 	since, rejected := value.(time.Time)
 	if !rejected {
 		since = r.clock.Now()
 	}
-	r.first.Set(key, since, memory)
+	r.first.Set(w, since, memory)
 	return since, rejected
 }
 
 // tell emits the event.
-func (r *Reporter) tell(ctx context.Context, obj client.Object, problem *mirror.Refusal) {
-	about := userOf(obj)
+func (r *Reporter) tell(ctx context.Context, about client.Object, problem *mirror.Refusal) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, problem.Reason, "Write", "%s", problem.Message)
 	if kind := about.GetObjectKind().GroupVersionKind().Kind; kind != "PersistentVolumeClaim" {
 		return
 	}
-	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(about))
+	pods, err := index.PodsOfClaim(ctx, r.host, client.ObjectKeyFromObject(about))
 	if err != nil {
 		ctrllog.FromContext(ctx).V(1).Info("cannot find the claim's Pods", "cause", err.Error())
 	}
@@ -148,8 +201,8 @@ func (r *Reporter) tell(ctx context.Context, obj client.Object, problem *mirror.
 	}
 }
 
-// userOf returns the object for which Xylem writes another one: a volume's claim, or a content's
-// snapshot. For all other objects, it returns the object itself.
+// userOf returns the host's object for which Xylem writes an object in the host: a volume's claim, or
+// a content's snapshot. For all other objects, it returns the object itself.
 func userOf(obj client.Object) client.Object {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolume:
@@ -163,6 +216,21 @@ func userOf(obj client.Object) client.Object {
 		return reference(snapshotv1.SchemeGroupVersion.String(), "VolumeSnapshot", snapshot.Namespace, snapshot.Name, snapshot.UID)
 	}
 	return obj
+}
+
+// rootOf returns the root of a leaf object.
+func rootOf(leaf client.Object, origin mirror.Origin) client.Object {
+	switch o := leaf.(type) {
+	case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:
+		return reference("v1", "PersistentVolumeClaim", origin.Root.Namespace, origin.Root.Name, origin.UID)
+	case *snapshotv1.VolumeSnapshotContent, *snapshotv1.VolumeSnapshot:
+		return reference(snapshotv1.SchemeGroupVersion.String(), "VolumeSnapshot", origin.Root.Namespace, origin.Root.Name, origin.UID)
+	case *corev1.Pod:
+		return reference("v1", "Pod", origin.Root.Namespace, origin.Root.Name, origin.UID)
+	case *corev1.Namespace:
+		return reference("v1", "Namespace", "", o.Name, origin.UID)
+	}
+	return nil // the Pods that use a copied ConfigMap or Secret report its problems
 }
 
 func reference(version, kind, namespace, name string, uid types.UID) client.Object {

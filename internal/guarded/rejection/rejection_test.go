@@ -15,11 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // host answers all writes with err, and lists pods.
@@ -33,7 +36,8 @@ func (h *host) Create(context.Context, client.Object, ...client.CreateOption) er
 func (h *host) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
 	return h.err
 }
-func (h *host) Status() client.SubResourceWriter { return hostStatus{h: h} }
+func (h *host) Delete(context.Context, client.Object, ...client.DeleteOption) error { return h.err }
+func (h *host) Status() client.SubResourceWriter                                    { return hostStatus{h: h} }
 func (h *host) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
 	return apiutil.GVKForObject(obj, clientgoscheme.Scheme)
 }
@@ -72,7 +76,7 @@ func TestReporter(t *testing.T) {
 	wait := func(h *host, err error, write func(context.Context, *Reporter) error, pauses ...time.Duration) []string {
 		recorder := events.NewFakeRecorder(8)
 		now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-		r := New(h, recorder, now)
+		r := OfHost(h, recorder, now)
 		for _, pause := range append([]time.Duration{0}, pauses...) {
 			now.Step(pause)
 			h.err = err
@@ -104,6 +108,8 @@ func TestReporter(t *testing.T) {
 		"a webhook that does not respond":               {apierrors.NewInternalError(errors.New("no response")), apply, []time.Duration{persists}, []string{"no response"}},
 		"each further attempt, for the event's counter": {denied, apply, []time.Duration{persists, time.Minute}, []string{"rules.example.com", "rules.example.com"}},
 		"a rejection long ago":                          {denied, apply, []time.Duration{memory + time.Minute}, nil},
+		"no response":                                   {context.DeadlineExceeded, create, []time.Duration{hangs}, []string{"this cluster does not respond", `claim "data": `}},
+		"a slow response":                               {context.DeadlineExceeded, create, []time.Duration{hangs / 2}, nil},
 		"a conflict":                                    {conflict, patch, []time.Duration{persists}, nil},
 		"a namespace that is being deleted":             {terminating, patch, []time.Duration{persists}, nil},
 		"success":                                       {nil, patch, []time.Duration{persists}, nil},
@@ -121,7 +127,7 @@ func TestReporterForgetsARejectionAfterASuccess(t *testing.T) {
 	h := &host{}
 	recorder := events.NewFakeRecorder(8)
 	now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-	r := New(h, recorder, now)
+	r := OfHost(h, recorder, now)
 	for _, err := range []error{denied, nil, denied} {
 		h.err = err
 		_ = r.Create(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}})
@@ -129,5 +135,51 @@ func TestReporterForgetsARejectionAfterASuccess(t *testing.T) {
 	}
 	if len(recorder.Events) > 0 {
 		t.Errorf("an event reports a rejection that did not persist: %s", <-recorder.Events)
+	}
+}
+
+// TestReporterOfAMember checks which rejections of a member are reported, and on which object.
+func TestReporterOfAMember(t *testing.T) {
+	stamp := func(obj client.Object) client.Object {
+		origin := mirror.Origin{HostID: "host", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "1"}
+		obj.SetLabels(origin.Labels())
+		obj.SetAnnotations(origin.Annotations())
+		return obj
+	}
+	named := metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "2"}
+	claim := stamp(&corev1.PersistentVolumeClaim{ObjectMeta: named})
+	pv := stamp(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-2"}})
+	for name, test := range map[string]struct {
+		err   error
+		write func(context.Context, *Reporter) error
+		want  []string
+	}{
+		"a deletion":                            {denied, func(ctx context.Context, r *Reporter) error { return r.Delete(ctx, claim) }, []string{`does not let Xylem delete PersistentVolumeClaim "data"`, `claim "data": `}},
+		"a change to a volume, on its claim":    {denied, func(ctx context.Context, r *Reporter) error { return r.Patch(ctx, pv, nil) }, []string{`change PersistentVolume "pvc-2"`, `claim "data": `}},
+		"a change that root_pvc reports itself": {denied, func(ctx context.Context, r *Reporter) error { return r.Patch(ctx, claim, nil) }, nil},
+		"a new claim, which root_pvc reports":   {denied, func(ctx context.Context, r *Reporter) error { return r.Create(ctx, claim) }, nil},
+		"a new claim, without a response":       {context.DeadlineExceeded, func(ctx context.Context, r *Reporter) error { return r.Create(ctx, claim) }, []string{"does not respond", `claim "data": `}},
+		"a foreign object": {denied, func(ctx context.Context, r *Reporter) error {
+			return r.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: named})
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &host{err: test.err, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "app"}}}}
+			recorder := events.NewFakeRecorder(8)
+			now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
+			r := OfMember(h, "host", "east", h, recorder, now)
+			for range 2 {
+				_ = test.write(t.Context(), r)
+				now.Step(hangs)
+			}
+			close(recorder.Events)
+			var got []string
+			for e := range recorder.Events {
+				got = append(got, e)
+			}
+			if !slices.EqualFunc(got, test.want, strings.Contains) {
+				t.Errorf("events %q, want %q", got, test.want)
+			}
+		})
 	}
 }

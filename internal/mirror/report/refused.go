@@ -2,6 +2,7 @@ package report
 
 import (
 	"errors"
+	"net"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -9,6 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // RefusedByMember reports a write that a member's API server rejected, with the server's message.
@@ -36,19 +38,24 @@ func UpdateRefused(registration string, err error) *mirror.Refusal {
 		registration, said(err))
 }
 
-// VolumeRefused reports that a member's API server rejects a change to a claim's volume. It returns
-// nil for errors that a retry may resolve.
-func VolumeRefused(registration, volume string, err error) *mirror.Refusal {
-	if !Rejected(err) {
-		return nil
+// RejectedByMember reports a repeated problem of a write to a member, with the server's message. doing
+// is the verb, and what describes the object.
+func RejectedByMember(registration, doing, what string, err error) *mirror.Refusal {
+	if Unanswered(err) {
+		return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask the member's admin to check for a webhook that does not respond",
+			registration, doing, what)
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem record on volume %q that the claim uses it: %s. Ask the member's admin to change the policy",
-		registration, volume, said(err))
+	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Xylem retries. Ask the member's admin to exempt Xylem from the policy or webhook, or to repair the webhook",
+		registration, doing, what, said(err))
 }
 
-// RefusedByHost reports that the host's API server rejects a write, with the server's message. doing
+// RefusedByHost reports a repeated problem of a write to the host, with the server's message. doing
 // is the verb, and what describes the object.
 func RefusedByHost(doing, what string, err error) *mirror.Refusal {
+	if Unanswered(err) {
+		return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "this cluster does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask an admin of this cluster to check for a webhook that does not respond",
+			doing, what)
+	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "this cluster does not let Xylem %s %s: %s. Xylem retries. Ask an admin of this cluster to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
 		doing, what, said(err))
 }
@@ -60,7 +67,10 @@ func RefusedByHost(doing, what string, err error) *mirror.Refusal {
 // controllers have other reactions, such as conflicts and timeouts.
 func Rejected(err error) bool {
 	status := apierrors.APIStatus(nil)
-	if !errors.As(err, &status) {
+	switch {
+	case wording.DeniedByWebhook(err):
+		return true
+	case !errors.As(err, &status):
 		return false
 	}
 	switch code := status.Status().Code; code {
@@ -69,6 +79,13 @@ func Rejected(err error) bool {
 	default:
 		return code >= 400 && code < 500 || apierrors.IsInternalError(err)
 	}
+}
+
+// Unanswered reports whether an API server did not respond to a write in time, for example because
+// an admission webhook does not respond.
+func Unanswered(err error) bool {
+	timeout := net.Error(nil)
+	return apierrors.IsTimeout(err) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // said returns the message of a member's API server.

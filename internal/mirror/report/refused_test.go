@@ -28,6 +28,7 @@ func TestRejected(t *testing.T) {
 		"a policy":                        {apierrors.NewInvalid(schema.GroupKind{}, "app", nil), true},
 		"a webhook without a status":      {status(http.StatusBadRequest), true},
 		"a webhook with another status":   {status(http.StatusTeapot), true},
+		"a webhook that denies as 404":    {&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusNotFound, Message: `admission webhook "rules.example.com" denied the request: no tenant`}}, true},
 		"a webhook that does not respond": {apierrors.NewInternalError(errors.New("failed calling webhook")), true},
 		"an object that is too large":     {apierrors.NewRequestEntityTooLargeError("limit"), true},
 		"an existing object":              {apierrors.NewAlreadyExists(pods, "app"), false},

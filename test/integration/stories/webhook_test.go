@@ -26,12 +26,13 @@ import (
 const hookRules = "this violates the platform team's rules"
 
 // webhook is an admission webhook that rejects the requests of one user for one namespace, and for
-// volumes that are bound to a claim in that namespace. It returns no status, as many webhooks do.
+// volumes that are bound to a claim in that namespace. It returns no status unless code is set.
 type webhook struct {
 	server          *httptest.Server
 	config          *registrationv1.ValidatingWebhookConfiguration
 	user, namespace string
-	allows          atomic.Bool
+	allows, hangs   atomic.Bool
+	code            atomic.Int32
 }
 
 // guards starts a webhook for one kind of resource in a cluster, and waits until the API server calls
@@ -47,6 +48,7 @@ func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, ope
 			Name:                    "rules.example.com",
 			AdmissionReviewVersions: []string{"v1"},
 			SideEffects:             ptr.To(registrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To[int32](30),
 			ClientConfig: registrationv1.WebhookClientConfig{
 				URL:      ptr.To(w.server.URL),
 				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw}),
@@ -81,7 +83,11 @@ func (w *webhook) review(rw http.ResponseWriter, r *http.Request) {
 	}
 	response := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: w.allows.Load() || !w.concerns(review.Request)}
 	if !response.Allowed {
-		response.Result = &metav1.Status{Message: hookRules}
+		response.Result = &metav1.Status{Message: hookRules, Code: w.code.Load()}
+	}
+	if !response.Allowed && w.hangs.Load() {
+		<-r.Context().Done()
+		return
 	}
 	review.Request, review.Response = nil, response
 	_ = json.NewEncoder(rw).Encode(review) // the API server reports a truncated response
@@ -99,22 +105,40 @@ func (w *webhook) concerns(request *admissionv1.AdmissionRequest) bool {
 	return w.namespace == request.Namespace || w.namespace == request.Name || w.namespace == object.Spec.ClaimRef.Namespace
 }
 
-var _ = Describe("A webhook that rejects what Xylem writes, without a status", func() {
+var _ = Describe("A webhook that rejects what Xylem writes", func() {
 	DescribeTable("in a member: the Pod or claim quotes the webhook, and goes on once the webhook allows the write",
-		func(ctx SpecContext, operation registrationv1.OperationType, resource, kind, name, reason string) {
+		func(ctx SpecContext, code int32, operation registrationv1.OperationType, resource, kind, name, reason string) {
 			s := begin(ctx)
 			hook := s.guards(ctx, x.Member(one), harness.MemberUser, operation, resource)
+			hook.code.Store(code)
 			s.claim(ctx, "data")
 			s.pod(ctx, "app", using("data"), on(nodeOne))
 			s.noted(ctx, kind, name, reason, one, "rules.example.com", hookRules)
 			hook.allows.Store(true)
 			s.running(ctx, "app", nodeOne)
 		},
-		Entry("a Pod", SpecTimeout(storyTime), registrationv1.Create, "pods", "Pod", "app", v1alpha1.ReasonRefusedByMember),
-		Entry("a claim", SpecTimeout(storyTime), registrationv1.Create, "persistentvolumeclaims", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
-		Entry("a namespace", SpecTimeout(storyTime), registrationv1.Create, "namespaces", "Pod", "app", v1alpha1.ReasonNamespaceRefused),
-		Entry("a change to a volume", SpecTimeout(storyTime), registrationv1.Update, "persistentvolumes", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
+		Entry("a Pod, without a status", SpecTimeout(storyTime), int32(0), registrationv1.Create, "pods", "Pod", "app", v1alpha1.ReasonRefusedByMember),
+		Entry("a Pod, as a conflict", SpecTimeout(storyTime), int32(http.StatusConflict), registrationv1.Create, "pods", "Pod", "app", v1alpha1.ReasonRefusedByMember),
+		Entry("a claim, without a status", SpecTimeout(storyTime), int32(0), registrationv1.Create, "persistentvolumeclaims", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
+		Entry("a claim, as not found", SpecTimeout(storyTime), int32(http.StatusNotFound), registrationv1.Create, "persistentvolumeclaims", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
+		Entry("a namespace", SpecTimeout(storyTime), int32(0), registrationv1.Create, "namespaces", "Pod", "app", v1alpha1.ReasonNamespaceRefused),
+		Entry("a change to a volume", SpecTimeout(storyTime), int32(http.StatusTooManyRequests), registrationv1.Update, "persistentvolumes", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
 	)
+
+	It("in a member: the deleted claim quotes the webhook, and its disk is destroyed once the webhook allows the deletion", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.deletePod(ctx, "app")
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Delete, "persistentvolumeclaims")
+		hook.code.Store(http.StatusNotFound)
+		s.deleteClaim(ctx, "data")
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember, one, "delete PersistentVolumeClaim", hookRules)
+		hook.allows.Store(true)
+		Eventually(ctx, func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
+	}, SpecTimeout(storyTime))
 
 	It("in a member: the claim moves to another member", func(ctx SpecContext) {
 		s := begin(ctx)
@@ -151,7 +175,7 @@ var _ = Describe("A webhook that rejects what Xylem writes, without a status", f
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A member's webhook that does not respond", func() {
+var _ = Describe("A webhook that does not respond", func() {
 	It("is reported on the Pod, which runs once the webhook is gone", func(ctx SpecContext) {
 		s := begin(ctx)
 		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "pods")
@@ -161,4 +185,26 @@ var _ = Describe("A member's webhook that does not respond", func() {
 		Expect(x.Member(one).API.Delete(ctx, hook.config)).To(Succeed())
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
+
+	It("is reported on the Pod if the member's API server waits for it", func(ctx SpecContext) {
+		s := begin(ctx)
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "pods")
+		hook.hangs.Store(true)
+		s.pod(ctx, "app", on(nodeOne))
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonRefusedByMember, one, "does not respond", "create Pod")
+		hook.allows.Store(true)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(2*storyTime))
+
+	It("is reported on the claim and its Pod if the host's API server waits for it", func(ctx SpecContext) {
+		s := begin(ctx)
+		hook := s.guards(ctx, x.Host, harness.HostUser, registrationv1.Create, "persistentvolumes")
+		hook.hangs.Store(true)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByHost, "does not respond", "create PersistentVolume")
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonRefusedByHost, `claim "data"`)
+		hook.allows.Store(true)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(2*storyTime))
 })
