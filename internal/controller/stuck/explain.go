@@ -116,8 +116,21 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 		if why := waitsFor(pv, nil); why != none {
 			return because(why.Kind, "volume %q is %s", name, why.Text), nil
 		}
+	case pv.Status.Phase == corev1.VolumeBound || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
+		return e.unreleased(ctx, pv)
 	}
 	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner is running", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
+}
+
+// unreleased explains why a leaf PV is not released for its provisioner to delete.
+func (e *explainer) unreleased(ctx context.Context, pv *corev1.PersistentVolume) (account.Cause, error) {
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		if why, err := e.claim(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil || why != none {
+			return why, err
+		}
+	}
+	return because(account.CausePending, "volume %q still exists (%s, policy %s): Xylem's deletion has no effect in the member yet. Check whether an admission policy or webhook of the member rejects or undoes it; an event on the claim has the member's response",
+		pv.Name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
 // warning returns the latest warning event about a leaf PV.
