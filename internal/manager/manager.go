@@ -275,7 +275,7 @@ func (w *wiring) nominates() bool {
 func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Identity) error) *fleet.Fleet {
 	return fleet.New(fleet.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
-		Scheme: w.mgr.GetScheme(), Host: w.client(), HostLive: w.live,
+		Scheme: w.mgr.GetScheme(), Host: w.client, HostLive: w.live,
 		Router: w.router, Recorder: w.recorder(), HostSnapshots: w.snapshots,
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,

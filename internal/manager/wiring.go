@@ -71,6 +71,7 @@ const syncTimeout = 2 * time.Minute
 // wiring contains the controllers' dependencies.
 type wiring struct {
 	mgr      ctrl.Manager
+	client   client.Client // reads from the cache, and reports rejected writes
 	live     client.Client
 	beats    client.Client // for the heartbeat, which runs on every replica
 	leads    func() error
@@ -100,13 +101,9 @@ func (w *wiring) recorder() events.EventRecorder {
 	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
 }
 
-// client returns the client for writes to the host.
-func (w *wiring) client() client.Client {
-	return rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock)
-}
-
 // add adds the host's controllers, and the fleet, which runs the members' controllers.
 func (w *wiring) add(ctx context.Context) error {
+	w.client = rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock)
 	if err := w.traces(ctx); err != nil {
 		return err
 	}
@@ -121,7 +118,7 @@ func (w *wiring) add(ctx context.Context) error {
 	}
 	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
-		Client: w.client(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
+		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportGone: reporting.ClusterGone,
 	}
@@ -138,25 +135,25 @@ func (w *wiring) add(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader, recorder := w.client(), w.recorder()
+	recorder := w.recorder()
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
-			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
+			Client: w.client, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
 			Grace: w.options.NodeGrace,
 		},
-		csinode.Name:            &csinode.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Clock: clock.RealClock{}},
-		csidriver.Name:          &csidriver.Reconciler{Client: reader, Recorder: recorder},
-		hostclaim.Name:          &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Snapshots: w.snapshots, Clock: clock.RealClock{}},
-		hostservice.Name:        &hostservice.Reconciler{Client: reader, Recorder: recorder},
-		awaypod.Name:            &awaypod.Reconciler{Client: reader, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
-		leafattachment.AwayName: &leafattachment.Reconciler{Client: reader, Fleet: fleet, Clock: clock.RealClock{}},
-		waitingpod.Name:         &waitingpod.Reconciler{Client: reader, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
-		hostclass.Name:          &hostclass.Reconciler{Client: reader, Recorder: recorder},
-		promise.Name:            &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
-		reflectedclass.Name:     &reflectedclass.Reconciler{Client: reader, Book: w.classes},
-		source.Name:             &source.Reconciler{Client: reader, Namespace: w.options.Namespace, Snapshots: w.snapshots},
-		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: reader, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
-		hostvolume.Name:         &hostvolume.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Records: records},
+		csinode.Name:            &csinode.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Clock: clock.RealClock{}},
+		csidriver.Name:          &csidriver.Reconciler{Client: w.client, Recorder: recorder},
+		hostclaim.Name:          &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Snapshots: w.snapshots, Clock: clock.RealClock{}},
+		hostservice.Name:        &hostservice.Reconciler{Client: w.client, Recorder: recorder},
+		awaypod.Name:            &awaypod.Reconciler{Client: w.client, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
+		leafattachment.AwayName: &leafattachment.Reconciler{Client: w.client, Fleet: fleet, Clock: clock.RealClock{}},
+		waitingpod.Name:         &waitingpod.Reconciler{Client: w.client, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
+		hostclass.Name:          &hostclass.Reconciler{Client: w.client, Recorder: recorder},
+		promise.Name:            &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
+		reflectedclass.Name:     &reflectedclass.Reconciler{Client: w.client, Book: w.classes},
+		source.Name:             &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
+		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
+		hostvolume.Name:         &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: records},
 		heartbeat.Name:          &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
 	} {
 		if err := c.SetupWithManager(w.mgr); err != nil {
@@ -164,7 +161,7 @@ func (w *wiring) add(ctx context.Context) error {
 		}
 	}
 	if err := w.mgr.Add(&stuck.Watcher{
-		Client: reader, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
+		Client: w.client, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/tools/events"
@@ -172,7 +173,7 @@ func (r *Reporter) observe(ctx context.Context, doing, part, owner string, obj c
 	}
 }
 
-// since returns when the host first rejected a write, and reports whether it did so before. It
+// since returns when the API server first rejected a write, and reports whether it did so before. It
 // extends the record's life.
 func (r *Reporter) since(w write) (time.Time, bool) {
 	value, _ := r.first.Get(w)
@@ -187,7 +188,7 @@ func (r *Reporter) since(w write) (time.Time, bool) {
 // tell emits the event.
 func (r *Reporter) tell(ctx context.Context, about client.Object, problem *mirror.Refusal) {
 	r.recorder.Eventf(about, nil, corev1.EventTypeWarning, problem.Reason, "Write", "%s", problem.Message)
-	if kind := about.GetObjectKind().GroupVersionKind().Kind; kind != "PersistentVolumeClaim" {
+	if about.GetObjectKind().GroupVersionKind() != claimKind {
 		return
 	}
 	pods, err := index.PodsOfClaim(ctx, r.host, client.ObjectKeyFromObject(about))
@@ -201,41 +202,49 @@ func (r *Reporter) tell(ctx context.Context, about client.Object, problem *mirro
 	}
 }
 
+var (
+	claimKind    = corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim")
+	snapshotKind = snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot")
+)
+
 // userOf returns the host's object for which Xylem writes an object in the host: a volume's claim, or
 // a content's snapshot. For all other objects, it returns the object itself.
 func userOf(obj client.Object) client.Object {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolume:
 		if claim := o.Spec.ClaimRef; claim != nil {
-			return reference("v1", "PersistentVolumeClaim", claim.Namespace, claim.Name, claim.UID)
+			return reference(claimKind, claim.Namespace, claim.Name, claim.UID)
 		}
 	case *corev1.PersistentVolumeClaim:
-		return reference("v1", "PersistentVolumeClaim", o.Namespace, o.Name, o.UID)
+		return reference(claimKind, o.Namespace, o.Name, o.UID)
 	case *snapshotv1.VolumeSnapshotContent:
 		snapshot := o.Spec.VolumeSnapshotRef
-		return reference(snapshotv1.SchemeGroupVersion.String(), "VolumeSnapshot", snapshot.Namespace, snapshot.Name, snapshot.UID)
+		return reference(snapshotKind, snapshot.Namespace, snapshot.Name, snapshot.UID)
 	}
 	return obj
 }
 
-// rootOf returns the root of a leaf object.
+// rootOf returns the root of a leaf object, or nil for copies of ConfigMaps and Secrets, whose
+// problems the Pods that use them report.
 func rootOf(leaf client.Object, origin mirror.Origin) client.Object {
-	switch o := leaf.(type) {
+	var kind schema.GroupVersionKind
+	switch leaf.(type) {
 	case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:
-		return reference("v1", "PersistentVolumeClaim", origin.Root.Namespace, origin.Root.Name, origin.UID)
+		kind = claimKind
 	case *snapshotv1.VolumeSnapshotContent, *snapshotv1.VolumeSnapshot:
-		return reference(snapshotv1.SchemeGroupVersion.String(), "VolumeSnapshot", origin.Root.Namespace, origin.Root.Name, origin.UID)
+		kind = snapshotKind
 	case *corev1.Pod:
-		return reference("v1", "Pod", origin.Root.Namespace, origin.Root.Name, origin.UID)
+		kind = corev1.SchemeGroupVersion.WithKind("Pod")
 	case *corev1.Namespace:
-		return reference("v1", "Namespace", "", o.Name, origin.UID)
+		kind = corev1.SchemeGroupVersion.WithKind("Namespace")
+	default:
+		return nil
 	}
-	return nil // the Pods that use a copied ConfigMap or Secret report its problems
+	return reference(kind, origin.Root.Namespace, origin.Root.Name, origin.UID)
 }
 
-func reference(version, kind, namespace, name string, uid types.UID) client.Object {
-	return &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: version, Kind: kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid},
-	}
+func reference(kind schema.GroupVersionKind, namespace, name string, uid types.UID) client.Object {
+	obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}}
+	obj.SetGroupVersionKind(kind)
+	return obj
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/xylem-io/xylem/test/fault/oracle"
 	"github.com/xylem-io/xylem/test/fault/rig"
 	"github.com/xylem-io/xylem/test/fault/scenario"
-	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // bench is a rig with canaries. It executes one run after another.
@@ -108,11 +107,7 @@ func (b *bench) since(ctx context.Context, marks map[string]controlplane.Mark) (
 		if err != nil {
 			return nil, err
 		}
-		user := harness.MemberUser
-		if c.Name() == rig.Host {
-			user = harness.HostUser
-		}
-		all[c.Name()] = requests.By(user)
+		all[c.Name()] = requests.By(b.User(c))
 	}
 	return all, nil
 }

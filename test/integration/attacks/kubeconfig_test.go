@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // kubeconfigOf returns a kubeconfig for a server, with additional fields of its cluster and user.
@@ -36,7 +36,7 @@ users: [{name: u, user: {%s}}]
 
 // certified returns the CA of a test server, as a field of a kubeconfig's cluster.
 func certified(s *httptest.Server) string {
-	return ", certificate-authority-data: " + base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
+	return ", certificate-authority-data: " + base64.StdEncoding.EncodeToString(suite.CA(s))
 }
 
 // registered registers a kubeconfig, and deregisters it at the end of the spec.

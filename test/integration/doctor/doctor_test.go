@@ -31,6 +31,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // here is this machine's clock.
@@ -188,10 +189,9 @@ var _ = Describe("kubectl xylem doctor", func() {
 			ObjectMeta: metav1.ObjectMeta{Name: "xylem-old", Labels: labels},
 			Spec: admissionv1.ValidatingAdmissionPolicySpec{
 				Validations: []admissionv1.Validation{{Expression: "true"}},
-				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Create},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumes"}},
-				}}}},
+				MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{
+					RuleWithOperations: suite.Rule(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), admissionv1.Create),
+				}}},
 			},
 		})
 		create(ctx, x.Host, &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "xylem-hook", Labels: labels}})

@@ -49,6 +49,14 @@ func (x *Xylem) Account(ctx context.Context) (Account, error) {
 	return a, nil
 }
 
+// User returns the manager's user name in a cluster's audit log.
+func (x *Xylem) User(c *Cluster) string {
+	if c.Name() == x.Host.Name() {
+		return HostUser
+	}
+	return MemberUser
+}
+
 // Requests returns Xylem's requests to a cluster since the start of the count, except those for
 // Leases.
 func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlplane.Requests, error) {
@@ -56,11 +64,7 @@ func (x *Xylem) Requests(ctx context.Context, a Account, c *Cluster) (controlpla
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log of %s: %w", c.Name(), err)
 	}
-	user := MemberUser
-	if c == x.Host {
-		user = HostUser
-	}
-	return all.By(user).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
+	return all.By(x.User(c)).Where(func(r controlplane.Request) bool { return r.Resource != "leases" }), nil
 }
 
 // Spent returns Xylem's requests to the host and a member for the objects in a namespace and for

@@ -25,11 +25,7 @@ func written(ctx context.Context, c *harness.Cluster, since controlplane.Mark) (
 	if err != nil {
 		return nil, fmt.Errorf("read the audit log of %s: %w", c.Name(), err)
 	}
-	user := harness.MemberUser
-	if c.Name() == x.Host.Name() {
-		user = harness.HostUser
-	}
-	return requests.By(user).Writes(), nil
+	return requests.By(x.User(c)).Writes(), nil
 }
 
 func leaderWalks() {

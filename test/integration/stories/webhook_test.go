@@ -3,7 +3,6 @@ package stories_test
 import (
 	"context"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // hookRules is the message of the stories' webhooks.
@@ -51,13 +51,16 @@ func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, ope
 			TimeoutSeconds:          ptr.To[int32](30),
 			ClientConfig: registrationv1.WebhookClientConfig{
 				URL:      ptr.To(w.server.URL),
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.server.Certificate().Raw}),
+				CABundle: suite.CA(w.server),
 			},
 			// Otherwise, a webhook that does not respond would block the whole cluster.
 			MatchConditions: []registrationv1.MatchCondition{{
 				Name: "user", Expression: fmt.Sprintf("request.userInfo.username == %q || request.name == %q", user, s.namespace),
 			}},
-			Rules: []registrationv1.RuleWithOperations{rule(operation, resource), rule(registrationv1.Create, "configmaps")},
+			Rules: []registrationv1.RuleWithOperations{
+				suite.Rule(corev1.SchemeGroupVersion.WithResource(resource), operation),
+				suite.Rule(corev1.SchemeGroupVersion.WithResource("configmaps"), registrationv1.Create),
+			},
 		}},
 	}
 	inMember(ctx, c, w.config)
@@ -66,13 +69,6 @@ func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, ope
 		return c.API.Create(ctx, probe.DeepCopy(), client.DryRunAll)
 	}).Should(MatchError(ContainSubstring(hookRules)))
 	return w
-}
-
-func rule(operation registrationv1.OperationType, resource string) registrationv1.RuleWithOperations {
-	return registrationv1.RuleWithOperations{
-		Operations: []registrationv1.OperationType{operation},
-		Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
-	}
 }
 
 func (w *webhook) review(rw http.ResponseWriter, r *http.Request) {

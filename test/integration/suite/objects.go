@@ -2,7 +2,9 @@ package suite
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
@@ -76,17 +78,27 @@ func Gone[T any, P interface {
 	}).Should(gomega.BeEmpty())
 }
 
+// Rule returns the rule of an admission policy or webhook for operations on a resource.
+func Rule(resource schema.GroupVersionResource, operations ...admissionv1.OperationType) admissionv1.RuleWithOperations {
+	return admissionv1.RuleWithOperations{
+		Operations: operations,
+		Rule:       admissionv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}},
+	}
+}
+
+// CA returns the certificate authority of a test server, in PEM.
+func CA(s *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+}
+
 // Denying returns an admission policy that rejects operations on a resource unless the validation
 // holds, and the policy's binding.
 func Denying(name string, resource schema.GroupVersionResource, validation admissionv1.Validation, operations ...admissionv1.OperationType) []client.Object {
 	meta := metav1.ObjectMeta{Name: name}
 	return []client.Object{
 		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-				Operations: operations,
-				Rule:       admissionv1.Rule{APIGroups: []string{resource.Group}, APIVersions: []string{resource.Version}, Resources: []string{resource.Resource}},
-			}}}},
-			Validations: []admissionv1.Validation{validation},
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: Rule(resource, operations...)}}},
+			Validations:      []admissionv1.Validation{validation},
 		}},
 		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
