@@ -41,6 +41,12 @@ const (
 	// provisioner. To do: nothing, if another member is suitable. Otherwise, check the driver in
 	// the member.
 	ReasonProvisioningFailed = "ProvisioningFailed"
+	// ReasonProvisionerSilent: the member requested the volume from its provisioner, which has neither
+	// created it nor reported a failure for some time (--silent-after). The provisioner may not run,
+	// or may not be installed. Xylem tries no other member, because this one may still create the
+	// volume. To do: ask the member's admin to check that the driver's controller runs, and that the
+	// StorageClass in the member names its provisioner. If the driver is only slow, do nothing.
+	ReasonProvisionerSilent = "ProvisionerSilent"
 	// ReasonOutOfSpace: the member's driver reports that it is out of space. To do: nothing, if
 	// another member is suitable. Otherwise, free or add capacity in the member.
 	ReasonOutOfSpace = "OutOfSpace"

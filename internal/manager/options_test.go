@@ -25,6 +25,7 @@ func TestOptions(t *testing.T) {
 		"--fence-epoch-interval=0":                              "--fence-epoch-interval",
 		"--orphan-interval=1ms":                                 "--orphan-interval",
 		"--stuck-after=-1s":                                     "--stuck-after",
+		"--silent-after=0":                                      "--silent-after",
 		"--nominated-node-name=sometimes":                       "--nominated-node-name",
 		"--member-answer-limit=64Mi":                            "",
 		"--member-answer-limit=1Mi":                             "--member-answer-limit",

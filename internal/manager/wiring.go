@@ -182,7 +182,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates(), Others: w.others})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates(), SilentAfter: w.options.SilentAfter, Others: w.others})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors, Sharer: sharer})

@@ -78,8 +78,8 @@ func Of(o Objects) []Step {
 		return nil
 	}
 	created, leafCreated := o.Claim.CreationTimestamp.Time, createdAt(o.LeafClaim)
-	placed := notAfter(writtenAt(o.Claim, v1alpha1.AnnotationPlacedIn), leafCreated)
-	selected := notAfter(writtenAt(o.Claim, storagehelpers.AnnSelectedNode), placed, leafCreated)
+	placed := notAfter(WrittenAt(o.Claim, v1alpha1.AnnotationPlacedIn), leafCreated)
+	selected := notAfter(WrittenAt(o.Claim, storagehelpers.AnnSelectedNode), placed, leafCreated)
 	// Without selected-node, Xylem places the claim as soon as it exists.
 	placing := selected
 	if o.Claim.Annotations[storagehelpers.AnnSelectedNode] == "" {
@@ -150,9 +150,9 @@ func notAfter(at time.Time, following ...time.Time) time.Time {
 	return at
 }
 
-// writtenAt returns when an annotation was written, according to the claim's managedFields. It
+// WrittenAt returns when an annotation was written, according to the claim's managedFields. It
 // returns zero if the time is unknown.
-func writtenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
+func WrittenAt(claim *corev1.PersistentVolumeClaim, annotation string) time.Time {
 	var at time.Time
 	for _, entry := range claim.ManagedFields {
 		if entry.Time == nil || entry.FieldsV1 == nil || entry.Subresource != "" {

@@ -28,6 +28,7 @@ fence: {duration: 1m30s, probeInterval: 15s, epochInterval: 1h}
 nodeGrace: 50s
 orphanInterval: 1h
 stuckAfter: 5m
+silentAfter: 10m
 nominatedNodeName: never
 log: {level: 5, encoder: console, timeEncoding: iso8601}
 extraArgs: [--zap-devel=true]

@@ -147,7 +147,7 @@ var _ = Describe("The manager's flags", func() {
 		new(manager.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
-		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "stuck-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
+		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "stuck-after", "silent-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
 			want := flags.Lookup(name).DefValue
 			_, rest, ok := strings.Cut(stream, "- --"+name+"=")
 			Expect(ok).To(BeTrue(), name)

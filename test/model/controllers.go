@@ -227,7 +227,7 @@ func addTo(link *member.Link, name string, cached, live func(side) reader, other
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}), Others: others})
+		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
 	case rootpv.Name:
 		return rootpv.Setup(link)
 	case leafpv.Name:

@@ -12,6 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -237,7 +238,7 @@ func (w world) reconciler() *reconciler {
 		leaf.add(w.namespace)
 	}
 	return newReconciler(&member.Link{
-		Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return w.restores }, Rules: w.rules,
+		Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
 	}, Options{Book: account.NewBook(), NominatedNode: true})
 }
 

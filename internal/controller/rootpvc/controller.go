@@ -28,6 +28,10 @@ const (
 	// askAgain is the interval at which other members are checked for the leaf claim of a root whose
 	// placement a restored host may have lost. No event enqueues the root when a member connects.
 	askAgain = 10 * time.Second
+	// DefaultSilentAfter is the default of --silent-after. A provisioner normally responds when its
+	// call to the driver times out: after 10 s by default (csi-provisioner's --timeout), and after 60 s
+	// in the manifests of several drivers. The rest is for a restart of the provisioner.
+	DefaultSilentAfter = 2 * time.Minute
 )
 
 // reconciler reconciles the host's claims that concern one member, by the name that root and leaf
@@ -53,6 +57,8 @@ type Options struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod; see root_pod.
 	NominatedNode bool
+	// SilentAfter is how long a member's provisioner may take to respond before it is reported.
+	SilentAfter time.Duration
 	// Others returns the other registered members.
 	Others func(context.Context, mirror.Member) ([]placing.Other, error)
 }
@@ -89,7 +95,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if o.Observed.Placement.Counterparts.Any() {
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	return reconcile.Result{RequeueAfter: r.reports.Owes(o.Root.UID)}, nil
+	return reconcile.Result{RequeueAfter: sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)}, nil
+}
+
+// sooner returns the smaller of two delays. 0 means that there is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
 }
 
 func (r *reconciler) observer() observing.Observer {
@@ -97,6 +111,7 @@ func (r *reconciler) observer() observing.Observer {
 	return observing.Observer{
 		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
+		Clock: r.Clock, SilentAfter: r.SilentAfter,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)
 		},

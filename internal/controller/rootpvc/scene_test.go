@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -137,7 +138,7 @@ func (s scene) reconciler() *reconciler {
 		leaf.add(s.leafVolume)
 	}
 	return newReconciler(&member.Link{
-		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores }, Rules: s.rules,
+		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
 	}, Options{Book: account.NewBook()})
 }
 

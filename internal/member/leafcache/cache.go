@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/share"
+	"github.com/xylem-io/xylem/internal/timeline"
 )
 
 // New creates the cache that a member's controllers read. Reading a kind that it does not cache is
@@ -36,7 +39,7 @@ func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.
 		Scheme:     scheme,
 		Mapper:     member.Mapper(),
 		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
-			reflect.TypeFor[*corev1.PersistentVolumeClaim](): share.Transform,
+			reflect.TypeFor[*corev1.PersistentVolumeClaim](): reduceClaim,
 			reflect.TypeFor[*corev1.PersistentVolume]():      reduceVolume,
 			reflect.TypeFor[*corev1.Node]():                  reduceNode,
 			reflect.TypeFor[*storagev1.CSIStorageCapacity](): reduceCapacity,
@@ -174,6 +177,29 @@ func dropManagedFields(obj any) (any, error) {
 		o.SetManagedFields(nil)
 	}
 	return obj, nil
+}
+
+// reduceClaim makes claims share equal values. Of the managed fields of an unbound claim, it keeps
+// the time at which its volume was requested: the PV controller asked the provisioner, or later the
+// scheduler selected another node.
+func reduceClaim(obj any) (any, error) {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok {
+		return obj, nil
+	}
+	var requested time.Time
+	if _, asked := claim.Annotations[volumehelpers.AnnStorageProvisioner]; asked && claim.Spec.VolumeName == "" {
+		requested = timeline.WrittenAt(claim, volumehelpers.AnnStorageProvisioner)
+		if selected := timeline.WrittenAt(claim, volumehelpers.AnnSelectedNode); selected.After(requested) {
+			requested = selected
+		}
+	}
+	claim.ManagedFields = nil
+	share.Claim(claim)
+	if !requested.IsZero() {
+		claim.ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(requested))}}
+	}
+	return claim, nil
 }
 
 // reduceVolume drops the fields of a PV that no decision reads. A member may have many PVs that

@@ -65,7 +65,7 @@ var claims = []section{
 // refusals and failures are the reasons why a member rejects a claim or fails to provision it.
 const (
 	refusals = "NamespaceConflict and similar reasons"
-	failures = "ProvisioningFailed and similar reasons"
+	failures = "ProvisioningFailed, ProvisionerSilent and similar reasons"
 	// sources are the reasons why a member cannot create a claim from its data source.
 	sources = "SourceNotReady, SourceMismatch"
 	// awaySources are the reasons why the data source cannot be used in this member.

@@ -13,7 +13,10 @@ import (
 // ReportFailure reports why the member does not provision the volume.
 func ReportFailure(s *volume.Observed) *mirror.Refusal {
 	problem := failure(s)
-	if from := s.From(); problem != nil && from != nil && from.Of.Placed() {
+	if problem == nil {
+		return s.Placement.Attempt.Silent
+	}
+	if from := s.From(); from != nil && from.Of.Placed() {
 		return mirror.Refuse(problem.Reason, "%s. Xylem does not try other members, because only member %q has the data source of the claim, %s", problem.Message, s.Member.Registration, from.Of)
 	}
 	return problem

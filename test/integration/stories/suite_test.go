@@ -25,6 +25,9 @@ const (
 	nodeGrace = 8 * time.Second
 	// stuckAfter is how long a deletion may take before it is reported.
 	stuckAfter = 10 * time.Second
+	// silentAfter is how long a provisioner may take to respond before it is reported. It exceeds
+	// callTimeout, so slow calls are not reported.
+	silentAfter = callTimeout + 10*time.Second
 	// callTimeout is how long a member's sidecars wait for its driver.
 	callTimeout = 30 * time.Second
 	// storyTime is the timeout of a story.
@@ -72,7 +75,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
 		Unregistered: true,
-		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String(), "--stuck-after=" + stuckAfter.String()},
+		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String(), "--stuck-after=" + stuckAfter.String(), "--silent-after=" + silentAfter.String()},
 	}
 }, func(ctx SpecContext) {
 	By("creating the host's classes")

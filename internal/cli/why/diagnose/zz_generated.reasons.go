@@ -119,6 +119,7 @@ var toDoOfXylem = map[string]string{
 	"PromiseBroken":             "As for the reason at the beginning of the message.",
 	"PromiseFulfilled":          "Nothing.",
 	"Promised":                  "Nothing.",
+	"ProvisionerSilent":         "Ask the member's admin to check that the driver's controller runs, and that the StorageClass in the member names its provisioner. If the driver is only slow, do nothing.",
 	"ProvisioningFailed":        "Nothing, if another member is suitable. Otherwise, check the driver in the member.",
 	"Pushed":                    "Nothing.",
 	"ReadinessGatesNotReady":    "Check the controller that sets the gate.",

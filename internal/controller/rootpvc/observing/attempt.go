@@ -39,6 +39,9 @@ func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 			return err
 		}
 		attempt.Provisioning = report.ProvisioningProblem(c.Leaf, events, o.Member)
+		if own := (leafClaim{c.Leaf, s.Placement.LeafClass}); !own.waitsForNode() {
+			attempt.Silent, attempt.SilentIn = report.SilentProvisioner(c.Leaf, events, o.Member, o.SilentAfter, o.Clock.Now())
+		}
 	}
 	pods := slices.Clone(s.Placement.Pods)
 	if !ofPromise {

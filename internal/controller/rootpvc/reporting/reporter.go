@@ -60,7 +60,7 @@ func (r *Reporter) SetPlaced(ctx context.Context, root *corev1.PersistentVolumeC
 	if shown == nil {
 		return nil
 	}
-	if problem != nil && report.FailsClaim(problem.Reason) && !r.spend(root.UID, r.link.Clock.Now()) {
+	if problem != nil && report.Paced(problem.Reason) && !r.spend(root.UID, r.link.Clock.Now()) {
 		return nil // the problem is reported later
 	}
 	if problem != nil {

@@ -1,0 +1,63 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+func TestSilentProvisioner(t *testing.T) {
+	const after = 2 * time.Minute
+	now := time.Unix(1_800_000_000, 0)
+	silent := &mirror.Refusal{Reason: v1alpha1.ReasonProvisionerSilent, Message: `member "cluster38" asked provisioner "ebs.csi.aws.com" for the volume, and there is no response after 2m. Ask the member's admin to check that the driver's controller runs, and that StorageClass "gp3" names the right provisioner`}
+	requestedAt := func(ago time.Duration) func(*corev1.PersistentVolumeClaim) {
+		return func(c *corev1.PersistentVolumeClaim) {
+			c.ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(now.Add(-ago)))}}
+		}
+	}
+	failure := func(message string) []corev1.Event {
+		return []corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "leaf"}, Reason: eventProvisioningFailed, Message: message}}
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1.PersistentVolumeClaim)
+		events []corev1.Event
+		want   *mirror.Refusal
+		again  time.Duration
+	}{
+		"requested long ago":                  {requestedAt(after), nil, silent, 0},
+		"requested recently":                  {requestedAt(30 * time.Second), nil, nil, 90 * time.Second},
+		"the member's clock is ahead":         {requestedAt(-time.Hour), nil, nil, after},
+		"no managed fields: the leaf is old":  {func(*corev1.PersistentVolumeClaim) {}, nil, silent, 0},
+		"no managed fields: the leaf is new":  {func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = metav1.NewTime(now) }, nil, nil, after},
+		"not requested":                       {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, nil, nil, 0},
+		"bound":                               {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-1" }, nil, nil, 0},
+		"deleted":                             {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.NewTime(now)) }, nil, nil, 0},
+		"the provisioner reports a failure":   {requestedAt(after), failure("rpc error: code = Internal desc = no"), nil, 0},
+		"the provisioner reports a slow call": {requestedAt(after), failure("rpc error: code = DeadlineExceeded desc = slow"), nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf := &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{UID: "leaf", CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)), Annotations: map[string]string{volumehelpers.AnnStorageProvisioner: "ebs.csi.aws.com"}},
+				Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("gp3")},
+			}
+			tc.change(leaf)
+			got, again := SilentProvisioner(leaf, tc.events, failing, after, now)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if again != tc.again {
+				t.Errorf("checked again after %s, want %s", again, tc.again)
+			}
+		})
+	}
+	if FailsClaim(v1alpha1.ReasonProvisionerSilent) {
+		t.Error("silence is evidence that no volume will be created (I3)")
+	}
+}
