@@ -9,6 +9,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // RefusedByMember reports a write that a member's API server rejected, with the server's message.
@@ -24,6 +25,25 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 	}
 	return mirror.Refuse(v1alpha1.ReasonRefusedByMember, "member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
 		registration, doing, what, said(err), what)
+}
+
+// NamespaceRefused reports that a member's API server rejects the creation of a namespace. It returns
+// nil for errors that a retry may resolve.
+func NamespaceRefused(m mirror.Member, namespace string, err error) *mirror.Refusal {
+	if !Rejected(err) {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "member %q rejects the creation of namespace %q: %s. Ask the member's admin to allow the namespace, or to create it and hand it over with `kubectl label namespace %s %s=%s`",
+		m.Registration, namespace, said(err), namespace, v1alpha1.LabelHost, m.HostID)
+}
+
+// LeaseRefused returns the response of a member's API server that rejects a write of Xylem's own
+// fence. It returns "" if the write failed for another reason, such as a missing permission.
+func LeaseRefused(err error) string {
+	if !Rejected(err) || wording.DeniedByAuthorizer(err) {
+		return ""
+	}
+	return said(err)
 }
 
 // UpdateRefused reports that a member's API server rejects a change to a running leaf Pod. It
