@@ -97,6 +97,7 @@ func (r *reconciler) observer() observing.Observer {
 	return observing.Observer{
 		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
+		Rejected: r.Rejections.Of,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)
 		},

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -20,13 +21,18 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // hookRules is the message of the stories' webhooks.
 const hookRules = "this violates the platform team's rules"
 
-// webhook is an admission webhook that rejects the requests of one user for one namespace, and for
-// volumes that are bound to a claim in that namespace. It returns no status, as many webhooks do.
+// leases is the resource of the fence.
+const leases = "leases"
+
+// webhook is an admission webhook that rejects the requests of one user for one namespace, for
+// volumes that are bound to a claim in that namespace, and for Leases. It returns no status, as many
+// webhooks do.
 type webhook struct {
 	server          *httptest.Server
 	config          *registrationv1.ValidatingWebhookConfiguration
@@ -67,9 +73,13 @@ func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, ope
 }
 
 func rule(operation registrationv1.OperationType, resource string) registrationv1.RuleWithOperations {
+	group := ""
+	if resource == leases {
+		group = coordinationv1.GroupName
+	}
 	return registrationv1.RuleWithOperations{
 		Operations: []registrationv1.OperationType{operation},
-		Rule:       registrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+		Rule:       registrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1"}, Resources: []string{resource}},
 	}
 }
 
@@ -96,7 +106,8 @@ func (w *webhook) concerns(request *admissionv1.AdmissionRequest) bool {
 		} `json:"spec"`
 	}
 	_ = json.Unmarshal(request.Object.Raw, &object) // other kinds have no claimRef
-	return w.namespace == request.Namespace || w.namespace == request.Name || w.namespace == object.Spec.ClaimRef.Namespace
+	return w.namespace == request.Namespace || w.namespace == request.Name || w.namespace == object.Spec.ClaimRef.Namespace ||
+		request.Resource.Resource == leases
 }
 
 var _ = Describe("A webhook that rejects what Xylem writes, without a status", func() {
@@ -116,14 +127,48 @@ var _ = Describe("A webhook that rejects what Xylem writes, without a status", f
 		Entry("a change to a volume", SpecTimeout(storyTime), registrationv1.Update, "persistentvolumes", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
 	)
 
-	It("in a member: the claim moves to another member", func(ctx SpecContext) {
+	DescribeTable("in a member: the claim moves to another member", func(ctx SpecContext, resource string) {
 		s := begin(ctx)
-		s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "persistentvolumeclaims")
+		s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, resource)
 		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.running(ctx, "app", nodeTwo)
 		s.moved(ctx, "data")
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonPlacementMoved, one, hookRules)
+	},
+		Entry("from one that rejects the claim", SpecTimeout(storyTime), "persistentvolumeclaims"),
+		Entry("from one that rejects the namespace", SpecTimeout(storyTime), "namespaces"),
+	)
+
+	It("in a member: the claims and Pods in a rejected namespace report it until the webhook allows the namespace", func(ctx SpecContext) {
+		s := begin(ctx)
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "namespaces")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.pod(ctx, "bare", on(nodeOne))
+		rejected := tells(v1alpha1.ReasonNamespaceRefused, one, hookRules, "kubectl label namespace "+s.namespace)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", rejected)
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonNamespaceRefused, hookRules)
+		until[corev1.Pod](ctx, s, x.Host, "bare", rejected)
+		for kind, name := range map[string]string{"PersistentVolumeClaim": "data", "Pod": "app"} {
+			s.why(ctx, kind, name, v1alpha1.ReasonNamespaceRefused, one, hookRules, "Ask the member's admin to allow the namespace")
+		}
+
+		hook.allows.Store(true)
+		s.running(ctx, "app", nodeOne)
+		s.running(ctx, "bare", nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
+	}, SpecTimeout(storyTime))
+
+	It("in a member: the registration quotes the webhook that rejects the fence's Lease, until the webhook allows it", func(ctx SpecContext) {
+		s := begin(ctx)
+		DeferCleanup(func(ctx SpecContext) { Expect(x.AwaitReady(ctx, one)).To(Succeed()) }, NodeTimeout(settle))
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Update, leases)
+		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonLeaseRejected,
+			fmt.Sprintf("Lease %q", v1alpha1.DefaultNamespace+"/"+idOf(ctx, x.Host)), "rules.example.com", hookRules, "exempt namespace "+v1alpha1.DefaultNamespace))
+		hook.allows.Store(true)
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		s.barrier(ctx, nodeOne)
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("in the host: the claim and its Pod quote the webhook, and go on once the webhook allows the write",
