@@ -36,7 +36,7 @@ func TestExplainWrite(t *testing.T) {
 			if tc.reason != v1alpha1.ReasonLeaseRejected {
 				return
 			}
-			for _, part := range []string{"the member answers, but rejects the write of Lease \"ns/h1\": ", "no. Ask the member's admin to exempt namespace ns from"} {
+			for _, part := range []string{"the member answers, but rejects the write of Lease \"ns/h1\": ", "no. Ask the member's admin to exempt namespace \"ns\" from"} {
 				if !strings.Contains(p.Message, part) {
 					t.Errorf("message %q does not contain %q", p.Message, part)
 				}

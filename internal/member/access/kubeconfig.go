@@ -192,7 +192,7 @@ func ExplainWrite(doing, what, namespace string, err error) error {
 	if said == "" || AsProblem(err) != nil {
 		return Explain(doing, err)
 	}
-	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %s from the webhook or policy, or to repair the webhook. Xylem keeps trying",
+	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem keeps trying",
 		what, said, namespace)
 }
 

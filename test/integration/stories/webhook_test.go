@@ -165,7 +165,7 @@ var _ = Describe("A webhook that rejects what Xylem writes, without a status", f
 		DeferCleanup(func(ctx SpecContext) { Expect(x.AwaitReady(ctx, one)).To(Succeed()) }, NodeTimeout(settle))
 		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Update, leases)
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonLeaseRejected,
-			fmt.Sprintf("Lease %q", v1alpha1.DefaultNamespace+"/"+idOf(ctx, x.Host)), "rules.example.com", hookRules, "exempt namespace "+v1alpha1.DefaultNamespace))
+			fmt.Sprintf("Lease %q", v1alpha1.DefaultNamespace+"/"+idOf(ctx, x.Host)), "rules.example.com", hookRules, fmt.Sprintf("exempt namespace %q", v1alpha1.DefaultNamespace)))
 		hook.allows.Store(true)
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 		s.barrier(ctx, nodeOne)
