@@ -55,6 +55,11 @@ const (
 	// ReasonUnreachable: the member is unreachable. To do: check the network and the member's API
 	// server. No data in the member is lost.
 	ReasonUnreachable = "Unreachable"
+	// ReasonLeaseRejected: the member answers, but an admission webhook or policy in the member rejects
+	// the Lease, or the namespace, with which the manager proves that it is the member's only manager.
+	// The message quotes the member's response, and Xylem retries. No data in the member is lost. To
+	// do: ask the member's admin to exempt namespace xylem-system from the webhook or policy.
+	ReasonLeaseRejected = "LeaseRejected"
 	// ReasonAnswersRefused: the member's responses, or all its objects together, exceed the memory
 	// limit for one member, or the responses do not come from an API server. Xylem closes the
 	// connection and retries every minute. Other members are not affected. To do: if the member

@@ -62,6 +62,11 @@ const (
 	// ReasonNamespaceTerminating: the member is deleting its namespace with the same name. To do:
 	// nothing. Xylem re-creates the namespace after the deletion.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonNamespaceRefused: the member rejects the creation of the namespace, because of an
+	// admission policy or a webhook. The message quotes the member's response, and Xylem retries. To
+	// do: nothing, if another member is suitable. Otherwise, ask the member's admin to allow the
+	// namespace, or to create it and label it as the message describes.
+	ReasonNamespaceRefused = "NamespaceRefusedByMember"
 	// ReasonNamespaceNotAdmitted: the member's registration does not admit the namespace, because
 	// of its name or labels. Objects of the namespace that are already in the member stay there. To
 	// do: use another namespace, or ask an admin to change spec.namespaces of the registration or
@@ -333,10 +338,6 @@ const (
 	// does not have. To do: create the ConfigMap or Secret in the host, or mark the reference as
 	// optional.
 	ReasonReferenceMissing = "ReferenceMissing"
-	// ReasonNamespaceRefused: the member rejects the creation of the Pod's namespace. To do: ask
-	// the member's admin to allow the namespace, or to create it and label it as the message
-	// describes.
-	ReasonNamespaceRefused = "NamespaceRefusedByMember"
 	// ReasonReferenceForbidden: the manager's account is not allowed to get a ConfigMap or Secret
 	// that the Pod refers to. To do: add the namespace to the chart's rbac.secretNamespaces.
 	ReasonReferenceForbidden = "ReferenceForbidden"

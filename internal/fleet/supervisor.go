@@ -471,7 +471,7 @@ func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
 		failures++
 		pause = min(probeRetry, s.fleet.ProbeInterval)
 		p := &access.Problem{}
-		lost := errors.Is(err, hostrevision.ErrRestored) || errors.As(err, &p) && p.Reason != v1alpha1.ReasonUnreachable
+		lost := errors.Is(err, hostrevision.ErrRestored) || errors.As(err, &p) && p.Reason != v1alpha1.ReasonUnreachable && p.Reason != v1alpha1.ReasonLeaseRejected
 		if lost || failures >= probeFailures || fence.Held() != nil {
 			return err
 		}

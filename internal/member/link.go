@@ -61,6 +61,8 @@ type Link struct {
 	// Attachments is the cache of the member's VolumeAttachments. Not every member lets Xylem read
 	// them.
 	Attachments *Optional
+	// Rejections are the namespaces that the member rejects.
+	Rejections Rejections
 	// Live reads from the member, bypassing caches.
 	Live client.Reader
 	// Discovery and Metadata read objects of any kind live, to prove that a namespace is empty.

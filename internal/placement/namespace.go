@@ -17,10 +17,13 @@ import (
 // over to this host. A refusal because of the member's namespace ends when that namespace is
 // replaced.
 func (m Member) refuseNamespace(host Namespace) *mirror.Refusal {
-	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
+	if refusal := m.refuseHost(host); refusal != nil || m.Inside == nil {
 		return refusal
 	}
 	ns := m.Inside.Namespace
+	if ns == nil {
+		return m.Inside.Rejection
+	}
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
 		return mirror.Refuse(v1alpha1.ReasonNamespaceConflict, "member %[1]q already has a namespace %[2]q, which this host may not use. Ask the member's admin to hand the namespace over with `kubectl label namespace %[2]s %[3]s=%[4]s`, or use a namespace with another name",

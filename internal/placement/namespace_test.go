@@ -27,13 +27,17 @@ func TestNamespace(t *testing.T) {
 		return ns
 	}
 	now := metav1.Now()
+	denied := mirror.Refuse(v1alpha1.ReasonNamespaceRefused, `member "cluster38" rejects the creation of namespace "shop": no team label`)
 	for name, tc := range map[string]struct {
 		ns     *corev1.Namespace
+		denied *mirror.Refusal
 		usable bool
 		reason string
 		says   string
 	}{
 		"absent":                   {},
+		"absent, and rejected":     {denied: denied, reason: v1alpha1.ReasonNamespaceRefused, says: "no team label"},
+		"rejected once, but there": {denied: denied, ns: namespace(func(*corev1.Namespace) {}), usable: true},
 		"created by Xylem":         {ns: namespace(func(*corev1.Namespace) {}), usable: true},
 		"handed over":              {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
 		"foreign":                  {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
@@ -47,9 +51,9 @@ func TestNamespace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := m
-			m.Inside = &Inside{Namespace: tc.ns}
+			m.Inside = &Inside{Namespace: tc.ns, Rejection: tc.denied}
 			answer := m.Answer(Request{Namespace: Namespace{Name: "shop"}})
-			if answer.Allowed() != tc.usable || answer.Waits != (tc.ns == nil) {
+			if answer.Allowed() != tc.usable || answer.Waits != (tc.ns == nil && tc.denied == nil) {
 				t.Errorf("got %+v, want allowed: %v", answer, tc.usable)
 			}
 			refusal := answer.Refusal

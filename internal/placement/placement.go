@@ -32,6 +32,8 @@ type Inside struct {
 	Classes []string
 	// Namespace is the request's namespace in the member, or nil if it does not exist yet.
 	Namespace *corev1.Namespace
+	// Rejection is why the member rejects the creation of that namespace, or nil.
+	Rejection *mirror.Refusal
 }
 
 // MemberOf returns a registration's member, as described by the host's objects.

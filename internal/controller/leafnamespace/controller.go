@@ -87,7 +87,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return r.act(ctx, o, decide(o))
+	d := decide(o)
+	if _, creates := d.(create); !creates {
+		r.Rejections.Set(request.Name, nil) // the namespace exists, or is not needed
+	}
+	return r.act(ctx, o, d)
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
@@ -132,14 +136,17 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
 
-// create creates the namespace. If it already exists, its watch event enqueues the request.
+// create creates the namespace, and records a rejection. If the namespace already exists, its watch
+// event enqueues the request.
 func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 	err := r.Leaf.Create(ctx, actor, leaf)
-	if apierrors.IsAlreadyExists(err) {
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		r.Rejections.Set(leaf.Name, nil)
 		return nil
 	}
-	if report.Rejected(err) {
-		if reportErr := r.eventRefused(ctx, leaf.Name, err); reportErr != nil {
+	if refusal := report.NamespaceRefused(r.Member, leaf.Name, err); refusal != nil {
+		r.Rejections.Set(leaf.Name, refusal)
+		if reportErr := r.eventRefused(ctx, leaf.Name, refusal); reportErr != nil {
 			return reportErr
 		}
 	}

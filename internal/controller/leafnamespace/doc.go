@@ -9,6 +9,9 @@
 // in the member set remain, unless the host requires a stricter level. Xylem never writes to a
 // namespace that it did not create, even if the member's admin handed it over.
 //
+// If the member rejects a namespace, Xylem retries with backoff. Meanwhile, member.Rejections has the
+// reason, which root_pvc and root_pod report on the namespace's claims and Pods.
+//
 // Xylem deletes a namespace that it created if, for a quiet period, it was not needed and contained
 // no leaves. First, live lists of every namespaced resource that the member serves must prove that
 // it contains only the objects that Kubernetes creates in every namespace. If Xylem is not allowed

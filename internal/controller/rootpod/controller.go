@@ -90,6 +90,7 @@ func Setup(link *member.Link, options Options) error {
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+		link.Rejections.Changes(r.inNamespaceNamed),
 		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
 }
@@ -153,6 +154,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	if o.Node == nil && o.Root.Spec.NodeName == r.NodeName {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
+	o.Rejection = r.Rejections.Of(key.Namespace)
 	if o.Namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
 		return o, err
 	}
@@ -444,8 +446,12 @@ func (r *reconciler) ofCopy(kind string) func(context.Context, client.Object) []
 }
 
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.inNamespaceNamed(ctx, namespace.GetName())
+}
+
+func (r *reconciler) inNamespaceNamed(ctx context.Context, namespace string) []reconcile.Request {
 	var list corev1.PodList
-	err := r.Host.List(ctx, &list, client.InNamespace(namespace.GetName()), index.ReadOnly)
+	err := r.Host.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
 	return r.requests(ctx, list.Items, err)
 }
 

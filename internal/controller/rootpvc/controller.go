@@ -112,6 +112,7 @@ func (r *reconciler) observer() observing.Observer {
 		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
 		Clock: r.Clock, SilentAfter: r.SilentAfter,
+		Rejected: r.Rejections.Of,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)
 		},

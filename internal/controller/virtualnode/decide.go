@@ -149,7 +149,7 @@ func judge(o observed) verdict {
 
 func passes(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonUnreachable, v1alpha1.ReasonWaitingForFence, v1alpha1.ReasonConnecting:
+	case v1alpha1.ReasonUnreachable, v1alpha1.ReasonLeaseRejected, v1alpha1.ReasonWaitingForFence, v1alpha1.ReasonConnecting:
 		return true
 	}
 	return false

@@ -15,6 +15,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
@@ -181,6 +182,18 @@ func Explain(doing string, err error) error {
 		return Problemf(v1alpha1.ReasonForbidden, Forbidden+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade the chart xylem-member in the member", theMember, doing, err)
 	}
 	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem keeps trying", theMember, doing, err)
+}
+
+// ExplainWrite converts the error of a write of the fence into a Problem. what names the written
+// object, and namespace is the fence's. Unlike a read, admission may reject a write, which is not the
+// credentials' fault.
+func ExplainWrite(doing, what, namespace string, err error) error {
+	said := report.LeaseRefused(err)
+	if said == "" || AsProblem(err) != nil {
+		return Explain(doing, err)
+	}
+	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem keeps trying",
+		what, said, namespace)
 }
 
 // AsProblem returns the Problem in err's chain, or nil.

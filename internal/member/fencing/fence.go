@@ -156,7 +156,7 @@ func (f *Fence) Suspended() *access.Problem {
 // registration's confirm-restore annotation.
 func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
-		return access.Explain("create namespace "+f.namespace, err)
+		return access.ExplainWrite("create namespace "+f.namespace, fmt.Sprintf("namespace %q", f.namespace), f.namespace, err)
 	}
 	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
@@ -254,7 +254,7 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	sent := f.clock.Now()
 	f.next = target
 	if lease, err = f.write(ctx, f.member, f.hostID, lease, target, 0); err != nil {
-		return access.Explain("acquire the fence", err)
+		return access.ExplainWrite("acquire the fence", f.name(), f.namespace, err)
 	}
 	f.mu.Lock()
 	f.lease, f.renewed, f.suspended, f.known = lease, sent, suspended, lease
@@ -321,7 +321,7 @@ func (f *Fence) Release(ctx context.Context) error {
 		err = f.releaseRenewed(ctx, lease)
 	}
 	if err != nil {
-		return access.Explain("release the fence", err)
+		return access.ExplainWrite("release the fence", f.name(), f.namespace, err)
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (f *Fence) Renew(ctx context.Context) error {
 		renewed, err = f.renew(ctx, lease, sent)
 	}
 	if err != nil {
-		return access.Explain("renew the fence", err)
+		return access.ExplainWrite("renew the fence", f.name(), f.namespace, err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,6 +43,9 @@ func (f *Fence) Renew(ctx context.Context) error {
 	}
 	return nil
 }
+
+// name names the Lease in messages.
+func (f *Fence) name() string { return fmt.Sprintf("Lease %q", f.namespace+"/"+f.hostID) }
 
 func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.Time) (*coordinationv1.Lease, error) {
 	renewed := lease.DeepCopy()

@@ -23,7 +23,7 @@ import (
 func FailsClaim(reason string) bool {
 	return slices.Contains([]string{
 		v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken, v1alpha1.ReasonClassNotFound, v1alpha1.ReasonAttributesClassNotFound, v1alpha1.ReasonAttributesClassMismatch, v1alpha1.ReasonPodRefused, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonProvisioningFailed, v1alpha1.ReasonOutOfSpace,
-		v1alpha1.ReasonNamespaceConflict, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonNamespaceNotAdmitted,
+		v1alpha1.ReasonNamespaceConflict, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonNamespaceRefused, v1alpha1.ReasonNamespaceNotAdmitted,
 	}, reason)
 }
 

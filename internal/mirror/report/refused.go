@@ -28,6 +28,25 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 		registration, doing, what, said(err), what)
 }
 
+// NamespaceRefused reports that a member's API server rejects the creation of a namespace. It returns
+// nil for errors that a retry may resolve.
+func NamespaceRefused(m mirror.Member, namespace string, err error) *mirror.Refusal {
+	if !Rejected(err) {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "member %q rejects the creation of namespace %q: %s. Ask the member's admin to allow the namespace, or to create it and hand it over with `kubectl label namespace %s %s=%s`",
+		m.Registration, namespace, said(err), namespace, v1alpha1.LabelHost, m.HostID)
+}
+
+// LeaseRefused returns the response of a member's API server that rejects a write of Xylem's own
+// fence. It returns "" if the write failed for another reason, such as a missing permission.
+func LeaseRefused(err error) string {
+	if !Rejected(err) || wording.DeniedByAuthorizer(err) {
+		return ""
+	}
+	return said(err)
+}
+
 // UpdateRefused reports that a member's API server rejects a change to a running leaf Pod. It
 // returns nil for errors that a retry may resolve.
 func UpdateRefused(registration string, err error) *mirror.Refusal {

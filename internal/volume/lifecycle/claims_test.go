@@ -52,7 +52,9 @@ func claimObserved(n int) (*volume.Observed, int) {
 	}
 	s.Class = choose(c, nil, classOf("other", false, v1alpha1.ProvisioningMirror), classOf(v1alpha1.ProvisionerName, true, v1alpha1.ProvisioningMirror),
 		classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningMirror), classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise))
-	s.Placement.Inside = placement.Inside{Classes: choose(c, []string{"disk"}, nil), Namespace: choose(c, nil, namespaceOf(member.HostID), namespaceOf("another"))}
+	s.Placement.Inside = choose(c, placement.Inside{}, placement.Inside{Rejection: mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "no")},
+		placement.Inside{Namespace: namespaceOf(member.HostID)}, placement.Inside{Namespace: namespaceOf("another")})
+	s.Placement.Inside.Classes = choose(c, []string{"disk"}, nil)
 	leafClaimOf(c, s)
 	boundTo(c, s)
 	createdFrom(c, s)
@@ -303,7 +305,8 @@ func silent(s *volume.Observed, p Plan) string {
 		return ""
 	}
 	wanted := s.Selected() && s.Root.Spec.VolumeName == "" && s.Mirrors() || s.Promise != nil && len(s.Placement.Pods) > 0
-	switch foreign := s.Placement.Inside.Namespace != nil && s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID; {
+	foreign := s.Placement.Inside.Rejection != nil || s.Placement.Inside.Namespace != nil && s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID
+	switch {
 	case s.SourceAway() && s.Promise == nil && s.PlacedIn() == "":
 		return "" // host_claim reports it
 	case wanted && s.Claim != nil && s.Unlike() && s.Claim.Spec.VolumeName != "" && s.PlacedIn() == member.ClusterID && (s.Promise == nil || s.LabelledFor() == member.ClusterID):
@@ -311,7 +314,7 @@ func silent(s *volume.Observed, p Plan) string {
 	case wanted && s.PlacedIn() == "id39":
 		return "a claim waits for another member, and no controller reports it (I6)"
 	case wanted && s.Claim == nil && foreign && (s.Promise == nil || s.PlacedIn() == member.ClusterID && s.LabelledFor() == member.ClusterID):
-		return "a claim waits for a foreign namespace, and no controller reports it (I6)"
+		return "a claim waits for a foreign or rejected namespace, and no controller reports it (I6)"
 	case s.Root.Spec.VolumeName == "pv-9" && s.Claim != nil && s.Claim.Spec.VolumeName != "":
 		return "a claim's second volume is not reported (I3)"
 	}

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admission/v1"
 	registrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -25,8 +26,12 @@ import (
 // hookRules is the message of the stories' webhooks.
 const hookRules = "this violates the platform team's rules"
 
-// webhook is an admission webhook that rejects the requests of one user for one namespace, and for
-// volumes that are bound to a claim in that namespace. It returns no status unless code is set.
+// leases is the resource of the fence.
+const leases = "leases"
+
+// webhook is an admission webhook that rejects the requests of one user for one namespace, for
+// volumes that are bound to a claim in that namespace, and for Leases. It returns no status unless
+// code is set.
 type webhook struct {
 	server          *httptest.Server
 	config          *registrationv1.ValidatingWebhookConfiguration
@@ -40,6 +45,10 @@ type webhook struct {
 func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, operation registrationv1.OperationType, resource string) *webhook {
 	GinkgoHelper()
 	w := &webhook{user: user, namespace: s.namespace}
+	group := corev1.SchemeGroupVersion
+	if resource == leases {
+		group = coordinationv1.SchemeGroupVersion
+	}
 	w.server = httptest.NewTLSServer(http.HandlerFunc(w.review))
 	DeferCleanup(w.server.Close)
 	w.config = &registrationv1.ValidatingWebhookConfiguration{
@@ -58,7 +67,7 @@ func (s *story) guards(ctx context.Context, c *harness.Cluster, user string, ope
 				Name: "user", Expression: fmt.Sprintf("request.userInfo.username == %q || request.name == %q", user, s.namespace),
 			}},
 			Rules: []registrationv1.RuleWithOperations{
-				suite.Rule(corev1.SchemeGroupVersion.WithResource(resource), operation),
+				suite.Rule(group.WithResource(resource), operation),
 				suite.Rule(corev1.SchemeGroupVersion.WithResource("configmaps"), registrationv1.Create),
 			},
 		}},
@@ -98,7 +107,8 @@ func (w *webhook) concerns(request *admissionv1.AdmissionRequest) bool {
 		} `json:"spec"`
 	}
 	_ = json.Unmarshal(request.Object.Raw, &object) // other kinds have no claimRef
-	return w.namespace == request.Namespace || w.namespace == request.Name || w.namespace == object.Spec.ClaimRef.Namespace
+	return w.namespace == request.Namespace || w.namespace == request.Name || w.namespace == object.Spec.ClaimRef.Namespace ||
+		request.Resource.Resource == leases
 }
 
 var _ = Describe("A webhook that rejects what Xylem writes", func() {
@@ -138,14 +148,48 @@ var _ = Describe("A webhook that rejects what Xylem writes", func() {
 		Eventually(ctx, func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("in a member: the claim moves to another member", func(ctx SpecContext) {
+	DescribeTable("in a member: the claim moves to another member", func(ctx SpecContext, resource string) {
 		s := begin(ctx)
-		s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "persistentvolumeclaims")
+		s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, resource)
 		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.running(ctx, "app", nodeTwo)
 		s.moved(ctx, "data")
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonPlacementMoved, one, hookRules)
+	},
+		Entry("from one that rejects the claim", SpecTimeout(storyTime), "persistentvolumeclaims"),
+		Entry("from one that rejects the namespace", SpecTimeout(storyTime), "namespaces"),
+	)
+
+	It("in a member: the claims and Pods in a rejected namespace report it until the webhook allows the namespace", func(ctx SpecContext) {
+		s := begin(ctx)
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "namespaces")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.pod(ctx, "bare", on(nodeOne))
+		rejected := tells(v1alpha1.ReasonNamespaceRefused, one, hookRules, "kubectl label namespace "+s.namespace)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", rejected)
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonNamespaceRefused, hookRules)
+		until[corev1.Pod](ctx, s, x.Host, "bare", rejected)
+		for kind, name := range map[string]string{"PersistentVolumeClaim": "data", "Pod": "app"} {
+			s.why(ctx, kind, name, v1alpha1.ReasonNamespaceRefused, one, hookRules, "Ask the member's admin to allow the namespace")
+		}
+
+		hook.allows.Store(true)
+		s.running(ctx, "app", nodeOne)
+		s.running(ctx, "bare", nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
+	}, SpecTimeout(storyTime))
+
+	It("in a member: the registration quotes the webhook that rejects the fence's Lease, until the webhook allows it", func(ctx SpecContext) {
+		s := begin(ctx)
+		DeferCleanup(func(ctx SpecContext) { Expect(x.AwaitReady(ctx, one)).To(Succeed()) }, NodeTimeout(settle))
+		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Update, leases)
+		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonLeaseRejected,
+			fmt.Sprintf("Lease %q", v1alpha1.DefaultNamespace+"/"+idOf(ctx, x.Host)), "rules.example.com", hookRules, fmt.Sprintf("exempt namespace %q", v1alpha1.DefaultNamespace)))
+		hook.allows.Store(true)
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		s.barrier(ctx, nodeOne)
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("in the host: the claim and its Pod quote the webhook, and go on once the webhook allows the write",

@@ -38,6 +38,8 @@ type Observed struct {
 	From placement.Namespace
 	// Namespace is the member's namespace with the same name.
 	Namespace *corev1.Namespace
+	// Rejection is why the member rejects the creation of that namespace, or nil.
+	Rejection *mirror.Refusal
 	// Claims are the claims that the root's volumes refer to.
 	Claims []Claim
 	// Copies determines the names of the copies of the root's ConfigMaps and Secrets. Its
@@ -386,7 +388,7 @@ func (o Observed) create() Decision {
 		errors.As(err, &refusal)
 		return Nothing{refusal}
 	}
-	there := placement.Member{Member: o.Member, Rules: o.Rules, Inside: &placement.Inside{Namespace: o.Namespace}}
+	there := placement.Member{Member: o.Member, Rules: o.Rules, Inside: &placement.Inside{Namespace: o.Namespace, Rejection: o.Rejection}}
 	answer := there.Answer(placement.Request{Namespace: o.From})
 	switch {
 	case answer.Refusal != nil:

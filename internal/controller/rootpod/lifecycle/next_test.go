@@ -178,6 +178,9 @@ func TestDecide(t *testing.T) {
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
+		"the member rejects the namespace": {seen(func(o *lifecycle.Observed) {
+			o.Namespace, o.Rejection = nil, mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "no")
+		}), says(v1alpha1.ReasonNamespaceRefused)},
 		"the member's namespace is foreign (I4)":                           {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the Pod's namespace lacks a label that the registration requires": {seen(wantsTeam), says(v1alpha1.ReasonNamespaceNotAdmitted)},
 		"the Pod's namespace has the label that the registration requires": {seen(wantsTeam, ofTeam), leaf},

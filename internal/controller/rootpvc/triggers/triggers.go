@@ -60,6 +60,7 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+		link.Rejections.Changes(r.inNamespaceNamed),
 		book.FoundSource(r.rivals),
 		gate.Source(r.ClusterID, r.Registration),
 	}
@@ -158,7 +159,11 @@ func (r *claims) asks(claim *corev1.PersistentVolumeClaim) bool {
 
 // inNamespace enqueues this member's claims in the host namespace with the given name.
 func (r *claims) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.each(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
+	return r.inNamespaceNamed(ctx, namespace.GetName())
+}
+
+func (r *claims) inNamespaceNamed(ctx context.Context, namespace string) []reconcile.Request {
+	return r.each(ctx, namespace, func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
 }
 
 // inRootNamespace enqueues two kinds of claims in a host namespace: those that request a volume by

@@ -1,0 +1,46 @@
+package access
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Admission's answer to a write is neither a missing permission nor a problem of the network.
+func TestExplainWrite(t *testing.T) {
+	lease := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	for name, tc := range map[string]struct {
+		err    error
+		reason string
+	}{
+		"a policy":                        {apierrors.NewForbidden(lease, "h1", errors.New("ValidatingAdmissionPolicy 'x' denied request: no")), v1alpha1.ReasonLeaseRejected},
+		"a webhook without a status":      {apierrors.NewBadRequest(`admission webhook "x" denied the request: no`), v1alpha1.ReasonLeaseRejected},
+		"a webhook that does not respond": {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no`)), v1alpha1.ReasonLeaseRejected},
+		"the authorizer":                  {apierrors.NewForbidden(lease, "h1", errors.New(`User "x" cannot patch resource "leases": no`)), v1alpha1.ReasonForbidden},
+		"an expired token":                {apierrors.NewUnauthorized("no"), v1alpha1.ReasonUnauthorized},
+		"no response":                     {errors.New("connection refused: no"), v1alpha1.ReasonUnreachable},
+		"a timeout":                       {apierrors.NewServerTimeout(lease, "patch", 1), v1alpha1.ReasonUnreachable},
+		"a conflict":                      {apierrors.NewConflict(lease, "h1", errors.New("no")), v1alpha1.ReasonUnreachable},
+		"a problem":                       {Problemf(v1alpha1.ReasonHostCloned, "no"), v1alpha1.ReasonHostCloned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := AsProblem(ExplainWrite("renew the fence", `Lease "ns/h1"`, "ns", tc.err))
+			if p == nil || p.Reason != tc.reason {
+				t.Fatalf("got %v, want reason %s", p, tc.reason)
+			}
+			if tc.reason != v1alpha1.ReasonLeaseRejected {
+				return
+			}
+			for _, part := range []string{"the member answers, but rejects the write of Lease \"ns/h1\": ", "no. Ask the member's admin to exempt namespace \"ns\" from"} {
+				if !strings.Contains(p.Message, part) {
+					t.Errorf("message %q does not contain %q", p.Message, part)
+				}
+			}
+		})
+	}
+}

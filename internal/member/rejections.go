@@ -1,0 +1,54 @@
+package member
+
+import (
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Rejections records which namespaces the member rejects. leaf_namespace writes it, so that the
+// controllers of claims and Pods can report it. After a restart of the link, the next attempt to
+// create a namespace records it again. The zero value is ready for use.
+type Rejections struct {
+	mu    sync.Mutex
+	why   map[string]*mirror.Refusal
+	waker route.Waker
+}
+
+// Of returns why the member rejects the creation of a namespace, or nil.
+func (r *Rejections) Of(namespace string) *mirror.Refusal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.why[namespace]
+}
+
+// Set records why the member rejects the creation of a namespace. nil removes the record.
+func (r *Rejections) Set(namespace string, why *mirror.Refusal) {
+	if r.set(namespace, why) {
+		r.waker.Wake(namespace)
+	}
+}
+
+// set reports whether the record has changed.
+func (r *Rejections) set(namespace string, why *mirror.Refusal) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was := r.why[namespace]
+	switch {
+	case was == nil && why == nil, was != nil && why != nil && *was == *why:
+		return false
+	case why == nil:
+		delete(r.why, namespace)
+		return true
+	case r.why == nil:
+		r.why = map[string]*mirror.Refusal{}
+	}
+	r.why[namespace] = why
+	return true
+}
+
+// Changes returns a source that enqueues the requests for a namespace whenever its record changes.
+func (r *Rejections) Changes(requests route.ByName) source.Source { return r.waker.SourceOf(requests) }
