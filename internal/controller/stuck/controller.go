@@ -124,8 +124,38 @@ func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([
 				return nil, err
 			}
 		}
+		if late[i].next, err = w.next(ctx, cr, explainer, &late[i]); err != nil {
+			return nil, err
+		}
 	}
 	return late, nil
+}
+
+// next returns the claim or Pod for this member that waits for a deletion of an earlier one with its
+// name, or nil.
+func (w *Watcher) next(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c *candidate) (client.Object, error) {
+	kind, key := c.namesake()
+	if explainer == nil {
+		return nil, nil
+	}
+	switch kind {
+	case kindClaim:
+		if explainer.Explain(ctx, kindClaim, key) == none {
+			return nil, nil // only the earlier claim's volume still exists, which no other claim waits for
+		}
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, w.Client, key)
+		if claim == nil || claim.DeletionTimestamp != nil || claim.Spec.VolumeName != "" || claim.Annotations[route.AnnSelectedNode] != cr.NodeName() {
+			return nil, err
+		}
+		return claim, nil
+	case kindPod:
+		pod, err := index.Find[corev1.Pod](ctx, w.Client, key)
+		if pod == nil || pod.DeletionTimestamp != nil || pod.Spec.NodeName != cr.NodeName() && pod.Status.NominatedNodeName != cr.NodeName() {
+			return nil, err
+		}
+		return pod, nil
+	}
+	return nil, nil
 }
 
 // inHost returns the deletions of host objects that concern a member.
@@ -206,8 +236,8 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 	return none
 }
 
-// report records a member's stuck deletions, and emits an event on each object: once, and again
-// when the cause changes.
+// report records a member's stuck deletions, and emits an event on each object, and on each object
+// that waits for one: once, and again when the cause changes.
 func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
 	stuck := account.Stuck{Known: true, Count: len(late)}
 	var age time.Duration
@@ -217,24 +247,24 @@ func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, sti
 	}
 	w.Book.SetStuck(cr.Name, stuck)
 	account.CountStuck(cr.Name, len(late), age)
-	var fresh, changed []candidate
+	var fresh, changed []notice
 	for _, c := range late {
-		if c.object == nil {
-			continue // the registration's condition reports it
+		// If there is no such object, the registration's condition reports the deletion.
+		for _, n := range c.notices(cr.Name) {
+			before, known := w.known[n.object.GetUID()]
+			switch {
+			case !known:
+				fresh = append(fresh, n)
+				continue
+			case before != n.cause:
+				changed = append(changed, n)
+			}
+			still[n.object.GetUID()] = before
 		}
-		before, known := w.known[c.object.GetUID()]
-		switch {
-		case !known:
-			fresh = append(fresh, c)
-			continue
-		case before != c.Cause:
-			changed = append(changed, c)
-		}
-		still[c.object.GetUID()] = before
 	}
 	due := slices.Concat(fresh, changed)
-	for _, c := range due[:min(len(due), reportsAtOnce)] {
-		w.eventStuck(c)
-		still[c.object.GetUID()] = c.Cause
+	for _, n := range due[:min(len(due), reportsAtOnce)] {
+		w.eventStuck(n)
+		still[n.object.GetUID()] = n.cause
 	}
 }

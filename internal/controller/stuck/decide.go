@@ -34,6 +34,21 @@ type candidate struct {
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
+	// next is a claim or Pod in the host that has the name of an earlier one, and cannot have a leaf
+	// object before the earlier one's is gone. It is nil if there is none.
+	next client.Object
+}
+
+// namesake returns the kind and key that a later claim or Pod has if it waits for this deletion, or
+// "" if none can.
+func (c *candidate) namesake() (string, client.ObjectKey) {
+	if pv, ok := c.object.(*corev1.PersistentVolume); ok && pv.Spec.ClaimRef != nil {
+		return kindClaim, client.ObjectKey{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
+	}
+	if c.object == nil && (c.Kind == kindClaim || c.Kind == kindPod) {
+		return c.Kind, c.Key
+	}
+	return "", client.ObjectKey{}
 }
 
 // overdue returns the deletions that have been in progress for longer than the given duration,

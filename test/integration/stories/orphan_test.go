@@ -15,6 +15,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -482,6 +483,38 @@ func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 }
 
 var _ = Describe("A stuck deletion", func() {
+	It("is also reported on a new Pod and claim with the same name, which wait for it", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx)
+		member := x.Member(one)
+		leaves := []client.Object{
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}},
+			&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}},
+		}
+		for _, leaf := range leaves {
+			add := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/metadata/finalizers","value":["example.com/hold"]}]`))
+			Expect(member.API.Patch(ctx, leaf, add)).To(Succeed())
+		}
+		release := func(ctx context.Context) {
+			for _, leaf := range leaves {
+				patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+				Expect(client.IgnoreNotFound(member.API.Patch(ctx, leaf, patch))).To(Succeed())
+			}
+		}
+		DeferCleanup(release, NodeTimeout(settle))
+		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(0))).To(Succeed())
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonStuckDeletion, one, "earlier PersistentVolumeClaim with this name", s.namespace+"/data")
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonStuckDeletion, one, "earlier Pod with this name", "example.com/hold")
+		release(ctx)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
 	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, an away member (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
