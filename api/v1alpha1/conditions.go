@@ -135,8 +135,9 @@ const (
 	// ReasonProgressing: no deletion is stuck. To do: nothing.
 	ReasonProgressing = "Progressing"
 	// ReasonStuckDeletion: a deletion takes longer than expected. The message names the oldest one
-	// and its cause. Also reported on the object that is being deleted. To do: remove the cause,
-	// such as a Pod, a finalizer, an error of the provisioner, or a member that is away.
+	// and its cause. Also reported on the object that is being deleted, and on a new claim or Pod with
+	// the same name. To do: remove the cause, such as a Pod, a finalizer, an error of the
+	// provisioner, or a member that is away.
 	ReasonStuckDeletion = "StuckDeletion"
 	// ReasonNotLookedAt: Xylem has not checked for stuck deletions yet. To do: nothing.
 	ReasonNotLookedAt = "NotLookedAt"

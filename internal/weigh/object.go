@@ -18,39 +18,46 @@ func Object(object any) int64 {
 	return 0
 }
 
-// flat records which types contain no pointers. time.Time and Quantity count as flat, because the
-// memory to which they point is shared or negligible.
-var flat = func() *sync.Map {
+// layout describes where the values of a type may have pointers.
+type layout struct {
+	// flat types contain no pointers.
+	flat bool
+	// fields are the indexes of a struct's fields that are not flat.
+	fields []int
+}
+
+// layouts caches the layouts by type. time.Time and Quantity count as flat, because the memory to
+// which they point is shared or negligible.
+var layouts = func() *sync.Map {
 	known := &sync.Map{}
-	known.Store(reflect.TypeFor[time.Time](), true)
-	known.Store(reflect.TypeFor[resource.Quantity](), true)
+	known.Store(reflect.TypeFor[time.Time](), layout{flat: true})
+	known.Store(reflect.TypeFor[resource.Quantity](), layout{flat: true})
 	return known
 }()
 
-func isFlat(t reflect.Type) bool {
-	if is, ok := flat.Load(t); ok {
-		return is.(bool) //nolint:errcheck // nothing else is stored
+func layoutOf(t reflect.Type) layout {
+	if l, ok := layouts.Load(t); ok {
+		return l.(layout) //nolint:errcheck,forcetypeassert // nothing else is stored
 	}
-	is := true
+	l := layout{flat: true}
 	switch t.Kind() { //nolint:exhaustive // the rest are flat
 	case reflect.String, reflect.Pointer, reflect.Slice, reflect.Map, reflect.Interface, reflect.Func, reflect.Chan:
-		is = false
+		l.flat = false
 	case reflect.Struct:
 		for i := range t.NumField() {
-			is = is && isFlat(t.Field(i).Type)
+			if !layoutOf(t.Field(i).Type).flat {
+				l.flat, l.fields = false, append(l.fields, i)
+			}
 		}
 	case reflect.Array:
-		is = isFlat(t.Elem())
+		l = layout{flat: layoutOf(t.Elem()).flat}
 	}
-	flat.Store(t, is)
-	return is
+	layouts.Store(t, l)
+	return l
 }
 
 // behind returns the memory to which a value points.
 func behind(v reflect.Value) int64 {
-	if isFlat(v.Type()) {
-		return 0
-	}
 	var sum int64
 	switch v.Kind() { //nolint:exhaustive // nothing is behind the rest
 	case reflect.String:
@@ -64,8 +71,15 @@ func behind(v reflect.Value) int64 {
 			sum = behind(v.Elem())
 		}
 	case reflect.Slice:
-		sum = int64(v.Cap()) * int64(v.Type().Elem().Size()) //nolint:gosec // of a type
-		for i := 0; i < v.Len() && !isFlat(v.Type().Elem()); i++ {
+		if v.IsNil() {
+			return 0
+		}
+		element := v.Type().Elem()
+		sum = int64(v.Cap()) * int64(element.Size()) //nolint:gosec // of a type
+		if layoutOf(element).flat {
+			return sum
+		}
+		for i := range v.Len() {
 			sum += behind(v.Index(i))
 		}
 	case reflect.Map:
@@ -74,7 +88,7 @@ func behind(v reflect.Value) int64 {
 			sum += entry + int64(v.Type().Key().Size()+v.Type().Elem().Size()) + behind(each.Key()) + behind(each.Value()) //nolint:gosec // of types
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
+		for _, i := range layoutOf(v.Type()).fields {
 			sum += behind(v.Field(i))
 		}
 	}

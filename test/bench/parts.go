@@ -130,12 +130,15 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 		return err
 	}
 	begin := time.Now()
-	if err := r.kept(ctx, run, func() error {
-		if err := b.remove(ctx, r.host.client); err != nil {
-			return err
-		}
-		return r.await(ctx, "gone", b.claims, r.gone)
-	}); err != nil {
+	err = r.profiled(ctx, fmt.Sprintf("%s-%s-delete-%d", p.scenario, mode, p.repeat), func() error {
+		return r.kept(ctx, run, func() error {
+			if err := b.remove(ctx, r.host.client); err != nil {
+				return err
+			}
+			return r.await(ctx, "gone", b.claims, r.gone)
+		})
+	})
+	if err != nil {
 		return err
 	}
 	run.Busy = run.busy.processors()

@@ -114,8 +114,10 @@ func (f *frames) next() ([]byte, error) {
 	if length > FrameLimit {
 		return nil, f.limiter.tooLong(f.what, FrameLimit)
 	}
-	// The buffer grows with the data that arrives, because the announced length is not trusted.
-	frame := bytes.NewBuffer(head[:])
+	// Beyond this size, the buffer grows with the data that arrives, because the announced length is
+	// not trusted.
+	const size = 16 << 10
+	frame := bytes.NewBuffer(append(make([]byte, 0, header+min(length, size)+bytes.MinRead), head[:]...))
 	if _, err := io.CopyN(frame, f.reading, length); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
