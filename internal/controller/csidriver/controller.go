@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -122,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // complete reports whether every virtual node has a CSINode that names the drivers. The scheduler
 // would not place Pods with volumes on a virtual node without such a CSINode.
 func (r *Reconciler) complete(ctx context.Context) (bool, error) {
-	virtual, err := index.VirtualNodes(ctx, r.Client)
+	virtual, err := registered.VirtualNodes(ctx, r.Client)
 	if err != nil {
 		return false, err
 	}

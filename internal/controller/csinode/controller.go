@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
@@ -65,7 +66,7 @@ func (r *Reconciler) ofDriver(ctx context.Context, driver client.Object) []recon
 	if driver.GetName() != v1alpha1.ProvisionerName {
 		return nil
 	}
-	list, err := index.VirtualNodes(ctx, r.Client)
+	list, err := registered.VirtualNodes(ctx, r.Client)
 	return route.RequestsFor(ctx, list, err, func(*corev1.Node) bool { return true })
 }
 
