@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/metrics"
+	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -81,7 +82,7 @@ type Link struct {
 	// Root writes to the host on behalf of this member.
 	Root *guarded.Root
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *Streams
+	Streams *streams.Opener
 	// Credentials are the link's current credentials.
 	Credentials *Credentials
 	// MayDestroy returns an error if destruction is suspended.
