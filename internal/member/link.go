@@ -23,6 +23,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/metrics"
@@ -138,7 +139,7 @@ func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 // once the member's caches are synced.
 func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
-		Reconciler:              guarded.Settling(r),
+		Reconciler:              settling.Reconciler(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),

@@ -19,6 +19,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -57,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(both)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(both), builder.WithPredicates(route.OfVirtualNodes(), route.Concerning(route.Relabelled))).
 		WatchesRawSource(source.Func(atStart)).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 func requestFor(name string) reconcile.Request {

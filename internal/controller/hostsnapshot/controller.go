@@ -20,6 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
@@ -76,7 +77,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(route.VolumeChanged))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // Reconcile takes the next step for one content, if host_snapshot owns it.

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -63,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Of(registered.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: awayWorkers}).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // Reconcile reconciles one root claim.

@@ -24,7 +24,7 @@ import (
 // unlessSuspended calls deletion() unless destruction is suspended. A suspension may last for days,
 // and the proofs of a deletion list all volumes. A root that waits for the deletion reports the
 // suspension. Without a root, no object can report it, so the error is returned. The link starts
-// again once an admin confirms what the registration's condition requests (guarded.Settling).
+// again once an admin confirms what the registration's condition requests (settling.Reconciler).
 func (r *reconciler) unlessSuspended(deletion func(context.Context, observing.Claim) error) func(context.Context, observing.Claim) error {
 	return func(ctx context.Context, o observing.Claim) error {
 		err := r.MayDestroy()

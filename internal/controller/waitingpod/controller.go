@@ -19,6 +19,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
@@ -82,7 +83,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // Reconcile checks one Pod.
