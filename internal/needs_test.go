@@ -198,11 +198,11 @@ func evidenceType(expression ast.Expr) string {
 }
 
 // isProver reports whether an expression is a proof.Prover (the result of Proof, or a literal), or
-// package placing.
+// package placing or adoption.
 func isProver(expression ast.Expr) bool {
 	switch expression := expression.(type) {
 	case *ast.Ident:
-		return expression.Name == "placing"
+		return expression.Name == "placing" || expression.Name == "adoption"
 	case *ast.CallExpr:
 		selector, ok := expression.Fun.(*ast.SelectorExpr)
 		return ok && selector.Sel.Name == "Proof"

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/xylem-io/xylem/internal/manager"
+	"github.com/xylem-io/xylem/internal/manager/options"
 )
 
 func main() {
@@ -23,10 +24,10 @@ func main() {
 		}
 		return
 	}
-	var options manager.Options
+	var chosen options.Options
 	// Errors name the operation and the object, so a stack trace adds nothing.
 	logging := zap.Options{StacktraceLevel: zapcore.PanicLevel}
-	options.AddFlags(flag.CommandLine)
+	chosen.AddFlags(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	logging.Level = discreet(logging.Level)
@@ -38,7 +39,7 @@ func main() {
 		ctrl.Log.Error(err, "could not find the host's kubeconfig")
 		os.Exit(1)
 	}
-	if err := manager.Run(ctrl.SetupSignalHandler(), config, options); err != nil {
+	if err := manager.Run(ctrl.SetupSignalHandler(), config, chosen); err != nil {
 		ctrl.Log.Error(err, "the manager exited")
 		os.Exit(1)
 	}

@@ -2,5 +2,5 @@
 // volumes are orphans, according to live reads of host and member, and which deletions are stuck.
 // The members' controllers record these facts, and the host's controllers read them. If a fact
 // cannot be read, it counts as unknown from that time on, not as absent. The package also records
-// the host PVs that this process created, withdrawn claims, and provisioning latencies.
+// the host PVs that this process created, and provisioning latencies.
 package account

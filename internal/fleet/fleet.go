@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
@@ -197,7 +197,7 @@ func (f *Fleet) Remove(name string) bool {
 // forget deletes the metric series of a member that is no longer registered.
 func forget(name string) {
 	metrics.Forget(name)
-	guarded.ForgetMetrics(name)
+	results.Forget(name)
 }
 
 // ended reports whether a supervisor has ended. Ensure replaces an ended supervisor. If a

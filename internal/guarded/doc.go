@@ -10,10 +10,11 @@
 // both; a server-side apply carries a UID. Thus a write never changes a different object with the
 // same name.
 //
-// Neither Leaf nor Root retries. A conflict means that the cache was behind (see Settling), and the
-// watch event with the newer object enqueues the request. A write is not sent if its precondition
-// cannot hold because the cache still shows a state that one of our own writes replaced (package
-// overwritten). Nor does a controller apply a status twice based on the same observed state.
+// Neither Leaf nor Root retries. A conflict means that the cache was behind (package settling), and
+// the watch event with the newer object enqueues the request. A write is not sent if its
+// precondition cannot hold because the cache still shows a state that one of our own writes
+// replaced (package overwritten). Nor does a controller apply a status twice based on the same
+// observed state.
 //
 // # Rate limits
 //

@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -668,45 +667,6 @@ func TestWritesAreGuarded(t *testing.T) {
 			}
 			if err := run(untouchable{}, restored); !errors.Is(err, ErrSuspended) {
 				t.Errorf("not rejected although the host was restored: %v", err)
-			}
-		})
-	}
-}
-
-// An error caused by the end of a link is not reported, because no user can act on it.
-func TestSettlingAtTheEnd(t *testing.T) {
-	ctx, end := context.WithCancel(t.Context())
-	settling := Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		end()
-		return reconcile.Result{}, fmt.Errorf("list Pods: %w", ctx.Err())
-	}))
-	if result, err := settling.Reconcile(ctx, reconcile.Request{}); err != nil || !result.IsZero() {
-		t.Errorf("result %v, error %v; want neither", result, err)
-	}
-}
-
-func TestSettling(t *testing.T) {
-	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("older"))
-	other := errors.New("other")
-	for name, tc := range map[string]struct {
-		err    error
-		result reconcile.Result
-		fails  bool
-	}{
-		"no error":                            {nil, reconcile.Result{}, false},
-		"a failed precondition":               {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
-		"the fence is lost":                   {fmt.Errorf("patch: %w", ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
-		"destruction is suspended":            {fmt.Errorf("delete: %w", ErrSuspended), reconcile.Result{}, false},
-		"a foreign object":                    {ErrForeign, reconcile.Result{}, true},
-		"another error: retried with backoff": {other, reconcile.Result{}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			settling := Settling(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
-				return reconcile.Result{}, tc.err
-			}))
-			result, err := settling.Reconcile(t.Context(), reconcile.Request{})
-			if result != tc.result || (err != nil) != tc.fails {
-				t.Errorf("result %v, error %v; want result %v, and an error: %t", result, err, tc.result, tc.fails)
 			}
 		})
 	}

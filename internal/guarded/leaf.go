@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -24,7 +25,7 @@ type Leaf struct {
 
 // NewLeaf creates the writer for one member. cluster is the registration's name.
 func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
-	return &Leaf{writer: newWriter(c, cluster, sideLeaf, guard), hostID: hostID}
+	return &Leaf{writer: newWriter(c, cluster, results.Leaf, guard), hostID: hostID}
 }
 
 // Create creates a stamped object. It returns AlreadyExists unchanged, because only the next
@@ -44,7 +45,7 @@ func (l *Leaf) TryCreate(ctx context.Context, by Actor, obj client.Object) error
 	if err := l.guard.Held(); err != nil {
 		return err
 	}
-	return count(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.owner(), client.DryRunAll))
+	return results.Count(l.cluster, l.side, "try_create", obj, l.client.Create(ctx, obj, by.owner(), client.DryRunAll))
 }
 
 // Patch changes a stamped object from before to after. Use PatchVolume to change a PV, and
@@ -133,7 +134,7 @@ func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.Servi
 	if err := l.guard.Held(); err != nil {
 		return err
 	}
-	return count(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.owner()))
+	return results.Count(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.owner()))
 }
 
 // mayDestroy is called immediately before a destructive write, so that it checks the host after the

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/results"
 )
 
 // PatchNodeStatus changes the status of one of Xylem's virtual nodes from before to after.
@@ -19,7 +20,7 @@ func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *cor
 		return err
 	}
 	err := r.client.Status().Patch(ctx, after, preconditioned{before}, by.owner())
-	return count(r.cluster, r.side, "patch_status", before, err)
+	return results.Count(r.cluster, r.side, "patch_status", before, err)
 }
 
 // CreateLease creates the Lease of a virtual node, which is its heartbeat.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded/pacing"
+	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -32,7 +33,7 @@ type Root struct {
 
 // NewRoot creates the writer for one member. cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
-	w := newWriter(c, cluster, sideRoot, guard)
+	w := newWriter(c, cluster, results.Root, guard)
 	w.turns = pacing.NewTurns()
 	return &Root{writer: w, pace: pacing.NewBytes()}
 }

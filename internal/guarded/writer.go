@@ -11,11 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/guarded/overwritten"
 	"github.com/xylem-io/xylem/internal/guarded/pacing"
-)
-
-const (
-	sideRoot = "root"
-	sideLeaf = "leaf"
+	"github.com/xylem-io/xylem/internal/guarded/results"
 )
 
 // writer implements the checked writes that both sides share.
@@ -23,14 +19,14 @@ type writer struct {
 	client  client.Client
 	guard   Guard
 	cluster string
-	side    string
+	side    results.Side
 	// turns limits the number of concurrent writes. nil means no limit.
 	turns *pacing.Turns
 	// overwritten rejects writes whose preconditions cannot hold.
 	overwritten overwritten.Writes
 }
 
-func newWriter(c client.Client, cluster, side string, guard Guard) writer {
+func newWriter(c client.Client, cluster string, side results.Side, guard Guard) writer {
 	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: overwritten.New(clock.RealClock{})}
 }
 
@@ -39,7 +35,7 @@ func newWriter(c client.Client, cluster, side string, guard Guard) writer {
 func (w *writer) begin(ctx context.Context) (func(), error) {
 	end, err := w.turns.Take(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", clusterOf(w.side), err)
+		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side.Cluster(), err)
 	}
 	if err := w.guard.Held(); err != nil {
 		end()
@@ -61,7 +57,7 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 	if err == nil {
 		w.overwritten.Created(obj)
 	}
-	return count(w.cluster, w.side, "create", obj, err)
+	return results.Count(w.cluster, w.side, "create", obj, err)
 }
 
 // patch sends the difference between before and after. The API server applies it only if the object
@@ -84,7 +80,7 @@ func (w *writer) patching(ctx context.Context, verb string, before, after client
 	if err = send(); err == nil {
 		w.overwritten.By(overwritten.Part{Object: uid}, version, after.GetResourceVersion())
 	}
-	return count(w.cluster, w.side, verb, before, err)
+	return results.Count(w.cluster, w.side, verb, before, err)
 }
 
 // applyStatus sends a server-side apply of a status. Without a UID, it could change another object
@@ -106,7 +102,7 @@ func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, 
 	if err == nil {
 		w.overwritten.By(applied, seen.GetResourceVersion(), status.GetResourceVersion())
 	}
-	return count(w.cluster, w.side, "apply_status", status, err)
+	return results.Count(w.cluster, w.side, "apply_status", status, err)
 }
 
 func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
@@ -128,7 +124,7 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 		w.overwritten.By(overwritten.Part{Object: uid}, version, "")
 		w.overwritten.Deleted(obj)
 	}
-	return count(w.cluster, w.side, "delete", obj, err)
+	return results.Count(w.cluster, w.side, "delete", obj, err)
 }
 
 // unchanged returns the delete option with a resourceVersion precondition, so that the object is

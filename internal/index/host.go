@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 const (
@@ -123,6 +124,12 @@ func Waiting(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeCla
 // WaitingIn returns a namespace's unbound claims that have a class.
 func WaitingIn(ctx context.Context, r client.Reader, namespace string) ([]corev1.PersistentVolumeClaim, error) {
 	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsByClass: anyClass})
+}
+
+// Namespace reads a host namespace, for the registrations' namespace rules.
+func Namespace(ctx context.Context, r client.Reader, name string) (placement.Namespace, error) {
+	cached, err := Find[corev1.Namespace](ctx, r, Named(name))
+	return placement.NamespaceOf(name, cached), err
 }
 
 // PodsOfClaim returns the host's Pods that use a claim, including finished ones.

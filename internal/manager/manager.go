@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -35,6 +33,7 @@ import (
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/manager/leadership"
+	"github.com/xylem-io/xylem/internal/manager/options"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
@@ -48,14 +47,11 @@ const (
 	userAgent = "xylem"
 	// LeaderElectionID names the Lease that the leading replica holds.
 	LeaderElectionID = v1alpha1.LeaderLease
-	// nominatedSince is the first Kubernetes version whose scheduler sets, by default,
-	// status.nominatedNodeName before it binds a Pod (KEP-5278).
-	nominatedSince = "1.35.0"
 )
 
 // Run runs the manager for the host with the given client configuration, until the context
 // ends.
-func Run(ctx context.Context, config *rest.Config, o Options) error {
+func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err := o.Complete(); err != nil {
 		return err
 	}
@@ -250,25 +246,12 @@ func reduceNode(obj any) (any, error) {
 	return obj, nil
 }
 
-func metricsOptions(o Options) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){disableHTTP2}}
+func metricsOptions(o options.Options) metricsserver.Options {
+	server := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){disableHTTP2}}
 	if o.MetricsSecure {
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+		server.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
-	return options
-}
-
-// nominates reports whether the host's scheduler sets status.nominatedNodeName before it binds
-// a Pod.
-func (w *wiring) nominates() bool {
-	switch w.options.NominatedNode {
-	case nominatedAlways:
-		return true
-	case nominatedNever:
-		return false
-	}
-	v, err := version.ParseGeneric(strings.TrimPrefix(w.host.version, "v"))
-	return err == nil && v.AtLeast(version.MustParseGeneric(nominatedSince))
+	return server
 }
 
 // fleet creates the fleet of members.
@@ -284,3 +267,7 @@ func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Id
 		Admit:  admit, Session: w.session, Log: ctrl.Log.WithName("member"),
 	})
 }
+
+// disableHTTP2 disables HTTP/2 on the manager's servers, because clients could exhaust them with
+// stream resets (CVE-2023-44487).
+func disableHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }

@@ -24,7 +24,7 @@ import (
 
 // serveNodes adds the node API, and returns its port, or 0 if it is disabled.
 func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
-	port, err := w.options.nodePort()
+	port, err := w.options.NodePort()
 	if err != nil || port == 0 {
 		return 0, err
 	}

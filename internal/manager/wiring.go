@@ -54,6 +54,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/waitingpod"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/rejection"
+	"github.com/xylem-io/xylem/internal/manager/options"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
@@ -77,7 +78,7 @@ type wiring struct {
 	leads    func() error
 	revision *hostrevision.Monitor
 	host     hostID
-	options  Options
+	options  options.Options
 	router   *route.Router
 	identity string
 	book     *account.Book
@@ -182,13 +183,13 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates(), SilentAfter: w.options.SilentAfter, Others: w.others})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.options.Nominates(w.host.version), SilentAfter: w.options.SilentAfter, Others: w.others})
 		},
 		func(link *member.Link) error {
-			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors, Sharer: sharer})
+			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.options.Nominates(w.host.version), Mirrors: w.mirrors, Sharer: sharer})
 		},
 		func(link *member.Link) error {
-			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: sizes})
+			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.options.Nominates(w.host.version), Exhausted: sizes})
 		},
 		rootpv.Setup,
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },

@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/streams"
 )
 
 // CallTimeout bounds every call to a member except watches. A call also ends after a third of the
@@ -45,7 +46,7 @@ type Connection struct {
 	// Metadata lists kinds that are not in the scheme.
 	Metadata metadata.Interface
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *Streams
+	Streams *streams.Opener
 }
 
 // Connect creates the transport and the clients. It sends no request.
@@ -101,7 +102,7 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	if made.Metadata, err = metadata.NewForConfigAndClient(config, made.calls); err != nil {
 		return nil, fmt.Errorf("create a metadata client: %w", err)
 	}
-	if made.Streams, err = newStreams(config, tlsConfig, way, bearer, made.Live); err != nil {
+	if made.Streams, err = streams.New(config, tlsConfig, way, bearer, made.Live); err != nil {
 		return nil, err
 	}
 	return made, nil

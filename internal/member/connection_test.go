@@ -218,3 +218,24 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 		})
 	}
 }
+
+// May uses the connection's client, which needs no discovery.
+func TestMay(t *testing.T) {
+	asked := make(chan *http.Request, 2)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`))
+	}))
+	defer server.Close()
+	c := membertest.ConnectTo(t, server)
+	if allowed, err := c.Streams.May(t.Context(), "create", "exec", "shop"); err != nil || !allowed {
+		t.Errorf("May returned %v, %v; want true", allowed, err)
+	}
+	if r := <-asked; r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+		t.Errorf("the request's path is %s, want that of a SelfSubjectAccessReview", r.URL.Path)
+	}
+	if !c.MayLoosen(t.Context()) {
+		t.Error("MayLoosen does not report the granted permission to loosen Pod Security")
+	}
+}

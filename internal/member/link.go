@@ -23,9 +23,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/metrics"
+	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -81,7 +83,7 @@ type Link struct {
 	// Root writes to the host on behalf of this member.
 	Root *guarded.Root
 	// Streams opens log streams and connections to the member's Pods.
-	Streams *Streams
+	Streams *streams.Opener
 	// Credentials are the link's current credentials.
 	Credentials *Credentials
 	// MayDestroy returns an error if destruction is suspended.
@@ -137,7 +139,7 @@ func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 // once the member's caches are synced.
 func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
-		Reconciler:              guarded.Settling(r),
+		Reconciler:              settling.Reconciler(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),

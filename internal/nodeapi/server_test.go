@@ -34,8 +34,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
-	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 	"github.com/xylem-io/xylem/internal/nodeapi/lookup"
@@ -111,7 +111,7 @@ func (a *api) Location(path ...string) *url.URL {
 
 func (a *api) Transport() http.RoundTripper { return a.server.Client().Transport }
 
-func (a *api) Upgrades(around func(member.Dial) member.Dial) proxy.UpgradeRequestRoundTripper {
+func (a *api) Upgrades(around func(streams.Dial) streams.Dial) proxy.UpgradeRequestRoundTripper {
 	transport := a.server.Client().Transport.(*http.Transport).Clone()
 	transport.DialContext = around(new(net.Dialer).DialContext)
 	return proxy.NewUpgradeRequestRoundTripper(transport, proxy.MirrorRequest)

@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
@@ -156,7 +157,7 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	}
 	var reconciler reconcile.Reconciler
 	if q.controller == hostvolume.Name {
-		reconciler = guarded.Settling(&hostvolume.Reconciler{
+		reconciler = settling.Reconciler(&hostvolume.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Recorder: r,
 			Records: &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
 		})

@@ -105,7 +105,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	if wrapper, ok := reconciler.(*ast.CallExpr); ok {
-		if f := p.callee(wrapper); f != nil && f.Name() == "Settling" {
+		if f := p.callee(wrapper); f != nil && f.FullName() == gosource.Module+"internal/guarded/settling.Reconciler" {
 			return wrapper.Args[0]
 		}
 	}

@@ -19,7 +19,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -56,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSINode{}, handler.EnqueueRequestsFromMapFunc(both)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(both), builder.WithPredicates(route.OfVirtualNodes(), route.Concerning(route.Relabelled))).
 		WatchesRawSource(source.Func(atStart)).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 func requestFor(name string) reconcile.Request {
@@ -122,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // complete reports whether every virtual node has a CSINode that names the drivers. The scheduler
 // would not place Pods with volumes on a virtual node without such a CSINode.
 func (r *Reconciler) complete(ctx context.Context) (bool, error) {
-	virtual, err := index.VirtualNodes(ctx, r.Client)
+	virtual, err := registered.VirtualNodes(ctx, r.Client)
 	if err != nil {
 		return false, err
 	}

@@ -18,7 +18,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
@@ -56,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSINode{}, &handler.EnqueueRequestForObject{}).
 		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(r.ofDriver)).
 		WithEventFilter(route.Changed()).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // ofDriver enqueues all virtual nodes, because the CSIDriver shows whether the host's scheduler
@@ -65,7 +67,7 @@ func (r *Reconciler) ofDriver(ctx context.Context, driver client.Object) []recon
 	if driver.GetName() != v1alpha1.ProvisionerName {
 		return nil
 	}
-	list, err := index.VirtualNodes(ctx, r.Client)
+	list, err := registered.VirtualNodes(ctx, r.Client)
 	return route.RequestsFor(ctx, list, err, func(*corev1.Node) bool { return true })
 }
 
@@ -88,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case report.Rejected(err):
 		d.problem = notWritten(request.Name, err)
 	case apierrors.IsAlreadyExists(err):
-		return reconcile.Result{}, guarded.Unseen(err)
+		return reconcile.Result{}, settling.Unseen(err)
 	case err != nil:
 		return reconcile.Result{}, err
 	}

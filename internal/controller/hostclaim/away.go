@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -34,11 +34,11 @@ func away(o observed, timeout time.Duration) decision {
 
 // lost reports whether a member is disconnected. After the manager starts, it returns false until
 // the first attempt to connect has ended.
-func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
+func lost(m registered.Member) bool { return !m.Connected && !m.Connecting }
 
 // lost returns the decision for a claim that selects a disconnected member: to report the
 // disconnection and, once the timeout is over, to remove the selection.
-func (o observed) lost(m index.Member, timeout time.Duration) decision {
+func (o observed) lost(m registered.Member, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {
 		if c.Type == v1alpha1.ClaimPlaceable && c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.ReasonMemberAway {

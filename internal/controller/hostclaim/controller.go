@@ -19,7 +19,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -82,10 +84,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // Reconcile reconciles one claim.
@@ -160,7 +162,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	if o.members, err = index.Registered(ctx, r.Client, r.Namespace); err != nil {
+	if o.members, err = registered.Members(ctx, r.Client, r.Namespace); err != nil {
 		return o, err
 	}
 	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
@@ -186,7 +188,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 
 // selection classifies the selected node. If the cache does not have it as a virtual node,
 // selection reads it live, because the cache may lag.
-func (r *Reconciler) selection(ctx context.Context, name string, members []index.Member) (selection, error) {
+func (r *Reconciler) selection(ctx context.Context, name string, members []registered.Member) (selection, error) {
 	if name == "" {
 		return none, nil
 	}
@@ -202,7 +204,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, members []index
 	case node != nil:
 		return plain, nil
 	}
-	if slices.ContainsFunc(members, func(m index.Member) bool { return m.NodeName == name }) {
+	if slices.ContainsFunc(members, func(m registered.Member) bool { return m.NodeName == name }) {
 		return virtual, nil // the virtual node was deleted, and Xylem will re-create it
 	}
 	return missing, nil

@@ -11,7 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -41,7 +41,7 @@ type observed struct {
 	claim    *corev1.PersistentVolumeClaim // nil if it does not exist
 	class    *storagev1.StorageClass       // nil if it does not exist
 	selected selection
-	members  []index.Member
+	members  []registered.Member
 	// namespace is the claim's namespace.
 	namespace placement.Namespace
 	// stuck reports whether a Pod that uses the claim cannot be scheduled.

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -32,7 +32,7 @@ func seen(change ...func(*observed)) observed {
 			Provisioner:       v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
-		members:   []index.Member{offers("a")},
+		members:   []registered.Member{offers("a")},
 		namespace: placement.Namespace{Name: "team", Known: true},
 	}
 	for _, c := range change {
@@ -41,11 +41,11 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-// registered returns a registered member, after applying the changes.
-func registered(name string, change ...func(*v1alpha1.ClusterRegistration, *index.Member)) index.Member {
+// memberOf returns a registered member, after applying the changes.
+func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *registered.Member)) registered.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
-	var m index.Member
+	var m registered.Member
 	for _, c := range change {
 		c(cr, &m)
 	}
@@ -53,25 +53,25 @@ func registered(name string, change ...func(*v1alpha1.ClusterRegistration, *inde
 	return m
 }
 
-func connected(_ *v1alpha1.ClusterRegistration, m *index.Member) { m.Connected = true }
+func connected(_ *v1alpha1.ClusterRegistration, m *registered.Member) { m.Connected = true }
 
-func connecting(_ *v1alpha1.ClusterRegistration, m *index.Member) { m.Connecting = true }
+func connecting(_ *v1alpha1.ClusterRegistration, m *registered.Member) { m.Connecting = true }
 
-func withClass(_ *v1alpha1.ClusterRegistration, m *index.Member) {
+func withClass(_ *v1alpha1.ClusterRegistration, m *registered.Member) {
 	m.Largest = map[string]resource.Quantity{"fast": resource.MustParse("1Gi")}
 }
 
 // refuses makes the registration reject the claim's namespace.
-func refuses(cr *v1alpha1.ClusterRegistration, _ *index.Member) {
+func refuses(cr *v1alpha1.ClusterRegistration, _ *registered.Member) {
 	cr.Spec.Namespaces.Allow = []string{"other"}
 }
 
-func mapped(cr *v1alpha1.ClusterRegistration, _ *index.Member) {
+func mapped(cr *v1alpha1.ClusterRegistration, _ *registered.Member) {
 	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: "fast", Member: "gp3"}}
 }
 
-func inZone(zone string) func(*v1alpha1.ClusterRegistration, *index.Member) {
-	return func(_ *v1alpha1.ClusterRegistration, m *index.Member) {
+func inZone(zone string) func(*v1alpha1.ClusterRegistration, *registered.Member) {
+	return func(_ *v1alpha1.ClusterRegistration, m *registered.Member) {
 		m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
 	}
 }
@@ -84,13 +84,13 @@ func onlyIn(zone string) func(*observed) {
 	}
 }
 
-func onNode(name string) func(*v1alpha1.ClusterRegistration, *index.Member) {
-	return func(cr *v1alpha1.ClusterRegistration, _ *index.Member) { cr.Spec.Node.Name = name }
+func onNode(name string) func(*v1alpha1.ClusterRegistration, *registered.Member) {
+	return func(cr *v1alpha1.ClusterRegistration, _ *registered.Member) { cr.Spec.Node.Name = name }
 }
 
-func offers(name string) index.Member { return registered(name, connected, withClass) }
+func offers(name string) registered.Member { return memberOf(name, connected, withClass) }
 
-func lacks(name string) index.Member { return registered(name, connected, mapped) }
+func lacks(name string) registered.Member { return memberOf(name, connected, mapped) }
 
 func selected(s selection) func(*observed) {
 	return func(o *observed) {
@@ -99,7 +99,7 @@ func selected(s selection) func(*observed) {
 	}
 }
 
-func members(of ...index.Member) func(*observed) { return func(o *observed) { o.members = of } }
+func members(of ...registered.Member) func(*observed) { return func(o *observed) { o.members = of } }
 
 // named makes the claim wait for the given volume.
 func named(volume string) func(*observed) {
@@ -107,8 +107,8 @@ func named(volume string) func(*observed) {
 }
 
 // off returns a disconnected member with the given node.
-func off(name, node string) index.Member {
-	return registered(name, onNode(node))
+func off(name, node string) registered.Member {
+	return memberOf(name, onNode(node))
 }
 
 func placed(cluster string) func(*observed) {
@@ -168,28 +168,28 @@ func TestDecide(t *testing.T) {
 		"the selected member is not connected":                                               {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "after 1m0s"}, again: time.Minute},
 		"the selected member has been away for less than the timeout":                        {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
 		"the selected member has been away for the timeout":                                  {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
-		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtual), members(registered("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
+		"the manager has just started and is connecting to the selected member":              {observed: seen(selected(virtual), members(memberOf("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
 		"a member that is not selected is away":                                              {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
 		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
 		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 
 		"no member is registered":                                                 {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
-		"no member is connected":                                                  {observed: seen(members(registered("a"), registered("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
-		"the only member is being connected":                                      {observed: seen(members(registered("a", connecting)))},
+		"no member is connected":                                                  {observed: seen(members(memberOf("a"), memberOf("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
+		"the only member is being connected":                                      {observed: seen(members(memberOf("a", connecting)))},
 		"the only member does not offer the class":                                {observed: seen(members(lacks("a")))},
-		"no connected member offers the class, and a Pod cannot be scheduled":     {observed: seen(members(lacks("a"), registered("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by a rule in spec.storage.classes of ClusterRegistration "a")`, "not connected: b"}},
+		"no connected member offers the class, and a Pod cannot be scheduled":     {observed: seen(members(lacks("a"), memberOf("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by a rule in spec.storage.classes of ClusterRegistration "a")`, "not connected: b"}},
 		"only one of two members offers the class, and a Pod cannot be scheduled": {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `"b" has no StorageClass`}},
 		"only one of two members offers the class":                                {observed: seen(members(offers("a"), lacks("b")))},
-		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the class's allowedTopologies`}},
-		"no member admits the namespace":                                          {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
-		"the only member does not admit the namespace, and lacks the class":       {observed: seen(members(registered("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
-		"the only member that admits the namespace is not connected":              {observed: seen(members(registered("a", connected, withClass, refuses), registered("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
-		"the only member that admits the namespace is being connected":            {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", connecting)))},
-		"one of two members admits the namespace":                                 {observed: seen(members(registered("a", connected, withClass, refuses), offers("b")), stuck)},
-		"the only member that admits the namespace lacks the class":               {observed: seen(members(registered("a", connected, withClass, refuses), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", `"b" has no StorageClass`}},
+		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(memberOf("a", connected, withClass, inZone("a")), memberOf("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the class's allowedTopologies`}},
+		"no member admits the namespace":                                          {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},
+		"the only member does not admit the namespace, and lacks the class":       {observed: seen(members(memberOf("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
+		"the only member that admits the namespace is not connected":              {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
+		"the only member that admits the namespace is being connected":            {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b", connecting)))},
+		"one of two members admits the namespace":                                 {observed: seen(members(memberOf("a", connected, withClass, refuses), offers("b")), stuck)},
+		"the only member that admits the namespace lacks the class":               {observed: seen(members(memberOf("a", connected, withClass, refuses), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", `"b" has no StorageClass`}},
 		"many members lack the class: the message names only the first":           {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"and 2 more"}},
-		"one member offers the class, and another is not connected":               {observed: seen(members(offers("a"), registered("b")), stuck)},
+		"one member offers the class, and another is not connected":               {observed: seen(members(offers("a"), memberOf("b")), stuck)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -87,7 +88,7 @@ func (o observed) sourced() decision {
 	if at.Refusal != nil {
 		return say(at.Refusal.Reason, "%s", at.Refusal.Message)
 	}
-	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == at.ClusterID })
+	i := slices.IndexFunc(o.members, func(m registered.Member) bool { return m.ClusterID == at.ClusterID })
 	if i < 0 {
 		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
 	}
@@ -113,7 +114,7 @@ func (o observed) sourced() decision {
 
 // podsElsewhere reports why the claim's Pods cannot run in the member with the data source, unless
 // one of them can.
-func (o observed) podsElsewhere(m index.Member) decision {
+func (o observed) podsElsewhere(m registered.Member) decision {
 	if m.Node == nil || len(o.pods) == 0 {
 		return decision{}
 	}
@@ -131,7 +132,7 @@ func (o observed) podsElsewhere(m index.Member) decision {
 
 // elsewhere returns why a Pod cannot run in a member, because of its own constraints or its other
 // claims. It returns "" if it can.
-func (w waitingPod) elsewhere(m index.Member, in placement.Namespace) string {
+func (w waitingPod) elsewhere(m registered.Member, in placement.Namespace) string {
 	if !placement.Selects(w.pod, m.Node) {
 		return "its nodeSelector or node affinity excludes the member"
 	}

@@ -20,7 +20,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -73,9 +75,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, urgency.Handler(sameName))).
 		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, urgency.Handler(ofSnapshot))).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(route.VolumeChanged))).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // Reconcile takes the next step for one content, if host_snapshot owns it.
@@ -117,7 +119,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observ
 		s.Member.Registration = cr.Name
 		connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 		switch {
-		case index.ConnectionOf(cr).Connected, index.ConnectionOf(cr).Connecting:
+		case registered.ConnectionOf(cr).Connected, registered.ConnectionOf(cr).Connecting:
 			s.Away = nil
 			return s, nil
 		case connected != nil:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -52,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, src := range r.Sources(mgr.GetCache()) {
 		b = b.WatchesRawSource(src)
 	}
-	return b.Complete(guarded.Settling(r))
+	return b.Complete(settling.Reconciler(r))
 }
 
 // Sources returns the sources of the controller's requests, from the host's cache.

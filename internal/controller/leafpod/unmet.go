@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -148,7 +149,7 @@ func (r *reconciler) note(ctx context.Context, o observed) error {
 // elsewhere returns the cluster IDs of the other members that could run the Pod with all of
 // its claims. Without one, re-creating the Pod does not help.
 func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
-	members, err := index.Members(ctx, r.Host)
+	members, err := registered.WithNodes(ctx, r.Host)
 	if err != nil {
 		return nil, err
 	}

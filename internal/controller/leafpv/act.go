@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -187,7 +187,7 @@ func (r *reconciler) inTheWay(ctx context.Context, s *volume.Observed, host *cor
 		return fmt.Errorf("read the conflicting volume: %w", err)
 	}
 	if s.Represents(&there) {
-		return guarded.Unseen(exists)
+		return settling.Unseen(exists)
 	}
 	return fmt.Errorf("create volume %s: %w", host.Name, exists)
 }

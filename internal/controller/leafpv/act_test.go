@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -61,10 +62,10 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
 		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
 	}
-	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	settled := settling.Reconciler(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 		return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s))
 	}))
-	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
+	if result, err := settled.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("result is %v, error is %v; want a requeue without an error", result, err)
 	}
 }

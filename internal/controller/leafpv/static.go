@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof/adoption"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 	"github.com/xylem-io/xylem/internal/volume/problem"
@@ -30,7 +31,7 @@ func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 		return err
 	}
 	key, uid := s.LeafClaimRef()
-	if gone, err := r.Proof().ClaimGone(ctx, key, uid); err != nil || !gone {
+	if gone, err := adoption.ClaimGone(ctx, r.Proof(), key, uid); err != nil || !gone {
 		return err
 	}
 	if s.Stamped && s.Stamp.Root.Namespace != "" && s.Root == nil {
@@ -38,7 +39,7 @@ func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 			return err
 		}
 	}
-	if sole, err := r.Proof().SoleImport(ctx, asks, s.Name); err != nil || !sole {
+	if sole, err := adoption.SoleImport(ctx, r.Proof(), asks, s.Name); err != nil || !sole {
 		return err
 	}
 	if _, err := r.Proof().MemberCurrent(ctx); err != nil {

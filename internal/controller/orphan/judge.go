@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/withdrawn"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
@@ -50,7 +51,7 @@ type owners struct {
 	// withdrawn contains the leaf claims that were withdrawn while a provisioner may have been
 	// creating a volume.
 	claims    map[types.UID]mirror.Origin
-	withdrawn map[types.UID]account.Withdrawn
+	withdrawn map[types.UID]withdrawn.Claim
 }
 
 // volume returns the facts about a leaf PV, or false if it is not Xylem's or is being deleted.

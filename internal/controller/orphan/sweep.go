@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/withdrawn"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -85,7 +86,7 @@ func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, 
 // withdrawn returns the leaf claims that were withdrawn while a provisioner may have been
 // creating a volume, from the host's record of the member, and from the fence in the member,
 // which a restore of the host does not change.
-func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdrawn, error) {
+func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]withdrawn.Claim, error) {
 	record, err := index.Find[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: hostrecord.Name(s.ClusterID)})
 	if err != nil {
 		return nil, err
@@ -94,11 +95,11 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 	if err != nil {
 		return nil, err
 	}
-	claims, err := account.WithdrawnClaims(record)
+	claims, err := withdrawn.Claims(record)
 	if err != nil {
 		return nil, err
 	}
-	there, err := account.WithdrawnClaims(fence)
+	there, err := withdrawn.Claims(fence)
 	if err != nil { // the member's admin can write anything there
 		log.FromContext(ctx).Error(err, "could not read the member's record of withdrawn claims; Xylem uses only the host's record")
 	}

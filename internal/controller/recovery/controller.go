@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/recovery/reassignment"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
@@ -252,11 +253,11 @@ func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) er
 
 // observePlaces reads the members and their published capacity.
 func (r *reconciler) observePlaces(ctx context.Context, o *reassignment.Observed) error {
-	members, err := index.Members(ctx, r.Host)
+	members, err := registered.WithNodes(ctx, r.Host)
 	if err != nil {
 		return err
 	}
-	rooms, err := index.Largest(ctx, r.Host, r.Namespace)
+	rooms, err := registered.Largest(ctx, r.Host, r.Namespace)
 	if err != nil {
 		return err
 	}

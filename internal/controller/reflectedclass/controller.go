@@ -15,6 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/reflection"
 )
@@ -56,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			return r.ofRegistration(ctx, cr.GetName())
 		}), builder.WithPredicates(changedForClasses())).
 		WatchesRawSource(r.Book.Offers(r.ofRegistration)).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 // Reconcile creates, updates, re-creates or deletes the host's class of one name.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
-	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
@@ -187,7 +187,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 		return fmt.Errorf("read the conflicting claim: %w", err)
 	}
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
-		return guarded.Unseen(err)
+		return settling.Unseen(err)
 	}
 	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim", r.Registration, leaf.Namespace, leaf.Name)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/withdrawn"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
@@ -24,7 +24,7 @@ import (
 // unlessSuspended calls deletion() unless destruction is suspended. A suspension may last for days,
 // and the proofs of a deletion list all volumes. A root that waits for the deletion reports the
 // suspension. Without a root, no object can report it, so the error is returned. The link starts
-// again once an admin confirms what the registration's condition requests (guarded.Settling).
+// again once an admin confirms what the registration's condition requests (settling.Reconciler).
 func (r *reconciler) unlessSuspended(deletion func(context.Context, observing.Claim) error) func(context.Context, observing.Claim) error {
 	return func(ctx context.Context, o observing.Claim) error {
 		err := r.MayDestroy()
@@ -86,7 +86,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 	if record == nil {
 		return fmt.Errorf("record the withdrawn claim %s: Lease %s does not exist", o.Origin.Root, key)
 	}
-	after, err := account.WithWithdrawn(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
+	after, err := withdrawn.With(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 		}
 	}
 	return r.Note(ctx, func(fence *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-		return account.WithWithdrawn(fence, o.Leaf.UID, "", r.Clock.Now())
+		return withdrawn.With(fence, o.Leaf.UID, "", r.Clock.Now())
 	})
 }
 

@@ -340,7 +340,7 @@ func TestWithdrawIsProven(t *testing.T) {
 }
 
 // While destruction is suspended, a leaf claim without a root is left alone. No claim can report
-// the suspension, and the reconciler must not panic. guarded.Settling handles the error.
+// the suspension, and the reconciler must not panic. settling.Reconciler handles the error.
 func TestSuspendedWithoutARoot(t *testing.T) {
 	for name, o := range map[string]observing.Claim{
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),

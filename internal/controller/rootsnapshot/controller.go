@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -94,7 +95,7 @@ func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
 	err = r.Leaf.Create(ctx, actor, mirrorsnapshot.Translate(s.Root, s.Class, r.Member))
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		return guarded.Unseen(err)
+		return settling.Unseen(err)
 	case err != nil:
 		return errors.Join(err, r.refused(ctx, s, report.RefusedByMember(r.Registration, "create", "the VolumeSnapshot", err)))
 	}

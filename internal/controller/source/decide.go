@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -24,7 +24,7 @@ type observed struct {
 	claim   *corev1.PersistentVolumeClaim
 	class   *storagev1.StorageClass
 	source  *copysource.Source
-	members []index.Member
+	members []registered.Member
 	// namespace is the claim's namespace.
 	namespace placement.Namespace
 	// pods are the Pods that use the claim and are not bound to a node.
@@ -67,7 +67,7 @@ func decide(o observed) decision {
 
 // follow selects the member that has the data source.
 func (o observed) follow(record datasource.Record) decision {
-	i := slices.IndexFunc(o.members, func(m index.Member) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
+	i := slices.IndexFunc(o.members, func(m registered.Member) bool { return m.ClusterID == record.ClusterID && m.Node != nil })
 	if i < 0 {
 		return o.unregistered()
 	}
@@ -82,7 +82,7 @@ func (o observed) follow(record datasource.Record) decision {
 // node anymore, because the scheduler could then never use it.
 func (o observed) unregistered() decision {
 	node := o.claim.Annotations[v1alpha1.AnnotationSteeredTo]
-	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m index.Member) bool { return m.NodeName == node }) {
+	if node == "" || node != o.selected() || slices.ContainsFunc(o.members, func(m registered.Member) bool { return m.NodeName == node }) {
 		return decision{}
 	}
 	return decision{write: true, remove: true}
@@ -92,8 +92,8 @@ func (o observed) unregistered() decision {
 // that cannot create the claim, for example because its registration does not list the source's
 // kind, populated selects a member that can.
 func (o observed) populated() decision {
-	var chosen *index.Member
-	var able []index.Member
+	var chosen *registered.Member
+	var able []registered.Member
 	for i := range o.members {
 		m := &o.members[i]
 		if m.NodeName == o.selected() {
@@ -109,19 +109,19 @@ func (o observed) populated() decision {
 	if !requested || chosen == nil || len(able) == 0 || o.suits(*chosen) {
 		return decision{}
 	}
-	slices.SortFunc(able, func(a, b index.Member) int {
+	slices.SortFunc(able, func(a, b registered.Member) int {
 		return cmp.Or(cmp.Compare(runs(b, o.pods), runs(a, o.pods)), cmp.Compare(a.Registration, b.Registration))
 	})
 	return decision{write: true, node: able[0].NodeName}
 }
 
 // suits reports whether a member's registration lists the data source's kind and admits the claim.
-func (o observed) suits(m index.Member) bool {
+func (o observed) suits(m registered.Member) bool {
 	return m.Answer(placement.Request{Namespace: o.namespace, Class: o.class, Source: &o.source.Of}).Refusal == nil
 }
 
 // runs returns 1 if the Pods can run on the member's node, and 0 otherwise.
-func runs(m index.Member, pods []corev1.Pod) int {
+func runs(m registered.Member, pods []corev1.Pod) int {
 	if m.Connected && m.MayRun(pods...) {
 		return 1
 	}

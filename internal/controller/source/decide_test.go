@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -32,7 +32,7 @@ func seen(change ...func(*observed)) observed {
 		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
 		source:  &copysource.Source{Claim: golden, Volume: hostpv.Mirror(leaf, golden, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "b", ClusterID: "id-b"})},
-		members: []index.Member{member("a"), member("b"), member("c", image)},
+		members: []registered.Member{member("a"), member("b"), member("c", image)},
 	}
 	o.claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "golden"}
 	for _, c := range change {
@@ -42,13 +42,13 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-func member(name string, change ...func(*v1alpha1.ClusterRegistration)) index.Member {
+func member(name string, change ...func(*v1alpha1.ClusterRegistration)) registered.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
 	for _, c := range change {
 		c(cr)
 	}
-	return index.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: index.Connection{Connected: true}}
+	return registered.Member{Member: placement.MemberOf(cr, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + name}}), Connection: registered.Connection{Connected: true}}
 }
 
 // image makes a registration list kind Image, which only a populator can read.
@@ -87,7 +87,7 @@ func promises(o *observed) {
 
 func without(name string) func(*observed) {
 	return func(o *observed) {
-		var left []index.Member
+		var left []registered.Member
 		for _, m := range o.members {
 			if m.Registration != name {
 				left = append(left, m)
@@ -110,7 +110,7 @@ func TestDecide(t *testing.T) {
 		"the scheduler chose the source's member: the source is recorded":              {seen(selected("node-b")), goes},
 		"the source's member is selected and recorded":                                 {seen(steered("node-b")), decision{}},
 		"the scheduler selected another member after the source's member was recorded": {seen(steered("node-b"), selected("node-a")), goes},
-		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = index.Connection{} }), goes},
+		"the source's member is not connected":                                         {seen(func(o *observed) { o.members[1].Connection = registered.Connection{} }), goes},
 		"the source's member has no node":                                              {seen(func(o *observed) { o.members[1].Node = nil }), decision{}},
 		"the source's member is not registered":                                        {seen(without("b")), decision{}},
 		"the source's member was selected, and then deregistered":                      {seen(steered("node-b"), without("b")), decision{write: true, remove: true}},

@@ -21,6 +21,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/results"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
@@ -99,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		WatchesRawSource(r.Fleet.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(guarded.Settling(r))
+		Complete(settling.Reconciler(r))
 }
 
 func (r *Reconciler) init() {
@@ -122,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.remember(request.Name, o, d)
 	err = r.act(ctx, request.Name, o, d.do)
 	if o.registration == nil {
-		guarded.ForgetMetrics(request.Name) // the metrics may have been deleted before this write
+		results.Forget(request.Name) // the metrics may have been deleted before this write
 	}
 	if err != nil {
 		return reconcile.Result{}, err

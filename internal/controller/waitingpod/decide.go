@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -40,7 +40,7 @@ type observed struct {
 	// onHost means that the Pod is on a host node.
 	onHost  bool
 	claims  []claimSeen
-	members []index.Member
+	members []registered.Member
 	// namespace is the Pod's namespace. It is read together with the members.
 	namespace placement.Namespace
 	now       time.Time
@@ -220,7 +220,7 @@ func (o observed) obstacles() *mirror.Refusal {
 
 // candidates returns the members that can reach the volumes of all bound claims, and the
 // claims whose volumes are limited to certain members.
-func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
+func (o observed) candidates() (members []registered.Member, pinned []claimSeen) {
 	for _, c := range o.claims {
 		if c.volume != nil && c.volume.Spec.NodeAffinity != nil || c.source != "" {
 			pinned = append(pinned, c)
@@ -282,7 +282,7 @@ func summary(found []obstacle) (reason string, remedies []string) {
 }
 
 // obstacle returns the reason why one member cannot run the Pod, or nil.
-func (o observed) obstacle(m index.Member) *obstacle {
+func (o observed) obstacle(m registered.Member) *obstacle {
 	if ob := o.refused(m); ob != nil {
 		return ob
 	}
@@ -313,7 +313,7 @@ func (o observed) obstacle(m index.Member) *obstacle {
 
 // change returns what to do about a Pod whose own requirements exclude a member. The admission
 // policy in config/steering may have added such a requirement.
-func (o observed) change(m index.Member) string {
+func (o observed) change(m registered.Member) string {
 	for _, term := range nodeTerms(o.pod) {
 		for _, e := range term.MatchExpressions {
 			if e.Key == v1alpha1.LabelCluster && e.Operator == corev1.NodeSelectorOpNotIn && slices.Contains(e.Values, m.Registration) {
@@ -333,7 +333,7 @@ func nodeTerms(pod *corev1.Pod) []corev1.NodeSelectorTerm {
 }
 
 // refused returns an obstacle if the rules of the registration or of a class exclude the Pod.
-func (o observed) refused(m index.Member) *obstacle {
+func (o observed) refused(m registered.Member) *obstacle {
 	requests := []placement.Request{{Namespace: o.namespace}}
 	for _, c := range o.claims {
 		requests = append(requests, placement.Request{Namespace: o.namespace, Class: c.class})
@@ -352,7 +352,7 @@ func (o observed) refused(m index.Member) *obstacle {
 }
 
 // notAdmitted names the member's rule that excludes the Pod's namespace.
-func (o observed) notAdmitted(m index.Member) string {
+func (o observed) notAdmitted(m registered.Member) string {
 	what := fmt.Sprintf("does not admit namespace %q", o.pod.Namespace)
 	if rule := m.Excludes(o.namespace); rule != "" {
 		what += ": " + rule
@@ -374,7 +374,7 @@ func untolerated(taints []corev1.Taint) *obstacle {
 
 // noCapacity returns an obstacle if the member lacks a class of the Pod's claims, or the
 // capacity for one of them.
-func (o observed) noCapacity(m index.Member) *obstacle {
+func (o observed) noCapacity(m registered.Member) *obstacle {
 	for _, c := range o.claims {
 		if c.class == nil {
 			continue

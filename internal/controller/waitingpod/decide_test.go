@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -50,7 +50,7 @@ func seen(change ...func(*observed)) observed {
 			},
 			class: class,
 		}},
-		members: []index.Member{there("a"), there("b")},
+		members: []registered.Member{there("a"), there("b")},
 		now:     now,
 	}
 	for _, f := range change {
@@ -60,7 +60,7 @@ func seen(change ...func(*observed)) observed {
 }
 
 // there returns a connected member with 100Gi of class "fast".
-func there(name string) index.Member {
+func there(name string) registered.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Status.ClusterID = "id-" + name
 	node := &corev1.Node{
@@ -69,14 +69,14 @@ func there(name string) index.Member {
 		}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 	}
-	return index.Member{
-		Member: placement.MemberOf(cr, node), Connection: index.Connection{Connected: true},
+	return registered.Member{
+		Member: placement.MemberOf(cr, node), Connection: registered.Connection{Connected: true},
 		Largest: map[string]resource.Quantity{"fast": *resource.NewQuantity(100*gib, resource.BinarySI)},
 	}
 }
 
 // each applies change to every member.
-func each(change func(*index.Member)) func(*observed) {
+func each(change func(*registered.Member)) func(*observed) {
 	return func(o *observed) {
 		for i := range o.members {
 			change(&o.members[i])
@@ -84,7 +84,7 @@ func each(change func(*index.Member)) func(*observed) {
 	}
 }
 
-func away(m *index.Member) {
+func away(m *registered.Member) {
 	m.Connected = false
 	m.Node.Status.Conditions = []corev1.NodeCondition{{
 		Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonUnreachable, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
@@ -212,7 +212,7 @@ func TestDecide(t *testing.T) {
 			o.members[1].Largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
 		})},
 		"a class that no member has": {
-			observed: seen(each(func(m *index.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
+			observed: seen(each(func(m *registered.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
 			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
 		},
 		"both members are away": {
@@ -234,11 +234,11 @@ func TestDecide(t *testing.T) {
 			reason:   v1alpha1.ReasonNodeSelectorMismatch,
 		},
 		"all members are cordoned": {
-			observed: seen(each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+			observed: seen(each(func(m *registered.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
 		},
 		"the members have no CSINode": {
-			observed: seen(each(func(m *index.Member) {
+			observed: seen(each(func(m *registered.Member) {
 				m.Node.Status.Conditions = append(m.Node.Status.Conditions, corev1.NodeCondition{
 					Type: v1alpha1.NodeCSINode, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonCSINodeNameTaken, Message: "as reported",
 				})
@@ -313,7 +313,7 @@ func TestDecide(t *testing.T) {
 			reason:   v1alpha1.ReasonNotScheduled, says: []string{"because it is cordoned"},
 		},
 		"the claim is selected for a member that is cordoned, and no other member can run the Pod": {
-			observed: seen(selects("a"), each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+			observed: seen(selects("a"), each(func(m *registered.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 		},
 		"the claim is selected for a member that can run the Pod":         {observed: seen(selects("a"))},
 		"the claim is selected for a member that is no longer registered": {observed: seen(selects("c"))},

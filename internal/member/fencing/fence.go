@@ -15,13 +15,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
-
-// annotationNextEpoch is set on the host's record while a new epoch is being written to the
-// member, so that a crash between the two writes does not look like a restore.
-const annotationNextEpoch = v1alpha1.AnnotationFenceEpoch + "-next"
 
 // Fence is the Lease in a member that decides which manager may write there. Its name is the host's
 // cluster ID. The leader holds and renews it. Its epoch grows with each leadership, and the host's
@@ -166,7 +163,7 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 		return wait
 	}
 	if f.wentBack(lease) {
-		if err := f.noteRestored(ctx, epoch(lease, v1alpha1.AnnotationFenceEpoch)); err != nil {
+		if err := f.noteRestored(ctx, epoch.Of(lease)); err != nil {
 			return err
 		}
 	}
@@ -220,19 +217,17 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 	if err != nil {
 		return err
 	}
-	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
-	here, next := epochs(record)
-	suspended := disagreement(there, here, next, confirmed)
+	there := epoch.Of(lease)
+	here, next := epoch.Recorded(record)
+	suspended := epoch.Disagreement(there, here, next, confirmed)
+	target := there
 	if suspended == nil {
 		f.mu.Lock()
 		f.unconfirmed = ""
 		f.mu.Unlock()
-	}
-	target := there
-	if suspended == nil {
-		target = max(there, here, next) + 1
-		if lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == here {
-			target = there // the same leadership reconnects, so it keeps its epoch
+		reconnects := lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == here
+		if !reconnects { // the same leadership keeps its epoch
+			target = max(there, here, next) + 1
 		}
 	}
 	return f.step(ctx, lease, record, target, suspended)
@@ -241,8 +236,8 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 // step sets the Lease and the record to an epoch. It does not record an epoch that the record
 // already contains, or one that is evidence of a restore.
 func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *access.Problem) error {
-	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
-	records := suspended == nil && target != epoch(record, v1alpha1.AnnotationFenceEpoch)
+	there := epoch.Of(lease)
+	records := suspended == nil && target != epoch.Of(record)
 	var err error
 	if records {
 		// Record the member's epoch as well, so that the two agree even if the write to the member
@@ -269,35 +264,13 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 
 // putEpoch writes an epoch, and the next intended one, to the host's record. Whether or not a
 // failed write has arrived, the epoch that a later read finds is not evidence of a restore.
-func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
-	f.recorded = min(f.recorded, epoch)
-	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, epoch, next)
+func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
+	f.recorded = min(f.recorded, at)
+	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, at, next)
 	if err == nil {
-		f.recorded = epoch
+		f.recorded = at
 	}
 	return record, err
-}
-
-// disagreement compares the member's epoch with the epoch of the host's record, and with the
-// intended epoch if there is one.
-func disagreement(there, here, next int64, confirmed string) *access.Problem {
-	token := confirmation(here, there)
-	if there == here || next != 0 && there == next || confirmed == token {
-		return nil
-	}
-	if there > here {
-		return access.Problemf(v1alpha1.ReasonHostRestored,
-			"the host was restored from an older state: the fence is at epoch %d in the member, but at %d in the host. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
-			there, here, v1alpha1.AnnotationConfirmRestore, token)
-	}
-	return access.Problemf(v1alpha1.ReasonMemberRestored,
-		"the member was restored from an older state: the fence is at epoch %d in the host, but at %d in the member. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
-		here, there, v1alpha1.AnnotationConfirmRestore, token)
-}
-
-// confirmation returns the value of the annotation that confirms a disagreement.
-func confirmation(here, there int64) string {
-	return fmt.Sprintf("host-%d-member-%d", here, there)
 }
 
 // Drop stops all writes immediately. The Lease remains until it expires.
@@ -335,11 +308,11 @@ func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease)
 		return err
 	}
 	if f.wentBack(now) {
-		return f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch))
+		return f.noteRestored(ctx, epoch.Of(now))
 	}
 	renewed := now.UID == lease.UID && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity &&
 		now.Spec.AcquireTime.Equal(lease.Spec.AcquireTime) &&
-		epoch(now, v1alpha1.AnnotationFenceEpoch) == epoch(lease, v1alpha1.AnnotationFenceEpoch)
+		epoch.Of(now) == epoch.Of(lease)
 	if !renewed {
 		return nil
 	}

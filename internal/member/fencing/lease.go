@@ -3,7 +3,6 @@ package fencing
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
@@ -22,7 +22,7 @@ const fieldOwner = client.FieldOwner("xylem-fence")
 
 // write creates a Lease, or updates it if it has not changed since it was read. If next is 0, it
 // removes the intended epoch.
-func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
+func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
 	if was != nil {
 		lease = was.DeepCopy()
@@ -35,15 +35,8 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
-	delete(lease.Annotations, v1alpha1.AnnotationFenceEpoch)
-	if epoch != 0 {
-		lease.Annotations[v1alpha1.AnnotationFenceEpoch] = strconv.FormatInt(epoch, 10)
-	}
+	epoch.Set(lease, at, next)
 	f.writeDown(lease)
-	delete(lease.Annotations, annotationNextEpoch)
-	if next != 0 {
-		lease.Annotations[annotationNextEpoch] = strconv.FormatInt(next, 10)
-	}
 	now := f.later(f.clock.Now())
 	lease.Spec.HolderIdentity = &f.identity
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(f.duration/time.Second, 1))) //nolint:gosec // a duration is at most 292 years (2^33 s); no fence lasts longer than 2^31 s
@@ -69,14 +62,10 @@ func (f *Fence) ensureNamespace(ctx context.Context) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	err = f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	return client.IgnoreAlreadyExists(f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   f.namespace,
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
-	}}, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
+	}}, fieldOwner))
 }
 
 // readRecord reads the host's record. It returns hostrevision.ErrRestored if the epoch is lower
@@ -87,7 +76,7 @@ func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	here := epoch(record, v1alpha1.AnnotationFenceEpoch)
+	here := epoch.Of(record)
 	if here < f.recorded {
 		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrRestored, f.clusterID, here, f.recorded)
 		f.revision.Note(err)
@@ -95,21 +84,4 @@ func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	f.recorded = here
 	return record, nil
-}
-
-// epoch returns the epoch in an annotation of a Lease, or 0.
-func epoch(lease *coordinationv1.Lease, annotation string) int64 {
-	if lease == nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(lease.Annotations[annotation], 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
-}
-
-// epochs returns the current epoch in the host's record, and the intended one or 0.
-func epochs(record *coordinationv1.Lease) (here, next int64) {
-	return epoch(record, v1alpha1.AnnotationFenceEpoch), epoch(record, annotationNextEpoch)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
@@ -111,19 +112,12 @@ func (f *Fence) Advance(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, p := following(lease, record)
+	target, p := epoch.Following(epoch.Of(lease), record)
 	if p != nil {
 		f.Drop()
 		return p
 	}
 	return f.step(ctx, lease, record, target, nil)
-}
-
-// following returns the epoch after all known ones, and the problem if the known ones disagree.
-func following(lease, record *coordinationv1.Lease) (int64, *access.Problem) {
-	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
-	here, next := epochs(record)
-	return max(there, here, next) + 1, disagreement(there, here, next, "")
 }
 
 // Finish takes the next epoch before the fence is released, so that every backup of the host from
@@ -144,7 +138,7 @@ func (f *Fence) Finish(ctx context.Context) error {
 	f.mu.RLock()
 	lease := f.lease
 	f.mu.RUnlock()
-	target, p := following(lease, record)
+	target, p := epoch.Following(epoch.Of(lease), record)
 	if lease == nil || p != nil {
 		return nil
 	}
@@ -167,7 +161,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem reconnects to find out which")
 	case f.wentBack(now):
 		f.Drop()
-		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
+		if err := f.noteRestored(ctx, epoch.Of(now)); err != nil {
 			return nil, err
 		}
 		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than this manager's last write to it: the member was restored. Xylem reconnects, and then reports what to confirm")
@@ -182,21 +176,15 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	at := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	at := epoch.Of(lease)
 	return f.lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity &&
-		(at == epoch(f.lease, v1alpha1.AnnotationFenceEpoch) || at == f.next)
+		(at == epoch.Of(f.lease) || at == f.next)
 }
 
 // wentBack reports whether the Lease is older than a write that the member has acknowledged to
 // this process.
 func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
-	return lease != nil && f.known != nil && olderThan(lease, f.known)
-}
-
-// olderThan compares two states of a Lease by the values that only grow. It is a pure function.
-func olderThan(lease, known *coordinationv1.Lease) bool {
-	there, epochKnown := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(known, v1alpha1.AnnotationFenceEpoch)
-	return there < epochKnown || there == epochKnown && lease.Spec.RenewTime.Before(known.Spec.RenewTime)
+	return lease != nil && f.known != nil && epoch.Older(lease, f.known)
 }
 
 // MemberCurrent returns nil if a live read of the member, started after the call, shows that it
@@ -210,7 +198,7 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}
-	if lease == nil || known == nil || olderThan(lease, known) {
+	if lease == nil || known == nil || epoch.Older(lease, known) {
 		return fmt.Errorf("%w: the member's Lease lacks the last renewal, so the member may have been restored", guarded.ErrFenced)
 	}
 	return nil
@@ -223,11 +211,10 @@ func (f *Fence) noteRestored(ctx context.Context, there int64) error {
 	if err != nil {
 		return err
 	}
-	here, next := epochs(record)
-	if disagreement(there, here, next, "") != nil {
+	ahead, p := epoch.Following(there, record)
+	if p != nil {
 		return nil
 	}
-	ahead := max(there, here, next) + 1
 	if _, err := f.putEpoch(ctx, record, ahead, 0); err != nil {
 		return fmt.Errorf("record that the member was restored: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
@@ -63,13 +64,13 @@ func (f *Fence) Restores() Restores {
 // date reads when the clusters were restored. If the epochs show a restore that is not recorded
 // yet, it records the time. It returns the resulting record.
 func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
-	here, next := epochs(record)
+	there := epoch.Of(lease)
+	here, next := epoch.Recorded(record)
 	restores, unconfirmed := recorded(lease, record), ""
-	found := disagreement(there, here, next, "")
+	found := epoch.Disagreement(there, here, next, "")
 	fresh := false
 	if found != nil {
-		unconfirmed = confirmation(here, there)
+		unconfirmed = epoch.Confirmation(here, there)
 		fresh = record == nil || record.Annotations[annotationUnconfirmed] != unconfirmed
 	}
 	switch {
@@ -146,14 +147,14 @@ func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) 
 	if err != nil || seen <= highest {
 		return record, nil
 	}
-	return f.putBehind(ctx, epoch(lease, v1alpha1.AnnotationFenceEpoch), record)
+	return f.putBehind(ctx, epoch.Of(lease), record)
 }
 
 // putBehind records in the host an epoch lower than the member's, unless the two disagree
 // already. It returns the resulting record.
 func (f *Fence) putBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	here, next := epochs(record)
-	if there == 0 || disagreement(there, here, next, "") != nil {
+	here, next := epoch.Recorded(record)
+	if there == 0 || epoch.Disagreement(there, here, next, "") != nil {
 		return record, nil
 	}
 	behind := min(here, there-1)
@@ -174,7 +175,7 @@ func (f *Fence) NoteHostRestored(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	_, err = f.putBehind(ctx, epoch(f.known, v1alpha1.AnnotationFenceEpoch), record)
+	_, err = f.putBehind(ctx, epoch.Of(f.known), record)
 	return err
 }
 

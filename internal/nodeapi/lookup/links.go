@@ -9,21 +9,21 @@ import (
 	"k8s.io/apimachinery/pkg/util/proxy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
 
-// Streams contains the methods of member.Streams that this package and its callers use.
+// Streams contains the methods of streams.Opener that this package and its callers use.
 type Streams interface {
 	Location(path ...string) *url.URL
 	Transport() http.RoundTripper
-	Upgrades(around func(member.Dial) member.Dial) proxy.UpgradeRequestRoundTripper
+	Upgrades(around func(streams.Dial) streams.Dial) proxy.UpgradeRequestRoundTripper
 	May(ctx context.Context, verb, subresource, namespace string) (bool, error)
 	Token() string
 }
 
-var _ Streams = &member.Streams{}
+var _ Streams = &streams.Opener{}
 
 // Upstream is a linked member.
 type Upstream struct {

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
@@ -138,7 +138,7 @@ func (s *Session) Outcome() string {
 
 // around wraps dial: it closes the connection to the member when the session ends, and limits the
 // bytes before the upgrade.
-func (s *Session) around(dial member.Dial) member.Dial {
+func (s *Session) around(dial streams.Dial) streams.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

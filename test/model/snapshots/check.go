@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/leafsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
@@ -153,7 +154,7 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	host := route.NewOptional()
 	host.Serve(cached(hostSide))
 	if controller == hostsnapshot.Name {
-		return guarded.Settling(&hostsnapshot.Reconciler{
+		return settling.Reconciler(&hostsnapshot.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Snapshots: host, Recorder: r, Clock: r,
 			Records: &hostrecord.Records{Live: live(hostSide), Namespace: "xylem-system", Clock: clock.RealClock{}},
 		}), nil

@@ -1,4 +1,4 @@
-package member
+package streams
 
 import (
 	"context"
@@ -26,10 +26,10 @@ const streamAnswerTimeout = 20 * time.Second
 // Dial connects to an address.
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Streams opens log streams and upgraded connections to the member's API server. Each stream has
+// Opener opens log streams and upgraded connections to the member's API server. Each stream has
 // its own unbuffered HTTP/1.1 connection, separate from the Link's other calls, so that a slow
 // reader does not delay other requests.
-type Streams struct {
+type Opener struct {
 	server    *url.URL
 	transport *http.Transport
 	// signed sends requests. signer adds the credentials to upgrade requests.
@@ -39,9 +39,9 @@ type Streams struct {
 	bearer *budget.Bearer
 }
 
-// newStreams creates the transport for streams, with the same proxy and credentials as the
+// New creates the transport for streams, with the same proxy and credentials as the
 // connection. It sends no request.
-func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Streams, error) {
+func New(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Opener, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the server in the kubeconfig cannot be used: %v", err)
@@ -70,40 +70,40 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 	if err != nil {
 		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the credentials in the kubeconfig cannot be used: %v", err)
 	}
-	return &Streams{
+	return &Opener{
 		server: server, transport: transport, bearer: bearer, asking: asking,
 		signed: signing{wrapped, bearer}, signer: signing{mirrored, bearer},
 	}, nil
 }
 
 // Location returns the URL of a path of the member's API. The path must consist of valid names.
-func (s *Streams) Location(path ...string) *url.URL { return s.server.JoinPath(path...) }
+func (o *Opener) Location(path ...string) *url.URL { return o.server.JoinPath(path...) }
 
 // Transport returns the transport for requests that are not upgraded. It does not follow redirects.
-func (s *Streams) Transport() http.RoundTripper { return s.signed }
+func (o *Opener) Transport() http.RoundTripper { return o.signed }
 
 // Upgrades returns the transport for upgrade requests. It dials with around(dial), where dial is
 // the Link's own Dial.
-func (s *Streams) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
-	transport := s.transport.Clone()
-	transport.DialContext = around(s.transport.DialContext)
-	return upgrading{transport, s.signer}
+func (o *Opener) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
+	transport := o.transport.Clone()
+	transport.DialContext = around(o.transport.DialContext)
+	return upgrading{transport, o.signer}
 }
 
 // May reports whether the Link's account may use a subresource of Pods in a namespace. It queries
 // the member.
-func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) (bool, error) {
+func (o *Opener) May(ctx context.Context, verb, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: subresource, Namespace: namespace},
 	}}
-	if err := s.asking.Create(ctx, review); err != nil {
+	if err := o.asking.Create(ctx, review); err != nil {
 		return false, access.Explain("check the account's permissions", err)
 	}
 	return review.Status.Allowed, nil
 }
 
 // Token returns the current token, so that callers can remove it from responses that they pass on.
-func (s *Streams) Token() string { return s.bearer.Current() }
+func (o *Opener) Token() string { return o.bearer.Current() }
 
 // upgrading connects with one transport, and adds the credentials with another.
 type upgrading struct {

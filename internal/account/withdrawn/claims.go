@@ -1,4 +1,4 @@
-package account
+package withdrawn
 
 import (
 	"cmp"
@@ -15,12 +15,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// mostWithdrawn is the maximum number of recorded claims. The oldest ones are dropped first.
-const mostWithdrawn = 500
+// most is the maximum number of recorded claims. The oldest ones are dropped first.
+const most = 500
 
-// Withdrawn is a leaf claim that was withdrawn while a provisioner may have been creating a
+// Claim is a leaf claim that was withdrawn while a provisioner may have been creating a
 // volume that outlives it.
-type Withdrawn struct {
+type Claim struct {
 	// Root is the claim's <namespace>/<name>, which is also in its volume's claimRef. It is empty
 	// in the member's record, and also in the host's record if its annotation ran out of space.
 	Root string `json:"root,omitempty"`
@@ -28,10 +28,10 @@ type Withdrawn struct {
 	At int64 `json:"at"`
 }
 
-// WithdrawnClaims reads the withdrawn claims from the host's record of a member, or from the fence
+// Claims reads the withdrawn claims from the host's record of a member, or from the fence
 // in the member, by the UIDs of the leaf claims. It returns none for a nil Lease.
-func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, error) {
-	claims := map[types.UID]Withdrawn{}
+func Claims(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
+	claims := map[types.UID]Claim{}
 	if record == nil || record.Annotations[v1alpha1.AnnotationWithdrawn] == "" {
 		return claims, nil
 	}
@@ -41,21 +41,21 @@ func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, err
 	return claims, nil
 }
 
-// WithWithdrawn returns a copy of a record with the claim added, or the record itself if it already
-// contains the claim. root is the same as Withdrawn.Root. It replaces a record that does not parse.
-func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
-	claims, err := WithdrawnClaims(record)
+// With returns a copy of a record with the claim added, or the record itself if it already
+// contains the claim. root is the same as Claim.Root. It replaces a record that does not parse.
+func With(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
+	claims, err := Claims(record)
 	if err != nil {
-		claims = map[types.UID]Withdrawn{}
+		claims = map[types.UID]Claim{}
 	}
 	if _, has := claims[leaf]; has {
 		return record, nil
 	}
-	claims[leaf] = Withdrawn{Root: root, At: now.Unix()}
+	claims[leaf] = Claim{Root: root, At: now.Unix()}
 	oldest := slices.SortedFunc(maps.Keys(claims), func(a, b types.UID) int {
 		return cmp.Or(cmp.Compare(claims[a].At, claims[b].At), cmp.Compare(a, b))
 	})
-	for len(claims) > mostWithdrawn {
+	for len(claims) > most {
 		delete(claims, oldest[0])
 		oldest = oldest[1:]
 	}
@@ -74,7 +74,7 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, no
 // fitting encodes the claims in no more than limit bytes. It first drops the names of the oldest
 // claims, because the UID is enough to recognize a volume. If even the UIDs do not fit, it drops
 // the oldest claims.
-func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, limit int) ([]byte, error) {
+func fitting(claims map[types.UID]Claim, oldest []types.UID, limit int) ([]byte, error) {
 	for named := 0; ; {
 		text, err := json.Marshal(claims)
 		if err != nil {
@@ -87,7 +87,7 @@ func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, limit int) ([]b
 		for ; excess > 0 && named < len(oldest); named++ {
 			uid := oldest[named]
 			excess -= len(claims[uid].Root)
-			claims[uid] = Withdrawn{At: claims[uid].At}
+			claims[uid] = Claim{At: claims[uid].At}
 		}
 		for ; excess > 0 && len(oldest) > 0; oldest = oldest[1:] {
 			excess -= len(oldest[0])

@@ -1,7 +1,6 @@
-package manager
+package options
 
 import (
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,9 +8,11 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/membertoken"
@@ -90,6 +91,10 @@ const (
 	nominatedAlways = "always"
 	nominatedNever  = "never"
 )
+
+// nominatedSince is the first Kubernetes version whose scheduler sets, by default,
+// status.nominatedNodeName before it binds a Pod (KEP-5278).
+const nominatedSince = "1.35.0"
 
 // AddFlags adds the options to a flag set, with their defaults.
 func (o *Options) AddFlags(flags *flag.FlagSet) {
@@ -194,7 +199,7 @@ func (o *Options) completeNodeAPI() []error {
 		return nil
 	}
 	var wrong []error
-	if _, err := o.nodePort(); err != nil {
+	if _, err := o.NodePort(); err != nil {
 		wrong = append(wrong, fmt.Errorf("--node-api-bind-address %q: must be an address and a port, such as :10250, or 0 to disable the node API", o.NodeAPIAddress))
 	}
 	if _, err := netip.ParseAddr(o.NodeAPIHost); o.NodeAPIHost != "" && err != nil {
@@ -215,8 +220,8 @@ func (o *Options) completeNodeAPI() []error {
 // servesNodes reports whether the node API is enabled.
 func (o *Options) servesNodes() bool { return o.NodeAPIAddress != "0" && o.NodeAPIAddress != "" }
 
-// nodePort returns the node API's port, or 0 if the node API is disabled.
-func (o *Options) nodePort() (int32, error) {
+// NodePort returns the node API's port, or 0 if the node API is disabled.
+func (o *Options) NodePort() (int32, error) {
 	if !o.servesNodes() {
 		return 0, nil
 	}
@@ -231,12 +236,21 @@ func (o *Options) nodePort() (int32, error) {
 	return int32(number), nil
 }
 
+// Nominates reports whether the scheduler of a host with the given version sets
+// status.nominatedNodeName before it binds a Pod.
+func (o *Options) Nominates(hostVersion string) bool {
+	switch o.NominatedNode {
+	case nominatedAlways:
+		return true
+	case nominatedNever:
+		return false
+	}
+	v, err := version.ParseGeneric(strings.TrimPrefix(hostVersion, "v"))
+	return err == nil && v.AtLeast(version.MustParseGeneric(nominatedSince))
+}
+
 // onLoopback reports whether an address is reachable only from this machine or Pod.
 func onLoopback(address string) bool {
 	bound, err := netip.ParseAddrPort(address)
 	return err == nil && bound.Addr().IsLoopback()
 }
-
-// disableHTTP2 disables HTTP/2 on the manager's servers, because clients could exhaust them with
-// stream resets (CVE-2023-44487).
-func disableHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }

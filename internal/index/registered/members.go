@@ -1,4 +1,4 @@
-package index
+package registered
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -26,44 +27,38 @@ type Member struct {
 	Largest map[string]resource.Quantity
 }
 
-// Namespace reads a host namespace, for the registrations' namespace rules.
-func Namespace(ctx context.Context, r client.Reader, name string) (placement.Namespace, error) {
-	cached, err := Find[corev1.Namespace](ctx, r, Named(name))
-	return placement.NamespaceOf(name, cached), err
-}
-
 // Connection is the state of a registration's Connected condition. A member is Connecting until the
 // manager's first attempt to connect has ended.
 type Connection struct{ Connected, Connecting bool }
 
-// Registered returns the members of all registrations that are not being deleted, including those
+// Members returns the members of all registrations that are not being deleted, including those
 // without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
-func Registered(ctx context.Context, r client.Reader, namespace string) ([]Member, error) {
+func Members(ctx context.Context, r client.Reader, namespace string) ([]Member, error) {
 	largest, err := Largest(ctx, r, namespace)
 	if err != nil {
 		return nil, err
 	}
 	var members []Member
-	for registration, err := range registrations(ctx, r) {
+	for each, err := range registrations(ctx, r) {
 		if err != nil {
 			return nil, err
 		}
-		if registration.DeletionTimestamp == nil {
-			members = append(members, Member{registration.member(), ConnectionOf(registration.ClusterRegistration), largest[registration.Status.ClusterID]})
+		if each.DeletionTimestamp == nil {
+			members = append(members, Member{each.member(), ConnectionOf(each.ClusterRegistration), largest[each.Status.ClusterID]})
 		}
 	}
 	return members, nil
 }
 
-// Members returns the members of all registrations that have a virtual node.
-func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
+// WithNodes returns the members of all registrations that have a virtual node.
+func WithNodes(ctx context.Context, r client.Reader) ([]placement.Member, error) {
 	var members []placement.Member
-	for registration, err := range registrations(ctx, r) {
+	for each, err := range registrations(ctx, r) {
 		if err != nil {
 			return nil, err
 		}
-		if registration.node != nil && registration.node.Labels[v1alpha1.LabelCluster] == registration.Name {
-			members = append(members, registration.member())
+		if each.node != nil && each.node.Labels[v1alpha1.LabelCluster] == each.Name {
+			members = append(members, each.member())
 		}
 	}
 	return members, nil
@@ -72,36 +67,36 @@ func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
 // VirtualNodes returns the Nodes that represent members.
 func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
 	var list corev1.NodeList
-	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true"}, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the virtual nodes: %w", err)
 	}
 	return list.Items, nil
 }
 
-// registered is a registration with its virtual node, which may be nil.
-type registered struct {
+// registration is a registration with its virtual node, which may be nil.
+type registration struct {
 	*v1alpha1.ClusterRegistration
 	node *corev1.Node
 }
 
-func (r registered) member() placement.Member {
+func (r registration) member() placement.Member {
 	return placement.MemberOf(r.ClusterRegistration, r.node)
 }
 
-func registrations(ctx context.Context, r client.Reader) iter.Seq2[registered, error] {
-	return func(yield func(registered, error) bool) {
+func registrations(ctx context.Context, r client.Reader) iter.Seq2[registration, error] {
+	return func(yield func(registration, error) bool) {
 		var list v1alpha1.ClusterRegistrationList
-		if err := r.List(ctx, &list, ReadOnly); err != nil {
-			yield(registered{}, fmt.Errorf("list registrations: %w", err))
+		if err := r.List(ctx, &list, index.ReadOnly); err != nil {
+			yield(registration{}, fmt.Errorf("list registrations: %w", err))
 			return
 		}
 		for i := range list.Items {
 			cr := &list.Items[i]
-			node, err := Find[corev1.Node](ctx, r, Named(cr.NodeName()))
+			node, err := index.Find[corev1.Node](ctx, r, index.Named(cr.NodeName()))
 			if nodes.Taken(node, cr.Status.ClusterID) {
 				node = nil
 			}
-			if !yield(registered{cr, node}, err) {
+			if !yield(registration{cr, node}, err) {
 				return
 			}
 		}
@@ -135,7 +130,7 @@ func RegistrationOf(cr *v1alpha1.ClusterRegistration) Registration {
 // (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
 func Largest(ctx context.Context, r client.Reader, namespace string) (map[string]map[string]resource.Quantity, error) {
 	var list storagev1.CSIStorageCapacityList
-	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, ReadOnly); err != nil {
+	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
 	}
 	found := map[string]map[string]resource.Quantity{}

@@ -1,4 +1,4 @@
-package account
+package withdrawn
 
 import (
 	"encoding/json"
@@ -16,83 +16,83 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-func TestWithdrawn(t *testing.T) {
+func TestClaims(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	const root = "shop/data"
 	record := &coordinationv1.Lease{}
-	for i := range mostWithdrawn {
+	for i := range most {
 		var err error
-		if record, err = WithWithdrawn(record, types.UID(fmt.Sprint("uid-", i)), root, now.Add(time.Duration(i)*time.Second)); err != nil {
+		if record, err = With(record, types.UID(fmt.Sprint("uid-", i)), root, now.Add(time.Duration(i)*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	again, err := WithWithdrawn(record, "uid-7", root, now.Add(time.Hour))
+	again, err := With(record, "uid-7", root, now.Add(time.Hour))
 	if err != nil || again != record {
 		t.Errorf("an existing claim is written again: %v", err)
 	}
-	full, err := WithWithdrawn(record, "newest", root, now.Add(time.Hour))
+	full, err := With(record, "newest", root, now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := WithdrawnClaims(full)
+	claims, err := Claims(full)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, kept := claims["uid-0"]; kept || len(claims) != mostWithdrawn {
-		t.Errorf("%d claims are recorded (including the oldest: %v), want the %d newest", len(claims), kept, mostWithdrawn)
+	if _, kept := claims["uid-0"]; kept || len(claims) != most {
+		t.Errorf("%d claims are recorded (including the oldest: %v), want the %d newest", len(claims), kept, most)
 	}
-	if diff := cmp.Diff(Withdrawn{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
+	if diff := cmp.Diff(Claim{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
 		t.Error(diff)
 	}
 	full.Annotations[v1alpha1.AnnotationWithdrawn] = "{"
-	if _, err := WithdrawnClaims(full); err == nil {
+	if _, err := Claims(full); err == nil {
 		t.Error("an invalid record is read as empty")
 	}
-	if recreated, err := WithWithdrawn(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
+	if recreated, err := With(full, "newest", root, now); err != nil || recreated.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
 		t.Errorf("an invalid record is not replaced: %v, %v", recreated.Annotations, err)
 	}
 }
 
 // A member's record can always be written, regardless of the size of its parts. The UIDs that
 // identify volumes are dropped last.
-func TestWithdrawnFits(t *testing.T) {
+func TestClaimsFit(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	namespace, name := strings.Repeat("n", 63), strings.Repeat("c", 249)
 	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("%08d-0000-0000-0000-000000000000", i)) }
 	for what, tc := range map[string]struct{ letGo, others, kept int }{
-		"long names": {0, 0, mostWithdrawn},
-		"long names and a long record of released volumes":         {96 << 10, 0, mostWithdrawn},
-		"long names, a long record and a large foreign annotation": {96 << 10, 100 << 10, mostWithdrawn},
+		"long names": {0, 0, most},
+		"long names and a long record of released volumes":         {96 << 10, 0, most},
+		"long names, a long record and a large foreign annotation": {96 << 10, 100 << 10, most},
 		"not even enough space for the UIDs":                       {96 << 10, 140 << 10, 1},
 	} {
 		t.Run(what, func(t *testing.T) {
 			record := &coordinationv1.Lease{}
 			record.Annotations = map[string]string{v1alpha1.AnnotationLetGo: strings.Repeat("x", tc.letGo), "team": strings.Repeat("x", tc.others)}
-			claims := map[types.UID]Withdrawn{}
-			for i := range mostWithdrawn {
-				claims[uid(i)] = Withdrawn{Root: fmt.Sprintf("%s/%s%04d", namespace, name, i), At: now.Unix() + int64(i)}
+			claims := map[types.UID]Claim{}
+			for i := range most {
+				claims[uid(i)] = Claim{Root: fmt.Sprintf("%s/%s%04d", namespace, name, i), At: now.Unix() + int64(i)}
 			}
 			text, err := json.Marshal(claims)
 			if err != nil {
 				t.Fatal(err)
 			}
 			record.Annotations[v1alpha1.AnnotationWithdrawn] = string(text)
-			for i := mostWithdrawn; i < mostWithdrawn+2; i++ {
+			for i := most; i < most+2; i++ {
 				root := fmt.Sprintf("%s/%s%04d", namespace, name, i)
-				if record, err = WithWithdrawn(record, uid(i), root, now.Add(time.Duration(i)*time.Second)); err != nil {
+				if record, err = With(record, uid(i), root, now.Add(time.Duration(i)*time.Second)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if errs := validation.ValidateAnnotations(record.Annotations, field.NewPath("metadata", "annotations")); len(errs) > 0 {
 				t.Errorf("the record cannot be written: %v", errs.ToAggregate())
 			}
-			if claims, err = WithdrawnClaims(record); err != nil {
+			if claims, err = Claims(record); err != nil {
 				t.Fatal(err)
 			}
-			if len(claims) < tc.kept || tc.kept == 1 && len(claims) == mostWithdrawn {
+			if len(claims) < tc.kept || tc.kept == 1 && len(claims) == most {
 				t.Errorf("%d claims are kept, want %d", len(claims), tc.kept)
 			}
-			if _, newest := claims[uid(mostWithdrawn+1)]; !newest {
+			if _, newest := claims[uid(most+1)]; !newest {
 				t.Error("the newest claim was dropped")
 			}
 		})

@@ -1,4 +1,4 @@
-package member
+package streams
 
 import (
 	"io"
@@ -8,10 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -20,7 +17,7 @@ import (
 )
 
 // A stream has its own connection, and uses HTTP/1.1 and the current token.
-func TestStreams(t *testing.T) {
+func TestOpener(t *testing.T) {
 	tokens := make(chan string, 2)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		tokens <- r.Header.Get("Authorization")
@@ -36,7 +33,7 @@ func TestStreams(t *testing.T) {
 	}
 	direct := access.Way{Proxy: func(*http.Request) (*url.URL, error) { return nil, nil }, Dial: new(net.Dialer).DialContext}
 	bearer := budget.NewBearer("first", clock.RealClock{})
-	s, err := newStreams(config, tlsConfig, direct, bearer, nil)
+	s, err := New(config, tlsConfig, direct, bearer, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,34 +63,5 @@ func TestStreams(t *testing.T) {
 		if err != nil || signed.Header.Get("Authorization") != "Bearer "+token {
 			t.Errorf("an upgrade request has headers %q, error %v; want token %q", signed.Header, err, token)
 		}
-	}
-}
-
-// May uses the connection's client, which needs no discovery.
-func TestMay(t *testing.T) {
-	asked := make(chan *http.Request, 2)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- r
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, `{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`)
-	}))
-	defer server.Close()
-	scheme := runtime.NewScheme()
-	if err := authorizationv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Connect(&rest.Config{Host: server.URL}, "xylem", scheme, time.Minute, true, budget.DefaultLimits, clock.RealClock{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if allowed, err := c.Streams.May(t.Context(), "create", "exec", "shop"); err != nil || !allowed {
-		t.Errorf("May returned %v, %v; want true", allowed, err)
-	}
-	if r := <-asked; r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-		t.Errorf("the request's path is %s, want that of a SelfSubjectAccessReview", r.URL.Path)
-	}
-	if !c.MayLoosen(t.Context()) {
-		t.Error("MayLoosen does not report the granted permission to loosen Pod Security")
 	}
 }

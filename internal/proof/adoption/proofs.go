@@ -1,4 +1,4 @@
-package proof
+package adoption
 
 import (
 	"context"
@@ -9,11 +9,12 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // SoleImport proves by a live list of the host's PVs that only the admin's PV represents or
 // requests the leaf PV. Other PVs could do so by their handle, and promises by their record.
-func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, leaf string) (bool, error) {
+func SoleImport(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, leaf string) (bool, error) {
 	sole := true
 	var list corev1.PersistentVolumeList
 	err := index.Pages(ctx, p.HostLive, &list, func() {
@@ -31,7 +32,7 @@ func (p Prover) SoleImport(ctx context.Context, host *corev1.PersistentVolume, l
 
 // ClaimGone proves by a live read that the member has no claim with the given name and UID, so the
 // volume's former owner has released it. An empty name matches no claim.
-func (p Prover) ClaimGone(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+func ClaimGone(ctx context.Context, p proof.Prover, key types.NamespacedName, uid types.UID) (bool, error) {
 	if key.Name == "" {
 		return true, nil
 	}

@@ -1,4 +1,4 @@
-package guarded
+package results
 
 import (
 	"errors"
@@ -21,22 +21,41 @@ var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Help: "Writes on behalf of a member, by side (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error). Writes that concern no member, such as heartbeats of Nodes, have an empty cluster label.",
 }, []string{"cluster", "side", "kind", "verb", "result"})
 
+// Side is the side of a write: the host or the member.
+type Side string
+
+// Root is the host.
+const Root Side = "root"
+
+// Leaf is the member.
+const Leaf Side = "leaf"
+
+// Cluster returns the cluster as messages name it.
+func (s Side) Cluster() string {
+	if s == Leaf {
+		return "member"
+	}
+	return "host"
+}
+
 func init() { metrics.Registry.MustRegister(writes) }
 
-// ForgetMetrics deletes the series of a member that is no longer registered.
-func ForgetMetrics(cluster string) {
+// Forget deletes the series of a member that is no longer registered.
+func Forget(cluster string) {
 	writes.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
 }
 
-func count(cluster, side, verb string, obj client.Object, err error) error {
+// Count counts a write, and returns its error with the write in the message. A webhook's denial
+// becomes Forbidden.
+func Count(cluster string, side Side, verb string, obj client.Object, err error) error {
 	kind := obj.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
 		kind = reflect.TypeOf(obj).Elem().Name()
 	}
 	if err = denied(err); err != nil {
-		err = fmt.Errorf("%s %s %s in the %s: %w", verb, kind, client.ObjectKeyFromObject(obj), clusterOf(side), err)
+		err = fmt.Errorf("%s %s %s in the %s: %w", verb, kind, client.ObjectKeyFromObject(obj), side.Cluster(), err)
 	}
-	writes.WithLabelValues(cluster, side, kind, verb, resultOf(err)).Inc()
+	writes.WithLabelValues(cluster, string(side), kind, verb, resultOf(err)).Inc()
 	return err
 }
 
@@ -71,11 +90,4 @@ func resultOf(err error) string {
 		return string(reason)
 	}
 	return "error"
-}
-
-func clusterOf(side string) string {
-	if side == sideLeaf {
-		return "member"
-	}
-	return "host"
 }
