@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -160,7 +161,7 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 // share makes a new host PV reachable from all members that share the leaf PV's backend. It reads the
 // leaf PV live, because the cache drops the attributes that copies need.
 func (r *reconciler) share(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume) error {
-	driver, _ := hostpv.SourceOf(s.Leaf)
+	driver, _ := volumesource.Of(s.Leaf)
 	backend := r.Rules.BackendFor(driver, s.Leaf.Spec.StorageClassName)
 	if backend == "" || !hostpv.Sharable(s.Root.Spec.AccessModes) {
 		return nil

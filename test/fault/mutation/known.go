@@ -161,8 +161,8 @@ func others() []Mutation {
 		{
 			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
-				{mirrorVolume, "	spec.NodeAffinity = affinityTo(m.ClusterID)", "	spec.NodeAffinity = nil"},
-				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == \"\" {", " {"},
+				{mirrorVolume, "	spec.NodeAffinity = affinity.ToMember(m.ClusterID)", "	_, spec.NodeAffinity = affinity.ToMember, nil"},
+				{mirrorVolume, " || !affinity.IsToMember(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == \"\" {", " {"},
 			},
 			Scenario: "create", Caught: []string{"I6"},
 		},
