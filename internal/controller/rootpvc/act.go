@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -149,7 +150,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 
 // create creates the leaf claim.
 func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
-	leaf, refusal := o.Observed.LeafClaim()
+	leaf, refusal := desired.LeafClaim(o.Observed)
 	if refusal != nil {
 		return refusal
 	}

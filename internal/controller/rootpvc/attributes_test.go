@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 )
 
 // attributesClasses serves live reads of VolumeAttributesClasses.
@@ -101,7 +102,7 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 			o.hosts[i].Spec.VolumeAttributesClassName = &class
 		}
 	})
-	leaf, refusal := o.Observed.LeafClaim()
+	leaf, refusal := desired.LeafClaim(o.Observed)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
@@ -611,7 +612,7 @@ func TestLeafClaim(t *testing.T) {
 			if plan := planned(tc.observed); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("plan is %+v, want CreateClaim", plan)
 			}
-			leaf, refusal := tc.observed.Observed.LeafClaim()
+			leaf, refusal := desired.LeafClaim(tc.observed.Observed)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
