@@ -38,7 +38,7 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 	case lifecycle.Grow:
 		return r.grow(ctx, o)
 	case lifecycle.Modify:
-		return r.modify(ctx, o)
+		return r.attributes.Modify(ctx, o)
 	case lifecycle.Touch:
 		return r.touch(ctx, o)
 	case lifecycle.Label:
@@ -163,7 +163,7 @@ func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
 		return err // the volume of an earlier leaf claim may be bound to the root (I3)
 	}
-	leaf, err := r.withAttributesClass(ctx, o, leaf)
+	leaf, err := r.attributes.WithClass(ctx, o, leaf)
 	if err != nil {
 		return err
 	}
