@@ -13,21 +13,21 @@ import (
 // liveReads lists the functions in the volumes' controllers that read a cluster live without
 // package proof, and why they do.
 var liveReads = map[string]string{
-	"hostvolume.claimOf":            "finds the claim to which a promise is returned, and destroys nothing",
-	"hostvolume.neverUsed":          "finds the claim that requests a promise without a member",
-	"hostvolume.unchanged":          "passes the reader to package proof",
-	"leafpod.leafPodGone":           "proves that a Pod was deleted",
-	"leafpod.stillFails":            "decides again with the current Pod",
-	"leafpv.share":                  "reads the attributes of a volume that the cache drops",
-	"leafpv.adopt":                  "gives a volume to the claim that requests it, and destroys nothing",
-	"leafpv.inTheWay":               "finds the owner of the conflicting object",
-	"recovery.stillStranded":        "decides again with the current Pods",
-	"rootpvc.notCreated":            "finds the owner of the conflicting object",
-	"rootpvc.inUse":                 "finds the member's claim that uses a volume",
-	"rootpvc.lookUpAttributesClass": "finds the VolumeAttributesClasses in both clusters",
-	"rootpvc.rememberWithdrawn":     "reads the record that it writes",
-	"rootpvc.unlessUsed":            "decides again with the current Pods",
-	"rootpvc.stillAsked":            "gives a volume to the claim that requests it, and destroys nothing",
+	"hostvolume.claimOf":        "finds the claim to which a promise is returned, and destroys nothing",
+	"hostvolume.neverUsed":      "finds the claim that requests a promise without a member",
+	"hostvolume.unchanged":      "passes the reader to package proof",
+	"leafpod.leafPodGone":       "proves that a Pod was deleted",
+	"leafpod.stillFails":        "decides again with the current Pod",
+	"leafpv.share":              "reads the attributes of a volume that the cache drops",
+	"leafpv.adopt":              "gives a volume to the claim that requests it, and destroys nothing",
+	"leafpv.inTheWay":           "finds the owner of the conflicting object",
+	"recovery.stillStranded":    "decides again with the current Pods",
+	"rootpvc.notCreated":        "finds the owner of the conflicting object",
+	"rootpvc.inUse":             "finds the member's claim that uses a volume",
+	"rootpvc.lookUp":            "finds the VolumeAttributesClasses in both clusters",
+	"rootpvc.rememberWithdrawn": "reads the record that it writes",
+	"rootpvc.unlessUsed":        "decides again with the current Pods",
+	"rootpvc.stillAsked":        "gives a volume to the claim that requests it, and destroys nothing",
 }
 
 // TestOnlyProofProves prevents the volumes' controllers from proving facts with their own live

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
@@ -207,68 +205,6 @@ func (s *Observed) Answer() placement.Answer {
 		}
 	}
 	return s.there().Answer(q)
-}
-
-// LeafClaim returns the root's leaf claim, or why the root cannot have one.
-func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
-	answer := s.Answer()
-	if answer.Refusal != nil {
-		return nil, answer.Refusal
-	}
-	class := answer.Class
-	if s.Name != "" {
-		class = s.Leaf.Spec.StorageClassName
-	}
-	leaf, err := pvc.Translate(s.created(), &class, s.Member)
-	if err != nil {
-		refusal := &mirror.Refusal{}
-		errors.As(err, &refusal)
-		return nil, refusal
-	}
-	if s.Name == "" {
-		return leaf, nil
-	}
-	leaf = pvc.WithVolume(leaf, s.Name)
-	// The member binds a claim to a PV only if both name the same VolumeAttributesClass, so the
-	// leaf claim first gets the PV's. The root's class is applied later.
-	if has := ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""); has != "" {
-		leaf = pvc.WithAttributesClass(leaf, has, s.hostAttributesClass(has))
-	}
-	// A volume that must still grow is bound with its current size, and is expanded afterwards.
-	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
-		leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
-	}
-	return leaf, nil
-}
-
-// created returns the root in the form that the leaf claim is created from. If the volume exists,
-// it omits a data source in another namespace.
-func (s *Observed) created() *corev1.PersistentVolumeClaim {
-	if source, has := datasource.Of(s.Root); s.Name == "" || !has || source.Namespace == "" {
-		return s.Root
-	}
-	root := s.Root.DeepCopy()
-	root.Spec.DataSource, root.Spec.DataSourceRef = nil, nil
-	return root
-}
-
-// hostAttributesClass returns the host's name for the VolumeAttributesClass of a volume in use, as
-// the host PV records it.
-func (s *Observed) hostAttributesClass(member string) string {
-	if s.Host == nil {
-		return member
-	}
-	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)
-}
-
-// ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc observes the
-// state that this function needs.
-func (s *Observed) ReportRefused() *mirror.Refusal {
-	if s.Placement == nil {
-		return nil
-	}
-	_, refusal := s.LeafClaim()
-	return refusal
 }
 
 // Unmade reports whether, as far as Xylem has observed, no member has begun to provision a volume

@@ -2,7 +2,7 @@
 // member (Observed). It is pure. Package observe reads observations from the caches, and package
 // lifecycle determines the next step.
 //
-// An observation also computes the desired objects (StampedLeaf, CurrentHost, LeafClaim and
-// others). Package problem explains to users why Xylem cannot proceed with a claim or volume. The
-// table in package lifecycle determines when each problem applies.
+// Package desired computes the objects that an observed volume needs. Package problem explains to
+// users why Xylem cannot proceed with a claim or volume. The table in package lifecycle determines
+// when each problem applies.
 package volume

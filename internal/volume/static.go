@@ -52,18 +52,6 @@ func (s *Observed) KeptUnused() bool {
 	return s.NeverUsed() && s.Host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && s.Policy() == corev1.PersistentVolumeReclaimDelete
 }
 
-// TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a record
-// of its policy in the member. The same patch reserves an Available leaf PV, so that no claim in
-// the member is bound to it. The leaf PV is then Released, like any volume whose host PV is free.
-func (s *Observed) TakenLeaf() *corev1.PersistentVolume {
-	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
-		s.stamp(after, hostpv.OriginOfHost(s.Host, s.Member.HostID))
-		if after.Spec.ClaimRef == nil {
-			after.Spec.ClaimRef = hostpv.Reservation(s.Host)
-		}
-	})
-}
-
 // LeafClaimRef returns the member's claim in the claimRef of an unstamped leaf PV, or an empty
 // name.
 func (s *Observed) LeafClaimRef() (types.NamespacedName, types.UID) {

@@ -21,8 +21,10 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/text"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -105,9 +107,7 @@ func (r *run) planned() *corev1.PersistentVolume {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
 			Driver: v1alpha1.ProvisionerName, VolumeHandle: r.there.ClusterID + "/" + r.leafName,
 		}},
-		NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{r.there.ClusterID}}},
-		}}}},
+		NodeAffinity: affinity.ToMember(r.there.ClusterID),
 	}
 	if csi := r.leaf.Spec.CSI; csi != nil {
 		spec.CSI.ReadOnly, spec.CSI.FSType = csi.ReadOnly, csi.FSType
@@ -237,7 +237,7 @@ func (r *run) print() error {
 	}{{fmt.Sprintf("member %q", r.registration), r.leaf}, {"the host", r.asks}} {
 		pv := half.pv
 		storage := pv.Spec.Capacity[corev1.ResourceStorage]
-		driver, handle := hostpv.SourceOf(pv)
+		driver, handle := volumesource.Of(pv)
 		fmt.Fprintf(w, "In %s\t%s\n  source\t%s %s\n  capacity\t%s\n  access modes\t%s\n  class\t%s\n  policy\t%s\n",
 			half.where, "PersistentVolume "+pv.Name, driver, handle, storage.String(), modes(pv), orNone(pv.Spec.StorageClassName), pv.Spec.PersistentVolumeReclaimPolicy)
 		if ref := pv.Spec.ClaimRef; ref != nil {

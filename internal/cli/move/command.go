@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/move/host"
+	"github.com/xylem-io/xylem/internal/cli/move/olddisks"
 	"github.com/xylem-io/xylem/internal/cli/move/plan"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/cli/move/run"
@@ -132,7 +133,7 @@ func (o *options) do(ctx context.Context, claims []string) error {
 	case o.undo:
 		act = run.Undo
 	case o.deleteOld:
-		act = run.DeleteOld
+		act = olddisks.Destroy
 	}
 	idle := 0
 	for i, name := range claims {

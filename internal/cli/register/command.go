@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/register/connecting"
 	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 	"github.com/xylem-io/xylem/internal/member/access"
@@ -282,5 +283,8 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err := r.write(ctx, kubeconfig, false); err != nil {
 		return nil, err
 	}
-	return r.await(ctx, token)
+	w := connecting.Wait{Env: r.Env, Host: r.host, Name: r.name, First: r.before == nil, Timeout: r.timeout}
+	cr, connected, err := w.Ready(ctx, token)
+	r.connected = connected
+	return cr, err
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -24,13 +26,13 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 		r.report(ctx, s, plan)
 		return nil
 	case lifecycle.Stamp:
-		return r.patchLeaf(ctx, s, s.StampedLeaf())
+		return r.patchLeaf(ctx, s, desired.StampedLeaf(s))
 	case lifecycle.Secure:
-		return r.patchLeaf(ctx, s, s.KeptLeaf())
+		return r.patchLeaf(ctx, s, desired.KeptLeaf(s))
 	case lifecycle.SetRetain:
-		return r.patchLeaf(ctx, s, s.RetainedLeaf())
+		return r.patchLeaf(ctx, s, desired.RetainedLeaf(s))
 	case lifecycle.Repoint:
-		return r.patchLeaf(ctx, s, s.RepointedLeaf())
+		return r.patchLeaf(ctx, s, desired.RepointedLeaf(s))
 	case lifecycle.UpdateHost:
 		return r.update(ctx, s)
 	case lifecycle.CreateHost:
@@ -49,10 +51,10 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 }
 
 func (r *reconciler) update(ctx context.Context, s *volume.Observed) error {
-	if err := r.Root.Patch(ctx, actor, s.Host, s.CurrentHost()); err != nil {
+	if err := r.Root.Patch(ctx, actor, s.Host, desired.CurrentHost(s)); err != nil {
 		return err
 	}
-	if s.Rescues() {
+	if desired.Rescues(s) {
 		r.eventLastClaimLost(s)
 	}
 	return nil
@@ -160,7 +162,7 @@ func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 // share makes a new host PV reachable from all members that share the leaf PV's backend. It reads the
 // leaf PV live, because the cache drops the attributes that copies need.
 func (r *reconciler) share(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume) error {
-	driver, _ := hostpv.SourceOf(s.Leaf)
+	driver, _ := volumesource.Of(s.Leaf)
 	backend := r.Rules.BackendFor(driver, s.Leaf.Spec.StorageClassName)
 	if backend == "" || !hostpv.Sharable(s.Root.Spec.AccessModes) {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof/adoption"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/observe"
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
@@ -50,7 +51,7 @@ func (r *reconciler) imported(ctx context.Context, s *volume.Observed) error {
 
 // take stamps the leaf PV that an admin's host PV represents.
 func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
-	if err := r.Leaf.TakeVolume(ctx, actor, s.Leaf, s.TakenLeaf(), s.Host); err != nil {
+	if err := r.Leaf.TakeVolume(ctx, actor, s.Leaf, desired.TakenLeaf(s), s.Host); err != nil {
 		return err
 	}
 	r.eventTaken(s)

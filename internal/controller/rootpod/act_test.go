@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -248,33 +247,6 @@ func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.List
 		list.Items = l.pods
 	}
 	return nil
-}
-
-// A StorageClass that is created or replaced in the member enqueues the Pods whose leaf
-// claims of that class are unbound.
-func TestClassEnqueuesPods(t *testing.T) {
-	ofClass := func(class string) corev1.PersistentVolumeClaim {
-		leaf := asked("data", here).Leaf.DeepCopy()
-		leaf.Spec.StorageClassName = &class
-		return *leaf
-	}
-	taken := ofClass("fast")
-	taken.Spec.VolumeName = "pv-1"
-	for name, tc := range map[string]struct {
-		leaf corev1.PersistentVolumeClaim
-		want int
-	}{
-		"an unbound leaf claim of the class":     {ofClass("fast"), 1},
-		"an unbound leaf claim of another class": {ofClass("slow"), 0},
-		"a bound leaf claim of the class":        {taken, 0},
-	} {
-		r := &reconciler{Link: &member.Link{
-			Member: here, Cache: listed{claims: []corev1.PersistentVolumeClaim{tc.leaf}}, Host: listed{pods: []corev1.Pod{*rootPod()}},
-		}}
-		if got := r.ofLeafClass(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}); len(got) != tc.want {
-			t.Errorf("%s: enqueued %v, want %d", name, got, tc.want)
-		}
-	}
 }
 
 // A leaf stays if its root is bound to a node that is not in the cache yet. No event of that node

@@ -4,25 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/triggers"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -33,7 +31,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
-	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/sharing"
 )
 
@@ -80,42 +77,7 @@ type reconciler struct {
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, options Options) error {
 	r := &reconciler{Link: link, Options: options, warned: lru.New(remembered)}
-	return link.Controller(Name, workers, r,
-		urgency.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
-		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
-		link.RootSource(&corev1.Namespace{}, r.inNamespace),
-		urgency.Unhurried(urgency.CreatedOrDeleted, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
-		urgency.Unhurried(urgency.CreatedOrDeleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // the root claim has the same name
-		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
-		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
-		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
-		link.Rejections.Changes(r.inNamespaceNamed),
-		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
-	)
-}
-
-// advances marks a change as urgent if it causes a Pod to be pushed, deleted or finished.
-var advances = urgency.WhenChanged(func(pod *corev1.Pod) step {
-	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod), debugged: len(pod.Spec.EphemeralContainers)}
-	if podstatus.Pushed(pod) != corev1.ConditionTrue {
-		s.node, s.nominated = pod.Spec.NodeName, pod.Status.NominatedNodeName
-	}
-	return s
-})
-
-type step struct {
-	node, nominated    string
-	deleting, finished bool
-	debugged           int
-}
-
-// ofRecord is a predicate that admits all changes to a host PV except those to its status.
-func ofRecord(before, after client.Object) bool {
-	was, known := before.(*corev1.PersistentVolume)
-	is, ok := after.(*corev1.PersistentVolume)
-	return !known || !ok || was.UID != is.UID || route.FinalizersChanged(was, is) || !equality.Semantic.DeepEqual(was.Spec, is.Spec) ||
-		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
+	return link.Controller(Name, workers, r, triggers.Sources(link)...)
 }
 
 // Reconcile takes the next step for one Pod.
@@ -396,66 +358,4 @@ func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Observed, ref refs
 		return true, nil, fmt.Errorf("translate Secret %s: %w", key, err)
 	}
 	return true, refusal, nil
-}
-
-// ofRootClaim enqueues the Pods that use a claim.
-func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
-	return r.requests(ctx, pods, err)
-}
-
-// ofLeafClass enqueues the Pods that have unbound leaf claims of a StorageClass in the member. The
-// class's binding mode determines when they are pushed, and the class may be created after the
-// claims.
-func (r *reconciler) ofLeafClass(ctx context.Context, class client.Object) []reconcile.Request {
-	var claims corev1.PersistentVolumeClaimList
-	if err := r.Cache.List(ctx, &claims, index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "could not list the leaf claims of a StorageClass")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range claims.Items {
-		claim := &claims.Items[i]
-		if claim.Spec.VolumeName == "" && ptr.Deref(claim.Spec.StorageClassName, "") == class.GetName() {
-			requests = append(requests, r.ofRootClaim(ctx, claim)...) // the root claim has the same name
-		}
-	}
-	return requests
-}
-
-// ofRootVolume enqueues the Pods that use the claim of a host PV.
-func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok || pv.Spec.ClaimRef == nil {
-		return nil
-	}
-	pods, err := index.PodsOfClaim(ctx, r.Host, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
-	return r.requests(ctx, pods, err)
-}
-
-// ofCopy enqueues the Pods that refer to the root of a copy.
-func (r *reconciler) ofCopy(kind string) func(context.Context, client.Object) []reconcile.Request {
-	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		origin, stamped := mirror.OriginIn(r.HostID, obj)
-		if !stamped {
-			return nil
-		}
-		pods, err := index.PodsOfReference(ctx, r.Host, kind, origin.Root)
-		return r.requests(ctx, pods, err)
-	}
-}
-
-func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.inNamespaceNamed(ctx, namespace.GetName())
-}
-
-func (r *reconciler) inNamespaceNamed(ctx context.Context, namespace string) []reconcile.Request {
-	var list corev1.PodList
-	err := r.Host.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
-	return r.requests(ctx, list.Items, err)
-}
-
-// requests returns requests for those Pods that are unbound or bound to this member's node.
-func (r *reconciler) requests(ctx context.Context, pods []corev1.Pod, err error) []reconcile.Request {
-	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || pod.Spec.NodeName == r.NodeName })
 }

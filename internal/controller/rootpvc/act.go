@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -37,7 +38,7 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 	case lifecycle.Grow:
 		return r.grow(ctx, o)
 	case lifecycle.Modify:
-		return r.modify(ctx, o)
+		return r.attributes.Modify(ctx, o)
 	case lifecycle.Touch:
 		return r.touch(ctx, o)
 	case lifecycle.Label:
@@ -149,7 +150,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 
 // create creates the leaf claim.
 func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
-	leaf, refusal := o.Observed.LeafClaim()
+	leaf, refusal := desired.LeafClaim(o.Observed)
 	if refusal != nil {
 		return refusal
 	}
@@ -162,7 +163,7 @@ func (r *reconciler) create(ctx context.Context, o observing.Claim) error {
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
 		return err // the volume of an earlier leaf claim may be bound to the root (I3)
 	}
-	leaf, err := r.withAttributesClass(ctx, o, leaf)
+	leaf, err := r.attributes.WithClass(ctx, o, leaf)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -116,7 +117,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
 	s := &volume.Observed{Member: here, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
 		Placement: &volume.Placement{Inside: placement.Inside{Classes: []string{"fast"}}}}
-	leaf, refusal := s.LeafClaim()
+	leaf, refusal := desired.LeafClaim(s)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

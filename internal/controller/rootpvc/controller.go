@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/attributes"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
@@ -39,7 +40,8 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	reports *reporting.Reporter
+	reports    *reporting.Reporter
+	attributes *attributes.Classes
 }
 
 // Options contains what the controllers of all members share.
@@ -76,7 +78,8 @@ func Setup(link *member.Link, o Options) error {
 }
 
 func newReconciler(link *member.Link, o Options) *reconciler {
-	return &reconciler{link, o, reporting.New(link)}
+	reports := reporting.New(link)
+	return &reconciler{link, o, reports, attributes.New(link, reports)}
 }
 
 // Reconcile takes the next step for one claim.

@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
@@ -544,12 +545,12 @@ func TestDecide(t *testing.T) {
 		"the user requests more capacity":                                                                        {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
 		"the user requests more capacity before the leaf is bound":                                               {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
 		"the user requests other volume attributes":                                                              {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), takes(lifecycle.Modify)},
-		"the user requests volume attributes, and the leaf is not bound yet":                                     {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
-		"the leaf has the class that the user's class maps to":                                                   {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
-		"the user switches to a class that maps to the same member class":                                        {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
-		"someone in the member changed the class":                                                                {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
-		"the user removes a class that was never applied":                                                        {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
-		"the user sets no class, and the member applied one":                                                     {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
+		"the user requests volume attributes, and the leaf is not bound yet":                                     {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, withAttributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
+		"the leaf has the class that the user's class maps to":                                                   {seen(leafBound, bound, withAttributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
+		"the user switches to a class that maps to the same member class":                                        {seen(leafBound, bound, withAttributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"someone in the member changed the class":                                                                {seen(leafBound, bound, withAttributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"the user removes a class that was never applied":                                                        {seen(leafBound, bound, withAttributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
+		"the user sets no class, and the member applied one":                                                     {seen(leafBound, bound, withAttributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
 		"bound elsewhere, and no leaf here":                                                         {seen(boundTo("pv-9")), decision{}},
@@ -611,7 +612,7 @@ func TestLeafClaim(t *testing.T) {
 			if plan := planned(tc.observed); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("plan is %+v, want CreateClaim", plan)
 			}
-			leaf, refusal := tc.observed.Observed.LeafClaim()
+			leaf, refusal := desired.LeafClaim(tc.observed.Observed)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
@@ -735,9 +736,9 @@ func TestObserveKeepsTheRoot(t *testing.T) {
 	}
 }
 
-// attributes sets four names of VolumeAttributesClasses: the root's, the leaf's, the host class
+// withAttributes sets four names of VolumeAttributesClasses: the root's, the leaf's, the host class
 // that is recorded on the leaf, and the class that the member applied.
-func attributes(root, leaf, noted, applied string) func(*scene) {
+func withAttributes(root, leaf, noted, applied string) func(*scene) {
 	return func(o *scene) {
 		if noted != "" {
 			o.leaf = pvc.WithAttributesClass(o.leaf, "m-gold", noted)

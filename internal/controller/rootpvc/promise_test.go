@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -137,7 +138,7 @@ func named(o observing.Claim) (what, reason string) {
 		}
 		return "label ", ""
 	case d.step == lifecycle.CreateClaim:
-		leaf, refusal := o.Observed.LeafClaim()
+		leaf, refusal := desired.LeafClaim(o.Observed)
 		if refusal != nil {
 			panic(refusal)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -170,7 +171,7 @@ func decided(o observing.Claim) decision {
 	case lifecycle.Withdraw:
 		d.rootGone = o.Observed.Root == nil
 	case lifecycle.CreateClaim:
-		leaf, refusal := o.Observed.LeafClaim()
+		leaf, refusal := desired.LeafClaim(o.Observed)
 		if refusal != nil {
 			panic(refusal)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
 // endingContents returns the host contents that are being deleted and whose snapshots are in a
@@ -100,7 +100,7 @@ func (e *explainer) snapshotsOf(ctx context.Context, pv *corev1.PersistentVolume
 	if e.LeafSnapshots() == nil || pv.Spec.CSI == nil {
 		return nil, nil
 	}
-	driver, handle := hostpv.SourceOf(pv)
+	driver, handle := volumesource.Of(pv)
 	var list snapshotv1.VolumeSnapshotContentList
 	if err := e.LeafSnapshots().List(ctx, &list, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the snapshots of volume %s: %w", pv.Name, err)

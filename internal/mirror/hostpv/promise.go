@@ -13,10 +13,10 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 const (
@@ -99,9 +99,9 @@ func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageCla
 	}
 	switch record, recorded := datasource.RecordOf(claim); {
 	case WhenUnused(pv):
-		pv.Spec.NodeAffinity = affinity(v1alpha1.LabelVirtualNode, "true")
+		pv.Spec.NodeAffinity = affinity.To(v1alpha1.LabelVirtualNode, "true")
 	case recorded:
-		pv.Spec.NodeAffinity = affinityTo(record.ClusterID)
+		pv.Spec.NodeAffinity = affinity.ToMember(record.ClusterID)
 	}
 	return pv
 }
@@ -217,12 +217,7 @@ func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolum
 		v1alpha1.AnnotationVolume: volumeHandle(m.ClusterID, leaf.Name),
 		v1alpha1.AttributeLeafUID: string(leaf.UID),
 	})
-	driver, handle := SourceOf(leaf)
-	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
-		if value != "" {
-			after.Annotations[key] = sanitize.Plain(value, attributeLimit)
-		}
-	}
+	recordSource(after, leaf)
 	if storage := storageOf(leaf); storage != nil {
 		after.Spec.Capacity = storage
 	}
@@ -230,7 +225,7 @@ func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolum
 		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
 	if !WhenUnused(pv) {
-		after.Spec.NodeAffinity = affinityTo(m.ClusterID)
+		after.Spec.NodeAffinity = affinity.ToMember(m.ClusterID)
 	}
 	return after
 }
@@ -292,9 +287,9 @@ func PromiseReleasedBy(pv *corev1.PersistentVolume, clusterID string) bool {
 func promisedLeaf(pv *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	pinned := func() bool {
 		if WhenUnused(pv) {
-			return isAffinity(pv.Spec.NodeAffinity, v1alpha1.LabelVirtualNode, "true")
+			return affinity.IsTo(pv.Spec.NodeAffinity, v1alpha1.LabelVirtualNode, "true")
 		}
-		return isAffinityTo(pv.Spec.NodeAffinity, clusterID)
+		return affinity.IsToMember(pv.Spec.NodeAffinity, clusterID)
 	}
 	clusterID, leafName, ok = strings.Cut(pv.Annotations[v1alpha1.AnnotationVolume], "/")
 	leafUID = types.UID(pv.Annotations[v1alpha1.AttributeLeafUID])

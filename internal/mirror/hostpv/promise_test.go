@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
@@ -73,7 +74,7 @@ func TestPromiseFor(t *testing.T) {
 		t.Errorf("the class has policy Retain, but the promise has %s", got)
 	}
 	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
-	if !isAffinity(held, v1alpha1.LabelVirtualNode, "true") {
+	if !affinity.IsTo(held, v1alpha1.LabelVirtualNode, "true") {
 		t.Errorf("node affinity is %v, want affinity to all virtual nodes", held)
 	}
 }
@@ -89,7 +90,7 @@ func TestPromiseWithSource(t *testing.T) {
 	ofClaim(claim)
 	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, v1alpha1.AnnotationSource, promiseMember.ClusterID+"/golden-uid")
 	promise := PromiseFor(claim, promisor)
-	if !isAffinityTo(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnused(promise) {
+	if !affinity.IsToMember(promise.Spec.NodeAffinity, promiseMember.ClusterID) || !IsUnused(promise) {
 		t.Errorf("node affinity is %v, unused %t; want affinity to the source's member, and unused", promise.Spec.NodeAffinity, IsUnused(promise))
 	}
 	if held := PromiseFor(promisee, promisor).Spec.NodeAffinity; held != nil {
@@ -165,7 +166,7 @@ func TestLifeOfAPromise(t *testing.T) {
 			if full.Annotations[v1alpha1.AttributeDriver] != "disk.example.com" || full.Annotations[v1alpha1.AttributeHandle] != "d-1" {
 				t.Errorf("the leaf's driver or handle is not recorded: %v", full.Annotations)
 			}
-			if pinned := isAffinityTo(full.Spec.NodeAffinity, "id38"); pinned == WhenUnused(full) {
+			if pinned := affinity.IsToMember(full.Spec.NodeAffinity, "id38"); pinned == WhenUnused(full) {
 				t.Errorf("the node affinity selects the member: %t, want %t", pinned, !pinned)
 			}
 			if diff := cmp.Diff(made.Spec.PersistentVolumeSource, full.Spec.PersistentVolumeSource); diff != "" {
@@ -270,7 +271,7 @@ func TestPromiseTampered(t *testing.T) {
 		"no volume":                        func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationVolume) },
 		"no cluster":                       func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
 		"no node affinity":                 func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
-		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") },
+		"node affinity to another member":  func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinity.ToMember("id39") },
 		"an invalid PV name":               func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
 		"not marked as mock":               func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
 		"a mock that Xylem did not create": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },

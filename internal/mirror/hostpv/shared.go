@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 )
 
 // sharedLimit is the maximum size in bytes of a shared volume's CSI attributes.
@@ -50,7 +51,7 @@ func Share(host, leaf *corev1.PersistentVolume, backend string) bool {
 	// The terms are alternatives, so the volume's own member stays reachable even if its
 	// registration no longer names the backend.
 	terms := &host.Spec.NodeAffinity.Required.NodeSelectorTerms
-	*terms = append(*terms, term(v1alpha1.LabelBackendPrefix+backend, ""))
+	*terms = append(*terms, affinity.Term(v1alpha1.LabelBackendPrefix+backend, ""))
 	return true
 }
 
@@ -64,12 +65,12 @@ func BackendOf(host *corev1.PersistentVolume) string {
 	}
 	own, shared := a.Required.NodeSelectorTerms[0], a.Required.NodeSelectorTerms[1]
 	cluster, _, _ := strings.Cut(csi.VolumeHandle, "/")
-	if len(shared.MatchExpressions) != 1 || !isTerm(own, v1alpha1.LabelClusterID, cluster) {
+	if len(shared.MatchExpressions) != 1 || !affinity.IsTerm(own, v1alpha1.LabelClusterID, cluster) {
 		return ""
 	}
 	label := shared.MatchExpressions[0].Key
 	backend, found := strings.CutPrefix(label, v1alpha1.LabelBackendPrefix)
-	if !found || !isTerm(shared, label, "") {
+	if !found || !affinity.IsTerm(shared, label, "") {
 		return ""
 	}
 	return backend

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
@@ -105,13 +106,17 @@ func TestEditedSharedVolume(t *testing.T) {
 		"no node affinity": {func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil }, false},
 		"only the member":  {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = s.NodeSelectorTerms[:1] }), true},
 		"only the backend": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = s.NodeSelectorTerms[1:] }), false},
-		"a third term":     {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms = append(s.NodeSelectorTerms, term("zone", "a")) }), false},
-		"another member":   {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[0] = term(v1alpha1.LabelClusterID, "other") }), false},
+		"a third term": {terms(func(s *corev1.NodeSelector) {
+			s.NodeSelectorTerms = append(s.NodeSelectorTerms, affinity.Term("zone", "a"))
+		}), false},
+		"another member": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[0] = affinity.Term(v1alpha1.LabelClusterID, "other") }), false},
 		"the wrong order": {terms(func(s *corev1.NodeSelector) {
 			s.NodeSelectorTerms[0], s.NodeSelectorTerms[1] = s.NodeSelectorTerms[1], s.NodeSelectorTerms[0]
 		}), false},
-		"another label":   {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = term("zone", "") }), false},
-		"a label's value": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = term(v1alpha1.LabelBackendPrefix+"filer", "x") }), false},
+		"another label": {terms(func(s *corev1.NodeSelector) { s.NodeSelectorTerms[1] = affinity.Term("zone", "") }), false},
+		"a label's value": {terms(func(s *corev1.NodeSelector) {
+			s.NodeSelectorTerms[1] = affinity.Term(v1alpha1.LabelBackendPrefix+"filer", "x")
+		}), false},
 		"another operator": {terms(func(s *corev1.NodeSelector) {
 			s.NodeSelectorTerms[1].MatchExpressions[0].Operator = corev1.NodeSelectorOpNotIn
 		}), false},

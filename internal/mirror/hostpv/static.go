@@ -9,8 +9,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
-	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // ImportOf returns the leaf PV that an admin's host PV requests, if Xylem has not recorded it yet.
@@ -23,7 +23,7 @@ func ImportOf(host *corev1.PersistentVolume) (clusterID, leafName string, ok boo
 		return "", "", false
 	}
 	clusterID, leafName, ok = strings.Cut(csi.VolumeHandle, "/")
-	if !ok || clusterID == "" || len(validation.IsDNS1123Subdomain(leafName)) > 0 || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {
+	if !ok || clusterID == "" || len(validation.IsDNS1123Subdomain(leafName)) > 0 || !affinity.IsToMember(host.Spec.NodeAffinity, clusterID) {
 		return "", "", false
 	}
 	return clusterID, leafName, true
@@ -51,12 +51,7 @@ func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.Pers
 		annotationProvisionedBy:   v1alpha1.ProvisionerName,
 		v1alpha1.AttributeLeafUID: string(leaf.UID),
 	})
-	driver, handle := SourceOf(leaf)
-	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
-		if value != "" {
-			after.Annotations[key] = sanitize.Plain(value, attributeLimit)
-		}
-	}
+	recordSource(after, leaf)
 	after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
 	if MemberPolicy(leaf) != corev1.PersistentVolumeReclaimDelete {
 		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain

@@ -13,9 +13,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/quantity"
 )
 
@@ -44,7 +46,7 @@ func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
 	spec.PersistentVolumeReclaimPolicy = policy
 	spec.StorageClassName = hostclass.NameOf(root)
 	spec.VolumeAttributesClassName = fields.Clone(root.Spec.VolumeAttributesClassName)
-	spec.NodeAffinity = affinityTo(m.ClusterID)
+	spec.NodeAffinity = affinity.ToMember(m.ClusterID)
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: leaf.Name,
@@ -65,7 +67,7 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 		VolumeHandle:     volumeHandle(m.ClusterID, leaf.Name),
 		VolumeAttributes: map[string]string{v1alpha1.AttributeLeafUID: string(leaf.UID)},
 	}
-	driver, handle := SourceOf(leaf)
+	driver, handle := volumesource.Of(leaf)
 	driver, handle = sanitize.Plain(driver, attributeLimit), sanitize.Plain(handle, attributeLimit)
 	if driver != "" {
 		host.VolumeAttributes[v1alpha1.AttributeDriver] = driver
@@ -77,6 +79,17 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 		host.ReadOnly, host.FSType = csi.ReadOnly, csi.FSType
 	}
 	return host
+}
+
+// recordSource records the leaf PV's driver and handle in annotations of the host PV, whose source is
+// immutable.
+func recordSource(host, leaf *corev1.PersistentVolume) {
+	driver, handle := volumesource.Of(leaf)
+	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
+		if value != "" {
+			host.Annotations[key] = sanitize.Plain(value, attributeLimit)
+		}
+	}
 }
 
 // attributeLimit is the maximum length, in bytes, of each value that the host PV copies from the
@@ -91,19 +104,6 @@ func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
 		return nil
 	}
 	return corev1.ResourceList{corev1.ResourceStorage: amount.DeepCopy()}
-}
-
-func affinityTo(clusterID string) *corev1.VolumeNodeAffinity {
-	return affinity(v1alpha1.LabelClusterID, clusterID)
-}
-
-// affinity selects the nodes with a label.
-func affinity(label, value string) *corev1.VolumeNodeAffinity {
-	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term(label, value)}}}
-}
-
-func term(label, value string) corev1.NodeSelectorTerm {
-	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: label, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}}}
 }
 
 // suffixBytes is the length of the digest that distinguishes volumes whose leaves have the same
@@ -146,7 +146,7 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 		ok = ok && (leafUID == "" || leafUID == recorded)
 		leafUID = recorded
 	}
-	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !isAffinityTo(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == "" {
+	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !affinity.IsToMember(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == "" {
 		return "", "", "", false
 	}
 	return clusterID, leafName, leafUID, true
@@ -171,22 +171,6 @@ func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID
 	}
 	// The name is usually the host PV's own, which the API server has validated.
 	return name == host.Name && name != "" || len(validation.IsDNS1123Subdomain(name)) == 0
-}
-
-func isAffinityTo(a *corev1.VolumeNodeAffinity, clusterID string) bool {
-	return isAffinity(a, v1alpha1.LabelClusterID, clusterID)
-}
-
-func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
-	return a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 && isTerm(a.Required.NodeSelectorTerms[0], label, value)
-}
-
-func isTerm(term corev1.NodeSelectorTerm, label, value string) bool {
-	if len(term.MatchExpressions) != 1 || len(term.MatchFields) != 0 {
-		return false
-	}
-	e := term.MatchExpressions[0]
-	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
 }
 
 // Ended reports whether the host's PV controller observed the deletion of a PV's claim: the PV is

@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
 // Source is a claim's data source in the host. An object that does not exist is nil.
@@ -165,6 +166,6 @@ func (s *Source) noun() string {
 }
 
 func driverOf(pv *corev1.PersistentVolume) string {
-	driver, _ := hostpv.SourceOf(pv)
+	driver, _ := volumesource.Of(pv)
 	return driver
 }

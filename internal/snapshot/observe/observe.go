@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/snapshot"
 )
@@ -234,7 +235,7 @@ func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *
 	if err != nil {
 		return err
 	}
-	driver, _ := hostpv.SourceOf(leaf)
+	driver, _ := volumesource.Of(leaf)
 	switch {
 	case class == nil:
 		s.Unmet = mirror.Refuse(v1alpha1.ReasonSnapshotClassNotFound, "no VolumeSnapshotClass %q in member %q (mapped from %q by %s). Create it there or change the mapping", mapped, o.Registration, name, rule)

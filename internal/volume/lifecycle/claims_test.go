@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 )
 
 // choices decodes a number into a sequence of choices.
@@ -158,7 +159,7 @@ func notFromSource(s *volume.Observed) string {
 	if !has || s.Root.Spec.VolumeName != "" && s.Promise == nil {
 		return ""
 	}
-	leaf, refusal := s.LeafClaim()
+	leaf, refusal := desired.LeafClaim(s)
 	from := s.Placement.From
 	switch record, recorded := datasource.RecordOf(s.Root); {
 	case refusal != nil || !datasource.Same(s.Root, leaf):

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 )
 
 var all = flag.Bool("all", false, "test all combinations in TestEveryCombination, instead of a sample")
@@ -298,7 +299,7 @@ func wrong(s *volume.Observed, p Plan) string {
 			return "a leaf PV is taken without consent (I4)"
 		case s.Leaf.Status.Phase == corev1.VolumeBound || s.Leaf.Status.Phase == corev1.VolumeAvailable && s.Leaf.Spec.ClaimRef != nil || s.Leaf.Status.Phase == corev1.VolumeReleased && !retained:
 			return "a leaf PV is adopted although it is in use in the member, or being deleted (I4)"
-		case s.TakenLeaf() == nil || s.TakenLeaf().Spec.PersistentVolumeReclaimPolicy != retains:
+		case desired.TakenLeaf(s) == nil || desired.TakenLeaf(s).Spec.PersistentVolumeReclaimPolicy != retains:
 			return "a leaf PV is taken without policy Retain, or repeatedly (I2, I5)"
 		}
 	case Fulfil:
@@ -333,11 +334,11 @@ func wrong(s *volume.Observed, p Plan) string {
 		if !s.Stamped && !s.Held() && s.Holder == nil {
 			return "a write to a leaf PV is planned that package guarded would reject as foreign (I4)"
 		}
-		if s.KeptLeaf() == nil && s.StampedLeaf() == nil && s.RetainedLeaf() == nil {
+		if desired.KeptLeaf(s) == nil && desired.StampedLeaf(s) == nil && desired.RetainedLeaf(s) == nil {
 			return "a leaf PV is written although it is up to date (I5)"
 		}
 	case UpdateHost:
-		if s.CurrentHost() == nil {
+		if desired.CurrentHost(s) == nil {
 			return "a host PV is written although it is up to date (I5)"
 		}
 	default: // neither destroys nor creates anything

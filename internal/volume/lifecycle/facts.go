@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/problem"
 )
 
@@ -52,9 +53,9 @@ var (
 		policy := s.Host.Spec.PersistentVolumeReclaimPolicy
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
 	})
-	outdated  = when("the host PV is not up to date", "", func(s *volume.Observed) bool { return s.Outdated() })
-	rescued   = when("another root's leaf claim is bound to it, the host may have lost that root in a restore, and the host PV lacks policy Retain", "", func(s *volume.Observed) bool { return s.Rescues() })
-	unguarded = when("the host PV lacks Xylem's finalizer, or lacks policy Retain although the volume must be retained", "", func(s *volume.Observed) bool { return s.Unguarded() })
+	outdated  = when("the host PV is not up to date", "", func(s *volume.Observed) bool { return desired.Outdated(s) })
+	rescued   = when("another root's leaf claim is bound to it, the host may have lost that root in a restore, and the host PV lacks policy Retain", "", func(s *volume.Observed) bool { return desired.Rescues(s) })
+	unguarded = when("the host PV lacks Xylem's finalizer, or lacks policy Retain although the volume must be retained", "", func(s *volume.Observed) bool { return desired.Unguarded(s) })
 )
 
 // Facts about host PVs that admins created.
@@ -99,8 +100,8 @@ var (
 	provisioned = when("the leaf claim and the leaf PV are Bound to each other", "the leaf claim and the leaf PV are not Bound to each other", func(s *volume.Observed) bool {
 		return s.Held() && s.Leaf.Status.Phase == corev1.VolumeBound && s.Claim.Status.Phase == corev1.ClaimBound
 	})
-	unsecured  = when("the leaf PV is not both stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil })
-	unkept     = when("the leaf PV is not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil })
+	unsecured  = when("the leaf PV is not both stamped and retained", "", func(s *volume.Observed) bool { return desired.StampedLeaf(s) != nil })
+	unkept     = when("the leaf PV is not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && desired.KeptLeaf(s) != nil })
 	mayBeKnown = when("the member retains it, or the member's admin consented to its adoption, or it may have been mirrored, or the host may have lost its claim in a restore", "the member does not retain it, the member's admin did not consent to its adoption, it was never mirrored, and the host did not lose its claim in a restore", func(s *volume.Observed) bool { return s.MayBeMirrored() })
 	adoptable  = when("a claim requests it and may adopt it", "", func(s *volume.Observed) bool { return s.Adoptable() })
 	mayDelete  = when("it must be destroyed, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() })
@@ -170,7 +171,7 @@ var (
 	confirmed       = when("an admin allows the use of the leaf claim's volume, or the leaf claim predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
 	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
 	classRefused    = when("the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() })
-	refused         = when("the member refuses a leaf claim for it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil })
+	refused         = when("the member refuses a leaf claim for it", "", func(s *volume.Observed) bool { return problem.ReportRefused(s) != nil })
 	namespaced      = when("the member has the root claim's namespace", "the member lacks the root claim's namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits })
 
 	vanished = when("the leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {

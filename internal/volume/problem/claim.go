@@ -8,7 +8,18 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/text"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/desired"
 )
+
+// ReportRefused reports why the root cannot have a leaf claim, or nil. Only root_pvc observes the
+// state that this function needs.
+func ReportRefused(s *volume.Observed) *mirror.Refusal {
+	if s.Placement == nil {
+		return nil
+	}
+	_, refusal := desired.LeafClaim(s)
+	return refusal
+}
 
 // ReportFailure reports why the member does not provision the volume.
 func ReportFailure(s *volume.Observed) *mirror.Refusal {

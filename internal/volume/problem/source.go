@@ -9,7 +9,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
-	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -51,7 +51,7 @@ func reportClaim(s *volume.Observed) *mirror.Refusal {
 	if from.Claim.Status.Phase != corev1.ClaimBound || from.Claim.Spec.VolumeName != from.At.LeafVolume || from.Volume == nil || from.Volume.UID != from.At.LeafUID {
 		return sourceNotReady(s, "the source's counterpart in member %q is not bound to its volume")
 	}
-	driver, _ := hostpv.SourceOf(from.Volume)
+	driver, _ := volumesource.Of(from.Volume)
 	return otherDriver(s, driver)
 }
 

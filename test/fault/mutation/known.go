@@ -14,8 +14,9 @@ const (
 	volumeFacts    = "internal/volume/lifecycle/facts.go"
 	volumeObserved = "internal/volume/observed.go"
 	volumeObserve  = "internal/volume/observe/observe.go"
-	volumeChange   = "internal/volume/change.go"
+	desiredVolume  = "internal/volume/desired/volume.go"
 	volumeClaim    = "internal/volume/claim.go"
+	desiredClaim   = "internal/volume/desired/claim.go"
 	volumeSource   = "internal/volume/source.go"
 	claimTable     = "internal/volume/lifecycle/claims.go"
 	mirrorVolume   = "internal/mirror/hostpv/volume.go"
@@ -91,8 +92,8 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "pushes-bound-claims", Class: "a host claim that is already bound is pushed with its volume name, and becomes Lost in the member",
 			Edits: []Edit{
 				{volumeTable, "{not(hasLeaf)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost"},
-				{volumeClaim, "		class = s.Leaf.Spec.StorageClassName", "		class = ptr.Deref(s.Root.Spec.StorageClassName, \"\")"},
-				{volumeClaim, "	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "	if capacity := s.Root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
+				{desiredClaim, "		class = s.Leaf.Spec.StorageClassName", "		class = ptr.Deref(s.Root.Spec.StorageClassName, \"\")"},
+				{desiredClaim, "	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "	if capacity := s.Root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
 			},
 			Scenario: "lost-leaf-volume", Caught: []string{"I1", "I3", "I6"},
 		},
@@ -161,8 +162,8 @@ func others() []Mutation {
 		{
 			Name: "unpinned", Class: "failover loses the data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
-				{mirrorVolume, "	spec.NodeAffinity = affinityTo(m.ClusterID)", "	spec.NodeAffinity = nil"},
-				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == \"\" {", " {"},
+				{mirrorVolume, "	spec.NodeAffinity = affinity.ToMember(m.ClusterID)", "	_, spec.NodeAffinity = affinity.ToMember, nil"},
+				{mirrorVolume, " || !affinity.IsToMember(host.Spec.NodeAffinity, clusterID) && BackendOf(host) == \"\" {", " {"},
 			},
 			Scenario: "create", Caught: []string{"I6"},
 		},

@@ -147,7 +147,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained forever, because the policy that Xylem set is recorded as the member's",
-			Edits: []Edit{{volumeChange, "		s.stamp(after, s.Origin)\n		after.Spec.ClaimRef", "		s.stamp(after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
+			Edits: []Edit{{desiredVolume, "		stamp(s, after, s.Origin)\n		after.Spec.ClaimRef", "		stamp(s, after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
 			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
 		},
 	}

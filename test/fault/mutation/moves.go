@@ -5,7 +5,7 @@ const (
 	moveRun    = "internal/cli/move/run/move.go"
 	moveSwap   = "internal/cli/move/run/swap.go"
 	moveUndo   = "internal/cli/move/run/undo.go"
-	moveDelete = "internal/cli/move/run/delete.go"
+	moveDelete = "internal/cli/move/olddisks/destroy.go"
 	moveVolume = "internal/cli/move/storage/volumes.go"
 )
 

@@ -9,7 +9,7 @@ func own() []Mutation {
 			Name: "no-finalizer", Class: "I1: the host PV lacks the finalizer that keeps it until its leaf is handled",
 			Edits: []Edit{
 				{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  nil,"},
-				{volumeChange, "		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "		_ = controllerutil.AddFinalizer\n"},
+				{desiredVolume, "		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "		_ = controllerutil.AddFinalizer\n"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -23,7 +23,7 @@ func own() []Mutation {
 		{
 			Name: "no-retain", Class: "I2: leaf PVs in use do not get policy Retain",
 			Edits: []Edit{
-				{volumeChange, "	origin.Stamp(after)\n	retain(after)\n", "	origin.Stamp(after)\n"},
+				{desiredVolume, "	origin.Stamp(after)\n	retain(after)\n", "	origin.Stamp(after)\n"},
 				{volumeTable, "not(held), stamped, not(leafRetain)}", "not(held), stamped, not(stamped)}"},
 			},
 			Scenario: "lost-leaf-claim", Caught: []string{"I2", "I6"},
@@ -54,7 +54,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "writes-for-ever", Class: "I5: a write that changes nothing is repeated",
-			Edits:    []Edit{{volumeChange, "		delete(after.Annotations, v1alpha1.AnnotationClusterGone)\n", "		metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", s.Host.ResourceVersion)\n"}},
+			Edits:    []Edit{{desiredVolume, "		delete(after.Annotations, v1alpha1.AnnotationClusterGone)\n", "		metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", s.Host.ResourceVersion)\n"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	movehost "github.com/xylem-io/xylem/internal/cli/move/host"
+	"github.com/xylem-io/xylem/internal/cli/move/olddisks"
 	"github.com/xylem-io/xylem/internal/cli/move/plan"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/cli/move/run"
@@ -50,7 +51,7 @@ func execute(ctx context.Context, v verb, h *host) error {
 	case deleteOld:
 		h.w.deleting = true
 		h.w.consent()
-		err = run.DeleteOld(ctx, c, o, name)
+		err = olddisks.Destroy(ctx, c, o, name)
 	}
 	h.w.deleting = false
 	h.w.settle()

@@ -3,11 +3,9 @@ package collect
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
-	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -96,83 +93,12 @@ func (r *reader) policies(ctx context.Context, c *facts.Cluster) {
 	)
 }
 
-// rightsOf checks which of the needed and excessive permissions an account has, with
-// SubjectAccessReviews.
-func (r *reader) rightsOf(ctx context.Context, of shipped.Account, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
-	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               "system:serviceaccount:" + of.Namespace + ":" + of.Name,
-			Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + of.Namespace, "system:authenticated"},
-			ResourceAttributes: &a,
-		}}
-		answer, err := r.raw.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return false, err
-		}
-		return answer.Status.Allowed, nil
-	})
-}
-
-// ownRights is like rightsOf, but checks the account whose credentials r uses.
-func (r *reader) ownRights(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes) facts.Rights {
-	return r.ask(ctx, needs, excess, func(a authorizationv1.ResourceAttributes) (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &a}}
-		answer, err := r.raw.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return false, err
-		}
-		return answer.Status.Allowed, nil
-	})
-}
-
-// ask checks each permission, a few at a time, until a request fails.
-func (r *reader) ask(ctx context.Context, needs, excess []authorizationv1.ResourceAttributes, may func(authorizationv1.ResourceAttributes) (bool, error)) facts.Rights {
-	var mu sync.Mutex
-	var rights facts.Rights
-	lacks, has := make([]bool, len(needs)), make([]bool, len(excess))
-	group, _ := errgroup.WithContext(ctx)
-	group.SetLimit(asking)
-	var failed error
-	for i, a := range append(append([]authorizationv1.ResourceAttributes{}, needs...), excess...) {
-		group.Go(func() error {
-			mu.Lock()
-			stop := failed != nil
-			mu.Unlock()
-			if stop {
-				return nil
-			}
-			allowed, err := may(a)
-			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case err != nil:
-				failed = err
-			case i < len(needs):
-				lacks[i] = !allowed
-			default:
-				has[i-len(needs)] = allowed
-			}
-			return nil
-		})
+// rights returns the permissions that check found, or reports that they cannot be read.
+func (r *reader) rights(found facts.Rights, err error) facts.Rights {
+	if err != nil {
+		r.miss("the permissions of the manager's account", err)
 	}
-	_ = group.Wait() // the error is in failed
-	if failed != nil {
-		r.miss("the permissions of the manager's account", failed)
-		return rights
-	}
-	rights.Read = true
-	rights.Lacks, rights.Excess = picked(needs, lacks), picked(excess, has)
-	return rights
-}
-
-func picked(of []authorizationv1.ResourceAttributes, which []bool) []authorizationv1.ResourceAttributes {
-	var some []authorizationv1.ResourceAttributes
-	for i, is := range which {
-		if is {
-			some = append(some, of[i])
-		}
-	}
-	return some
+	return found
 }
 
 // managers selects the manager's Deployment and Pods.

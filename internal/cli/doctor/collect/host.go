@@ -1,11 +1,8 @@
 package collect
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +20,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/gates"
+	"github.com/xylem-io/xylem/internal/cli/doctor/rights"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 )
@@ -32,8 +31,6 @@ const (
 	defaultAccount = "xylem-controller-manager"
 	// componentLabel is on the Pods of a control plane that runs in Pods, such as kubeadm's.
 	componentLabel = "component"
-	// metricsLimit is the maximum number of bytes to read from an API server's metrics.
-	metricsLimit = 64 << 20
 	// pathsMost is the maximum number of virtual nodes for which doctor checks the path from the API
 	// server to the manager.
 	pathsMost = 100
@@ -93,7 +90,7 @@ func (r *reader) hostRights(ctx context.Context, h *facts.Host) {
 		r.miss("the permissions of the manager's account", err)
 		return
 	}
-	h.Rights = r.rightsOf(ctx, h.Account, needs, shipped.Excess())
+	h.Rights = r.rights(rights.Of(ctx, r.raw, h.Account, needs, shipped.Excess()))
 }
 
 // mutating reads whether the API server serves MutatingAdmissionPolicies, as it does from
@@ -159,35 +156,15 @@ func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
 		func() {
 			h.Control = list(ctx, r, "the control plane's Pods", &corev1.PodList{}, pods, client.InNamespace(metav1.NamespaceSystem), client.HasLabels{componentLabel})
 		},
-		func() { h.Gates = r.gates(ctx) },
+		func() {
+			found, err := gates.Of(ctx, r.raw)
+			if err != nil {
+				r.miss("the API server's feature gates", err)
+				return
+			}
+			h.Gates = facts.Object[map[string]bool]{Item: &found, Read: true}
+		},
 	)
-}
-
-// gate matches the state of a feature gate in metrics (k8s.io/component-base/featuregate).
-var gate = regexp.MustCompile(`^kubernetes_feature_enabled\{name="(\w+)",stage="(\w*)"\} ([01])`)
-
-// gates reads the feature gates of the API server from its metrics. It skips alpha gates, because
-// they are off by default.
-func (r *reader) gates(ctx context.Context) facts.Object[map[string]bool] {
-	const what = "the API server's feature gates"
-	stream, err := r.raw.CoreV1().RESTClient().Get().AbsPath("/metrics").Stream(ctx)
-	if err != nil {
-		r.miss(what, err)
-		return facts.Object[map[string]bool]{}
-	}
-	defer func() { _ = stream.Close() }()
-	found := map[string]bool{}
-	lines := bufio.NewScanner(io.LimitReader(stream, metricsLimit))
-	for lines.Scan() {
-		if match := gate.FindSubmatch(lines.Bytes()); match != nil && string(match[2]) != "ALPHA" {
-			found[string(match[1])] = string(match[3]) == "1"
-		}
-	}
-	if err := lines.Err(); err != nil {
-		r.miss(what, err)
-		return facts.Object[map[string]bool]{}
-	}
-	return facts.Object[map[string]bool]{Item: &found, Read: true}
 }
 
 // created selects the objects that Xylem created.

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
+	"github.com/xylem-io/xylem/internal/cli/doctor/rights"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/member/access"
@@ -134,7 +135,7 @@ func (v *visit) own(ctx context.Context, config *rest.Config) *facts.Member {
 		func() { r.policies(ctx, &m.Cluster) },
 		func() {
 			if needs, ok := r.memberNeeds(m.Account); ok {
-				m.Rights = r.rightsOf(ctx, m.Account, needs, shipped.Excess())
+				m.Rights = r.rights(rights.Of(ctx, r.raw, m.Account, needs, shipped.Excess()))
 			}
 		},
 		func() { r.leaves(ctx, v.of.ID, m) },
@@ -169,7 +170,7 @@ func (v *visit) registered(ctx context.Context, registration *v1alpha1.ClusterRe
 	ctx, cancel := context.WithTimeout(ctx, memberTotal)
 	defer cancel()
 	if needs, ok := r.memberNeeds(m.Account); ok {
-		m.Rights = r.ownRights(ctx, needs, shipped.Excess())
+		m.Rights = r.rights(rights.Own(ctx, r.raw, needs, shipped.Excess()))
 	}
 	v.common(ctx, r, &m)
 	return m

@@ -9,6 +9,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
 	"github.com/xylem-io/xylem/internal/cli/move/transfer"
+	"github.com/xylem-io/xylem/internal/mirror/affinity"
 )
 
 // Role is what a Pod does. It is part of the Pod's name.
@@ -63,9 +64,7 @@ func Manifest(r *record.Record, role Role, image string, taints []corev1.Taint) 
 			EnableServiceLinks:            ptr.To(false),
 			Tolerations:                   tolerations(taints),
 			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{role.In(r).ClusterID}}},
-				}}},
+				RequiredDuringSchedulingIgnoredDuringExecution: affinity.Selector(v1alpha1.LabelClusterID, role.In(r).ClusterID),
 			}},
 			Volumes: []corev1.Volume{{Name: volumeName, VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

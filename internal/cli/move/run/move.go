@@ -42,16 +42,16 @@ type Shell interface {
 	DeviceBytes(ctx context.Context, pod string) (int64, error)
 }
 
-// confirm prompts the user, unless Yes is set. purpose completes "to ...".
-func (o Options) confirm(h *host.Client, claim, purpose string) error {
+// Confirm prompts the user, unless Yes is set. purpose completes "to ...".
+func (o Options) Confirm(h *host.Client, claim, purpose string) error {
 	if o.Yes {
 		return nil
 	}
 	return h.Env.Confirm("claim", claim, purpose)
 }
 
-// unchanged reports that a dry run changed nothing.
-func (o Options) unchanged(h *host.Client) error {
+// Unchanged reports that a dry run changed nothing.
+func (o Options) Unchanged(h *host.Client) error {
 	h.Report("Nothing was changed (%s)", o.DryRun.Mark())
 	return nil
 }
@@ -98,12 +98,12 @@ func Move(ctx context.Context, h *host.Client, opts Options, claim string) error
 	r.print()
 	switch opts.DryRun {
 	case command.DryRunClient:
-		return opts.unchanged(h)
+		return opts.Unchanged(h)
 	case command.DryRunServer:
 		return r.validate(ctx)
 	case command.DryRunNone:
 	}
-	if err := opts.confirm(h, claim, "move the data"); err != nil {
+	if err := opts.Confirm(h, claim, "move the data"); err != nil {
 		return err
 	}
 	return r.forward(ctx)
@@ -201,7 +201,7 @@ func (r *run) validate(ctx context.Context) error {
 			return r.host.Explain(fmt.Errorf("create %q: %w", obj.GetName(), err))
 		}
 	}
-	return r.opts.unchanged(r.host)
+	return r.opts.Unchanged(r.host)
 }
 
 // cause returns the error of a step, or an error for an interruption by the user.

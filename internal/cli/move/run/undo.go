@@ -55,9 +55,9 @@ func Undo(ctx context.Context, h *host.Client, opts Options, claim string) error
 		h.Report("The copy will be destroyed")
 	}
 	if opts.DryRun != command.DryRunNone {
-		return opts.unchanged(h)
+		return opts.Unchanged(h)
 	}
-	if err := opts.confirm(h, claim, "undo the move"); err != nil {
+	if err := opts.Confirm(h, claim, "undo the move"); err != nil {
 		return err
 	}
 	if err := r.undo(ctx, gone); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 )
 
 // builder builds nodes from the gathered objects.
@@ -144,7 +145,7 @@ func (f builder) missed(what string) bool {
 
 func notOurs(c *gather.ClaimFacts) string {
 	if c.Volume != nil {
-		driver, _ := hostpv.SourceOf(c.Volume)
+		driver, _ := volumesource.Of(c.Volume)
 		return fmt.Sprintf("not managed by Xylem, because its volume has driver %s", driver)
 	}
 	return fmt.Sprintf("not managed by Xylem, because its class has provisioner %s", c.Class.Provisioner)
@@ -336,7 +337,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 	if pv := c.LeafVolume; pv != nil {
 		n := Object(gather.KindVolume, cluster, pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
 		n.Details = append(n.Details, volumeDetails(pv)...)
-		n.Driver, n.Handle = hostpv.SourceOf(pv)
+		n.Driver, n.Handle = volumesource.Of(pv)
 		n.Driver, n.Handle = gather.Plain(n.Driver), gather.Plain(n.Handle)
 		n.Events = matter(c.LeafVolumeEvents, false, since(&n, volumeWell(pv)))
 		if uid != "" && string(pv.UID) != uid {

@@ -1,4 +1,4 @@
-package run
+package olddisks
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/move/host"
 	"github.com/xylem-io/xylem/internal/cli/move/plan"
 	"github.com/xylem-io/xylem/internal/cli/move/record"
+	"github.com/xylem-io/xylem/internal/cli/move/run"
 	"github.com/xylem-io/xylem/internal/cli/move/storage"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// DeleteOld makes Xylem destroy the disks that earlier moves of a claim kept.
-func DeleteOld(ctx context.Context, h *host.Client, opts Options, claim string) error {
+// Destroy makes Xylem destroy the disks that earlier moves of a claim kept.
+func Destroy(ctx context.Context, h *host.Client, opts run.Options, claim string) error {
 	store := record.NewStore(h, claim)
 	stored, err := store.Read(ctx)
 	if err != nil {
@@ -50,9 +51,9 @@ func DeleteOld(ctx context.Context, h *host.Client, opts Options, claim string) 
 		h.Report("Destroy volume %q, an old disk of claim %q", left[i].Name, claim)
 	}
 	if opts.DryRun != command.DryRunNone {
-		return opts.unchanged(h)
+		return opts.Unchanged(h)
 	}
-	if err := opts.confirm(h, claim, "destroy the old disks"); err != nil {
+	if err := opts.Confirm(h, claim, "destroy the old disks"); err != nil {
 		return err
 	}
 	if stored != nil && slices.ContainsFunc(left, func(pv corev1.PersistentVolume) bool { return pv.UID == stored.Old.UID }) {

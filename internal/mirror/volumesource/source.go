@@ -1,4 +1,6 @@
-package hostpv
+// Package volumesource returns the driver and the handle of a PersistentVolume, for messages. It is
+// pure.
+package volumesource
 
 import (
 	"reflect"
@@ -12,10 +14,10 @@ import (
 // pluginPrefix is the prefix for the names of volume plugins that are not CSI drivers.
 const pluginPrefix = "kubernetes.io/"
 
-// SourceOf returns the driver of a leaf PV and its volume handle. For an in-tree volume plugin,
+// Of returns the driver of a leaf PV and its volume handle. For an in-tree volume plugin,
 // these are kubernetes.io/<plugin> and the volume's identifier, if it has a simple one. Use them
 // only in messages.
-func SourceOf(leaf *corev1.PersistentVolume) (driver, handle string) {
+func Of(leaf *corev1.PersistentVolume) (driver, handle string) {
 	s := &leaf.Spec.PersistentVolumeSource
 	if s.CSI != nil {
 		return s.CSI.Driver, s.CSI.VolumeHandle

@@ -1,4 +1,4 @@
-package rootpod
+package triggers
 
 import (
 	"testing"

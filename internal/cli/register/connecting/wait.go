@@ -1,4 +1,4 @@
-package register
+package connecting
 
 import (
 	"context"
@@ -46,38 +46,18 @@ func patience(reason string, first bool) time.Duration {
 	return insisting
 }
 
-// await waits until the manager has connected and the registration is ready. If the token has an
-// expiry, await also waits until the manager uses this token.
-func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistration, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	var cr v1alpha1.ClusterRegistration
-	said, _ := access.ParseToken(token) // zero without an expiry, so await does not wait for this token
-	w := waiting{run: r, expires: said.Expires}
-	err := wait.PollUntilContextCancel(ctx, memberpart.Poll, true, func(ctx context.Context) (bool, error) {
-		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {
-			if !command.Refused(err) { // the error may be temporary, or ctx has ended
-				return false, nil
-			}
-			return false, fmt.Errorf("read registration %q: %w", r.name, err)
-		}
-		return w.look(&cr)
-	})
-	r.connected = meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)
-	switch {
-	case err == nil:
-		return &cr, nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("the registration was not ready after %s, because %s", r.timeout, w.missing(&cr))
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("interrupted. The registration was not ready yet, because %s", w.missing(&cr))
-	}
-	return nil, err
-}
+// Wait waits for one registration.
+type Wait struct {
+	// Env provides the streams, the clock, and the manager's namespace.
+	Env *command.Env
+	// Host reads the registration with the name Name.
+	Host client.Reader
+	Name string
+	// First reports whether this run created the registration.
+	First bool
+	// Timeout limits the wait.
+	Timeout time.Duration
 
-// waiting is the state of a run that waits for its registration.
-type waiting struct {
-	*run
 	// expires is the expiry of the new token, which identifies the token.
 	expires time.Time
 	shown   string
@@ -85,7 +65,37 @@ type waiting struct {
 	reason  string
 }
 
-func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
+// Ready waits until the manager has connected and the registration is ready. If the token has an
+// expiry, Ready also waits until the manager uses this token. connected reports whether the manager
+// has connected, even if Ready returns an error.
+func (w *Wait) Ready(ctx context.Context, token string) (ready *v1alpha1.ClusterRegistration, connected bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	var cr v1alpha1.ClusterRegistration
+	said, _ := access.ParseToken(token) // zero without an expiry, so Ready does not wait for this token
+	w.expires = said.Expires
+	err = wait.PollUntilContextCancel(ctx, memberpart.Poll, true, func(ctx context.Context) (bool, error) {
+		if err := w.Host.Get(ctx, client.ObjectKey{Name: w.Name}, &cr); err != nil {
+			if !command.Refused(err) { // the error may be temporary, or ctx has ended
+				return false, nil
+			}
+			return false, fmt.Errorf("read registration %q: %w", w.Name, err)
+		}
+		return w.look(&cr)
+	})
+	connected = meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)
+	switch {
+	case err == nil:
+		return &cr, connected, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("the registration was not ready after %s, because %s", w.Timeout, w.missing(&cr))
+	case ctx.Err() != nil:
+		err = fmt.Errorf("interrupted. The registration was not ready yet, because %s", w.missing(&cr))
+	}
+	return nil, connected, err
+}
+
+func (w *Wait) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	now := w.Env.Clock.Now()
 	if connected == nil || connected.Reason != w.reason {
@@ -93,7 +103,7 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	}
 	if connected != nil && connected.Status != metav1.ConditionTrue {
 		w.reason = connected.Reason
-		if _, is := final[connected.Reason]; is && now.Sub(w.since) >= patience(connected.Reason, w.before == nil) {
+		if _, is := final[connected.Reason]; is && now.Sub(w.since) >= patience(connected.Reason, w.First) {
 			return false, fmt.Errorf("the manager cannot connect (%s): %s", connected.Reason, connected.Message)
 		}
 	}
@@ -109,12 +119,12 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 }
 
 // used reports whether the manager uses the new token.
-func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
+func (w *Wait) used(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
 // missing returns the reason why the registration is not ready yet. It is pure.
-func (w *waiting) missing(cr *v1alpha1.ClusterRegistration) string {
+func (w *Wait) missing(cr *v1alpha1.ClusterRegistration) string {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
 			return fmt.Sprintf("condition %s is not True (%s): %s", kind, c.Reason, c.Message)

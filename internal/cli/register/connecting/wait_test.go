@@ -1,4 +1,4 @@
-package register
+package connecting
 
 import (
 	"io"
@@ -35,7 +35,7 @@ func TestPermanentReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Unix(0, 0))
 			env := command.NewEnv(genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, clock)
-			w := waiting{run: &run{Part: memberpart.Part{Env: env}, before: c.before}}
+			w := Wait{Env: env, First: c.before == nil}
 			cr := &v1alpha1.ClusterRegistration{}
 			cr.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: c.reason}}
 			_, err := w.look(cr)

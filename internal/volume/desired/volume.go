@@ -1,4 +1,4 @@
-package volume
+package desired
 
 import (
 	"maps"
@@ -15,19 +15,20 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // StampedLeaf returns the leaf PV with the stamp of its leaf claim's root, policy Retain, and
 // annotations with its original policy and its tenant, or nil if it already has them.
-func (s *Observed) StampedLeaf() *corev1.PersistentVolume {
+func StampedLeaf(s *volume.Observed) *corev1.PersistentVolume {
 	origin := s.Origin
 	if s.Holder != nil {
 		origin = s.HolderOrigin
 	}
-	return changed(s.Leaf, func(after *corev1.PersistentVolume) { s.stamp(after, origin) })
+	return changed(s.Leaf, func(after *corev1.PersistentVolume) { stamp(s, after, origin) })
 }
 
-func (s *Observed) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
+func stamp(s *volume.Observed, after *corev1.PersistentVolume, origin mirror.Origin) {
 	if after.Annotations[v1alpha1.AnnotationReclaimPolicy] == "" {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, string(s.Leaf.Spec.PersistentVolumeReclaimPolicy))
 	}
@@ -39,7 +40,7 @@ func (s *Observed) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
 }
 
 // RetainedLeaf returns the leaf PV with policy Retain, or nil if it already has that policy.
-func (s *Observed) RetainedLeaf() *corev1.PersistentVolume { return changed(s.Leaf, retain) }
+func RetainedLeaf(s *volume.Observed) *corev1.PersistentVolume { return changed(s.Leaf, retain) }
 
 func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -48,21 +49,33 @@ func retain(pv *corev1.PersistentVolume) {
 // KeptLeaf returns a leaf PV that no host PV represents, with policy Retain and, if one of Xylem's
 // leaf claims uses it, the stamp. It returns nil if no change is needed, or if the leaf PV does not
 // belong to this host.
-func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
+func KeptLeaf(s *volume.Observed) *corev1.PersistentVolume {
 	switch {
 	case s.Held():
-		return s.StampedLeaf()
+		return StampedLeaf(s)
 	case s.Stamped:
-		return s.RetainedLeaf()
+		return RetainedLeaf(s)
 	}
 	return nil
 }
 
+// TakenLeaf returns the leaf PV with the stamp of the admin's host PV, policy Retain, and a record
+// of its policy in the member. The same patch reserves an Available leaf PV, so that no claim in
+// the member is bound to it. The leaf PV is then Released, like any volume whose host PV is free.
+func TakenLeaf(s *volume.Observed) *corev1.PersistentVolume {
+	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
+		stamp(s, after, hostpv.OriginOfHost(s.Host, s.Member.HostID))
+		if after.Spec.ClaimRef == nil {
+			after.Spec.ClaimRef = hostpv.Reservation(s.Host)
+		}
+	})
+}
+
 // RepointedLeaf returns the leaf PV with policy Retain and with its current leaf claim in claimRef.
 // One update changes both, so that the leaf PV is never Available.
-func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
+func RepointedLeaf(s *volume.Observed) *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
-		s.stamp(after, s.Origin)
+		stamp(s, after, s.Origin)
 		after.Spec.ClaimRef = &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "PersistentVolumeClaim",
 			Namespace: s.Claim.Namespace, Name: s.Claim.Name, UID: s.Claim.UID,
@@ -71,41 +84,41 @@ func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
 }
 
 // Outdated reports whether the host PV must match the leaf PV and differs from it.
-func (s *Observed) Outdated() bool { return s.followed() && s.CurrentHost() != nil }
+func Outdated(s *volume.Observed) bool { return followed(s) && CurrentHost(s) != nil }
 
 // Unguarded reports whether the host PV lacks Xylem's finalizer, or lacks policy Retain although
 // the member retains the volume.
-func (s *Observed) Unguarded() bool { return s.followed() && (!s.HasFinalizer() || s.overrules()) }
+func Unguarded(s *volume.Observed) bool { return followed(s) && (!s.HasFinalizer() || overrules(s)) }
 
 // followed reports whether the host PV must match the leaf PV.
-func (s *Observed) followed() bool {
-	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)
+func followed(s *volume.Observed) bool {
+	return s.Host != nil && s.Leaf != nil && s.Stamped && s.Host.DeletionTimestamp == nil
 }
 
 // Rescues reports whether the host PV must get policy Retain because of HolderLost, before the
 // holder and the stamp, which show that another claim used the volume, are removed.
-func (s *Observed) Rescues() bool {
-	return s.HolderLost && s.Host != nil && s.Leaf != nil && s.Stamped && (!deleting(s.Host) || s.HasFinalizer()) && s.overrules()
+func Rescues(s *volume.Observed) bool {
+	return s.HolderLost && s.Host != nil && s.Leaf != nil && s.Stamped && (s.Host.DeletionTimestamp == nil || s.HasFinalizer()) && overrules(s)
 }
 
 // overrules reports whether the volume must be retained, but the host PV's policy is different: the
 // member retains the volume, or the host may have lost the claim that used it last.
-func (s *Observed) overrules() bool {
+func overrules(s *volume.Observed) bool {
 	return (s.Policy() != corev1.PersistentVolumeReclaimDelete || s.HolderLost) && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
 // CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes class,
 // the registration's current name, Xylem's finalizer, and policy Retain if the volume must be
 // retained. It returns nil if the host PV already has them.
-func (s *Observed) CurrentHost() *corev1.PersistentVolume {
+func CurrentHost(s *volume.Observed) *corev1.PersistentVolume {
 	return changed(s.Host, func(after *corev1.PersistentVolume) {
 		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
 		metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)
 		delete(after.Annotations, v1alpha1.AnnotationClusterGone)
-		if s.overrules() {
+		if overrules(s) {
 			retain(after)
 		}
-		change := hostpv.Drift(s.Host, s.Leaf, s.attributesClass())
+		change := hostpv.Drift(s.Host, s.Leaf, attributesClass(s))
 		if change.Capacity != nil {
 			after.Spec.Capacity = change.Capacity
 		}
@@ -117,7 +130,7 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 
 // attributesClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if the
 // leaf PV has none, or if its leaf claim, which records that name, does not exist.
-func (s *Observed) attributesClass() string {
+func attributesClass(s *volume.Observed) string {
 	if !s.Held() {
 		return ""
 	}

@@ -1,0 +1,2 @@
+// Package connecting waits until the manager has connected to a registered member.
+package connecting
