@@ -112,7 +112,7 @@ func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane
 	}
 	return harness.Options{
 		BuildFlags: flags,
-		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
+		Host:       host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
 		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
 		Front: func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
 			if c.Name() == b.proxied {
