@@ -212,12 +212,6 @@ bench: kube ## Measure Xylem and its baselines, and write the results to dist/be
 	go run ./test/bench --out '$(DIST)/bench' $(BENCH_FLAGS)
 	go -C test/bench/plot run . '$(DIST)/bench'
 
-# Only images are built with this profile, because the compiler then compiles all dependencies again.
-.PHONY: profile
-profile: kube ## Record the CPU profile with which make image optimizes the manager; takes about five minutes.
-	go run ./test/bench --profile --repeats 1 --rate 5 --out '$(DIST)/profile' latency
-	go tool pprof -proto -output cmd/manager/release.pgo '$(DIST)'/profile/*.pprof
-
 .PHONY: bench-quick
 bench-quick: kube ## Run the benchmark with small sizes, which takes less than three minutes; the results are not meaningful.
 	go run ./test/bench --quick --out '$(DIST)/bench-quick'
@@ -280,7 +274,7 @@ run: manifests generate ## Run the manager on this machine, against kubectl's cu
 .PHONY: image
 image: ## Pack the image IMG (default xylem:dev) in dist/image.tar, based on BASE if set. This needs no engine or registry. The same sources always result in the same digest.
 	@mkdir -p $(BIN) $(DIST)
-	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -pgo=cmd/manager/release.pgo -o $(BIN)/linux-$(ARCH)/manager ./cmd/manager
+	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/linux-$(ARCH)/manager ./cmd/manager
 	@go run ./test/image/cmd/image --binary $(BIN)/linux-$(ARCH)/manager --licence LICENSE --tag '$(IMAGE)' --base '$(BASE)' --arch $(ARCH) --to $(DIST)/image.tar
 
 # PUSH=true also pushes the index to IMG's registry, with the credentials from docker login.

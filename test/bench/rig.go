@@ -48,9 +48,6 @@ const (
 	hostNodes = 2
 )
 
-// releaseProfile is the CPU profile with which images are built.
-const releaseProfile = "cmd/manager/release.pgo"
-
 // managerArgs are the manager's arguments in the Deployment in config/manager.
 var managerArgs = []string{"--leader-elect"}
 
@@ -106,13 +103,8 @@ func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 // harness returns the options that all rigs share. The manager reaches members directly, because
 // a proxy runs in this program and costs CPU time. Only the member to black-hole has a proxy.
 func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
-	var flags []string
-	if !b.quick && !b.profile {
-		flags = []string{"-pgo=" + releaseProfile} // as make image builds the manager
-	}
 	return harness.Options{
-		BuildFlags: flags,
-		Host:       host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
+		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
 		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
 		Front: func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
 			if c.Name() == b.proxied {

@@ -69,9 +69,8 @@ type Options struct {
 	// Bare only starts the clusters: the caller installs Xylem, and RunManager starts the
 	// manager. Manager is required.
 	Bare bool
-	// Manager is the manager's binary. If it is empty, Start builds it, with BuildFlags for go build.
-	Manager    string
-	BuildFlags []string
+	// Manager is the manager's binary. If it is empty, Start builds it.
+	Manager string
 	// FenceDuration and ProbeInterval are flags of the manager. 0 means 6 s and 2 s.
 	FenceDuration, ProbeInterval time.Duration
 	// ManagerArgs are additional arguments for the manager. Later ones take precedence.
@@ -141,7 +140,7 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 		binary = filepath.Join(dir, "manager")
 		group.Go(func() error {
 			x.progress("manager: building")
-			return BuildManager(startCtx, x.root, binary, o.BuildFlags...)
+			return BuildManager(startCtx, x.root, binary)
 		})
 	}
 	group.Go(func() error {
