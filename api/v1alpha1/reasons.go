@@ -371,6 +371,15 @@ const (
 	// patch --subresource resize` does. Xylem does not resize running Pods, so the Pod in the member
 	// keeps its resources. To do: undo the change, or re-create the Pod with the new resources.
 	ReasonNotResized = "NotResized"
+	// ReasonLeafPodGated: a program in the member, such as a queue, added scheduling gates to the Pod
+	// there, and the member does not schedule the Pod before this program removes them. To do:
+	// wait, or ask the member's admin about the program.
+	ReasonLeafPodGated = "LeafPodGated"
+	// ReasonContainersAdded: the Pod's own containers have finished, but containers that a program in
+	// the member added to the Pod still run, so the Pod does not finish. The host does not show
+	// these containers. To do: exempt the Pod from this program, or ask the member's admin to add
+	// such containers as restartable init containers.
+	ReasonContainersAdded = "ContainersAdded"
 	// ReasonEvicted: Xylem evicted the Pod, because its member is being deregistered. To do:
 	// nothing. The Pod's owner creates another Pod.
 	ReasonEvicted = "Evicted"

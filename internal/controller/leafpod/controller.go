@@ -179,6 +179,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			return err
 		}
 		r.eventHidden(o, d.status)
+		r.eventAdded(o, d.status)
 		return nil
 	case fail:
 		d, still, err := r.stillFails(ctx, &o)

@@ -1,11 +1,19 @@
 package leafpod
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
+
+// namesLimit is the maximum length, in bytes, of a list of names that a member chose.
+const namesLimit = 500
 
 func (r *reconciler) eventFailed(root *corev1.Pod, reason, message string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, reason, "Fail", "%s", message)
@@ -20,4 +28,42 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodIPHidden, "Show",
 			"Xylem does not copy Pod IP %q of member %q to the host: the address is special, or outside spec.node.podCIDRs of the registration. If the host's network reaches the address, add its range to spec.node.podCIDRs", hidden, r.Registration)
 	}
+}
+
+// eventAdded reports, when the Pod's own containers have finished, the containers that programs in the
+// member added to the Pod and that keep it running.
+func (r *reconciler) eventAdded(o observed, shown corev1.PodStatus) {
+	if o.leaf == nil || o.root.DeletionTimestamp != nil || shown.Phase != corev1.PodRunning || ownFinished(o.root, o.root.Status) || !ownFinished(o.root, shown) {
+		return
+	}
+	if added := addedRunning(o.root, o.leaf); len(added) > 0 {
+		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
+			"the Pod's own containers have finished, but the Pod runs until containers that member %q added finish too: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
+			r.Registration, sanitize.Plain(strings.Join(added, ", "), namesLimit))
+	}
+}
+
+// ownFinished reports whether all of the Pod's containers have finished and will not restart.
+func ownFinished(root *corev1.Pod, status corev1.PodStatus) bool {
+	if root.Spec.RestartPolicy == corev1.RestartPolicyAlways {
+		return false
+	}
+	return !slices.ContainsFunc(root.Spec.Containers, func(c corev1.Container) bool {
+		return !slices.ContainsFunc(status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			ended := s.State.Terminated
+			return s.Name == c.Name && ended != nil && (ended.ExitCode == 0 || root.Spec.RestartPolicy == corev1.RestartPolicyNever)
+		})
+	})
+}
+
+// addedRunning returns the quoted names of the leaf's running containers that the root lacks.
+func addedRunning(root, leaf *corev1.Pod) []string {
+	var names []string
+	for i := range leaf.Status.ContainerStatuses {
+		s := &leaf.Status.ContainerStatuses[i]
+		if s.State.Running != nil && !slices.ContainsFunc(root.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name }) {
+			names = append(names, strconv.Quote(s.Name))
+		}
+	}
+	return names
 }

@@ -1,14 +1,20 @@
 package rootpod
 
 import (
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
+
+// namesLimit is the maximum length, in bytes, of a list of names that a member chose.
+const namesLimit = 500
 
 func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
@@ -31,6 +37,24 @@ func (r *reconciler) reportResize(root *corev1.Pod) {
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotResized, "Resize",
 		"the Pod runs in member %q with the resources that it started with: Xylem does not resize running Pods. Undo the change, or re-create the Pod with the new resources", r.Registration)
+}
+
+// eventGated reports the scheduling gates of a leaf, once for each set of gates. The root's gates were
+// removed before it was scheduled, so programs in the member added these.
+func (r *reconciler) eventGated(o lifecycle.Observed) {
+	if o.Root == nil || o.Leaf == nil || o.Root.UID != o.Origin.UID || o.Leaf.DeletionTimestamp != nil || len(o.Leaf.Spec.SchedulingGates) == 0 {
+		return
+	}
+	var names []string
+	for _, gate := range o.Leaf.Spec.SchedulingGates {
+		names = append(names, strconv.Quote(gate.Name))
+	}
+	gates := sanitize.Plain(strings.Join(names, ", "), namesLimit)
+	if !r.news(string(o.Leaf.UID)+"//gates", gates) {
+		return
+	}
+	r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",
+		"member %q does not schedule the Pod before a program in the member, such as a queue, removes scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
