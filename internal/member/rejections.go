@@ -13,7 +13,8 @@ import (
 // controllers of claims and Pods can report it. After a restart of the link, the next attempt to
 // create a namespace records it again. The zero value is ready for use.
 type Rejections struct {
-	mu    sync.Mutex
+	mu sync.Mutex
+	// why has an entry for each namespace that was tried. It is nil if the member does not reject it.
 	why   map[string]*mirror.Refusal
 	waker route.Waker
 }
@@ -25,7 +26,15 @@ func (r *Rejections) Of(namespace string) *mirror.Refusal {
 	return r.why[namespace]
 }
 
-// Set records why the member rejects the creation of a namespace. nil removes the record.
+// Tried reports whether leaf_namespace has handled a namespace since the link started.
+func (r *Rejections) Tried(namespace string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, tried := r.why[namespace]
+	return tried
+}
+
+// Set records why the member rejects the creation of a namespace. nil means that it does not.
 func (r *Rejections) Set(namespace string, why *mirror.Refusal) {
 	if r.set(namespace, why) {
 		r.waker.Wake(namespace)
@@ -37,17 +46,11 @@ func (r *Rejections) set(namespace string, why *mirror.Refusal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.why[namespace]
-	switch {
-	case was == nil && why == nil, was != nil && why != nil && *was == *why:
-		return false
-	case why == nil:
-		delete(r.why, namespace)
-		return true
-	case r.why == nil:
+	if r.why == nil {
 		r.why = map[string]*mirror.Refusal{}
 	}
 	r.why[namespace] = why
-	return true
+	return (was == nil) != (why == nil) || was != nil && *was != *why
 }
 
 // Changes returns a source that enqueues the requests for a namespace whenever its record changes.

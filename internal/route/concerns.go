@@ -60,7 +60,7 @@ func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
 }
 
 // metadataChanged reports whether metadata has changed. It ignores other writers' finalizers, and
-// annotations that only Kubernetes uses.
+// annotations of the PV controller and provisioners; root_pvc compares the one that it reads itself.
 func metadataChanged(was, is metav1.Object) bool {
 	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
 		FinalizersChanged(was, is) ||

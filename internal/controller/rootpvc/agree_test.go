@@ -380,7 +380,7 @@ func TestIgnoredChangesChangeNoPlan(t *testing.T) {
 			}
 		}
 		for i := range w.claims {
-			if route.LeafClaimChanged(w.claims[i], after.claims[i]) {
+			if triggers.LeafClaimChanged(w.claims[i], after.claims[i]) {
 				t.Fatalf("world %d: a leaf claim counts as changed", n)
 			}
 		}

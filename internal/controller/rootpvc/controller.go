@@ -4,9 +4,11 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/attributes"
@@ -15,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -109,13 +112,26 @@ func sooner(a, b time.Duration) time.Duration {
 	return min(a, b)
 }
 
+// rejection returns why the member rejects the creation of a root's namespace, or nil. In a new link,
+// the last report stands until leaf_namespace has tried again. Otherwise, each new link would restart
+// the placement timeout.
+func (r *reconciler) rejection(root *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	if r.Rejections.Tried(root.Namespace) || mirror.ReporterOf(root).ClusterID != r.ClusterID {
+		return r.Rejections.Of(root.Namespace)
+	}
+	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
+		return last
+	}
+	return nil
+}
+
 func (r *reconciler) observer() observing.Observer {
 	restores := r.LastRestores()
 	return observing.Observer{
 		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
 		Clock: r.Clock, SilentAfter: r.SilentAfter,
-		Rejected: r.Rejections.Of,
+		Rejected: r.rejection,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)
 		},

@@ -100,19 +100,28 @@ func MayBeProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 }
 
 // SilentProvisioner reports that the member requested a leaf claim's volume from a provisioner, which
-// has not responded for a time. Until then, it returns how long to wait. This is not evidence that
-// no volume will be created. A leaf claim that waits for a node must not be passed.
+// has not responded for some time. Before that, it returns how long to wait. This is not evidence
+// that no volume will be created. A leaf claim that waits for a node must not be passed.
 func SilentProvisioner(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m mirror.Member, after time.Duration, now time.Time) (*mirror.Refusal, time.Duration) {
 	provisioner, requested := leaf.Annotations[volumehelpers.AnnStorageProvisioner]
-	if !requested || leaf.Spec.VolumeName != "" || leaf.DeletionTimestamp != nil || lastFailure(leaf, events) != nil {
+	last := lastFailure(leaf, events)
+	if !requested || leaf.Spec.VolumeName != "" || leaf.DeletionTimestamp != nil || last != nil && !isSlow(last.Message) {
 		return nil, 0
 	}
-	if left := requestedAt(leaf).Add(after).Sub(now); left > 0 {
-		return nil, min(left, after) // the member's clock may be ahead
+	since, limit := requestedAt(leaf), after
+	if last != nil && lastSeen(last).After(since) {
+		since, limit = lastSeen(last).Time, after+retryInterval
+	}
+	if left := since.Add(limit).Sub(now); left > 0 {
+		return nil, min(left, limit) // the member's clock may be ahead
 	}
 	return mirror.Refuse(v1alpha1.ReasonProvisionerSilent, "member %q asked provisioner %q for the volume, and there is no response after %s. Ask the member's admin to check that the driver's controller runs, and that StorageClass %q names the right provisioner",
-		m.Registration, sanitize.Plain(provisioner, wordsLimit), duration.HumanDuration(after), ptr.Deref(leaf.Spec.StorageClassName, "")), 0
+		m.Registration, sanitize.Plain(provisioner, wordsLimit), duration.HumanDuration(limit), ptr.Deref(leaf.Spec.StorageClassName, "")), 0
 }
+
+// retryInterval is the maximum time after which a provisioner retries a failed call
+// (csi-provisioner's --retry-interval-max).
+const retryInterval = 5 * time.Minute
 
 // requestedAt returns when the volume was requested. leafcache keeps only this time of the managed
 // fields.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -22,9 +23,15 @@ func TestSilentProvisioner(t *testing.T) {
 			c.ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(now.Add(-ago)))}}
 		}
 	}
-	failure := func(message string) []corev1.Event {
-		return []corev1.Event{{InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "leaf"}, Reason: eventProvisioningFailed, Message: message}}
+	failure := func(ago time.Duration, message string) []corev1.Event {
+		return []corev1.Event{{
+			InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "leaf"}, Reason: eventProvisioningFailed, Message: message,
+			LastTimestamp: metav1.NewTime(now.Add(-ago)),
+		}}
 	}
+	dead := *silent
+	dead.Message = strings.Replace(dead.Message, "2m", "7m", 1)
+	const slow = "rpc error: code = DeadlineExceeded desc = slow"
 	for name, tc := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
 		events []corev1.Event
@@ -39,8 +46,10 @@ func TestSilentProvisioner(t *testing.T) {
 		"not requested":                       {func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, nil, nil, 0},
 		"bound":                               {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-1" }, nil, nil, 0},
 		"deleted":                             {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.NewTime(now)) }, nil, nil, 0},
-		"the provisioner reports a failure":   {requestedAt(after), failure("rpc error: code = Internal desc = no"), nil, 0},
-		"the provisioner reports a slow call": {requestedAt(after), failure("rpc error: code = DeadlineExceeded desc = slow"), nil, 0},
+		"the provisioner reports a failure":   {requestedAt(time.Hour), failure(time.Hour, "rpc error: code = Internal desc = no"), nil, 0},
+		"the provisioner reports a slow call": {requestedAt(time.Hour), failure(time.Minute, slow), nil, after + retryInterval - time.Minute},
+		"it does not retry the slow call":     {requestedAt(time.Hour), failure(after+retryInterval, slow), &dead, 0},
+		"requested again after a slow call":   {requestedAt(after), failure(time.Hour, slow), silent, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaf := &corev1.PersistentVolumeClaim{

@@ -1,5 +1,4 @@
-// Package volumesource returns the driver and the handle of a PersistentVolume, for messages. It is
-// pure.
+// Package volumesource returns the driver and the handle of a PersistentVolume. It is pure.
 package volumesource
 
 import (
@@ -15,8 +14,7 @@ import (
 const pluginPrefix = "kubernetes.io/"
 
 // Of returns the driver of a leaf PV and its volume handle. For an in-tree volume plugin,
-// these are kubernetes.io/<plugin> and the volume's identifier, if it has a simple one. Use them
-// only in messages.
+// these are kubernetes.io/<plugin> and the volume's identifier, if it has a simple one.
 func Of(leaf *corev1.PersistentVolume) (driver, handle string) {
 	s := &leaf.Spec.PersistentVolumeSource
 	if s.CSI != nil {

@@ -39,8 +39,8 @@ type Observer struct {
 	SilentAfter time.Duration
 	// Rivals returns the other members that have an orphaned volume with this name for the same claim.
 	Rivals func(volume string, claim types.NamespacedName) []string
-	// Rejected returns why the member rejects the creation of a namespace, or nil.
-	Rejected func(namespace string) *mirror.Refusal
+	// Rejected returns why the member rejects the creation of a root's namespace, or nil.
+	Rejected func(root *corev1.PersistentVolumeClaim) *mirror.Refusal
 }
 
 // Claim contains the objects that both clusters have under a claim's name.
@@ -284,7 +284,7 @@ func (o Observer) observeMember(ctx context.Context, c *Claim) error {
 	if s.Placement.Namespace, err = index.Namespace(ctx, o.Host, c.Root.Namespace); err != nil {
 		return err
 	}
-	s.Placement.Inside.Rejection = o.Rejected(c.Root.Namespace)
+	s.Placement.Inside.Rejection = o.Rejected(c.Root)
 	s.Placement.Inside.Namespace, err = index.Find[corev1.Namespace](ctx, o.Cache, index.Named(c.Root.Namespace))
 	return err
 }

@@ -54,7 +54,7 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
 		link.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, r.ofSnapshot),
 		link.Snapshots.Changes(r.restores),
-		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(LeafClaimChanged))),
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
 		urgency.Unhurried(urgency.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
@@ -72,7 +72,17 @@ func RootClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
-		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
+		provisioner(was) != provisioner(is)
+}
+
+// LeafClaimChanged is route.LeafClaimChanged, and also reports that the PV controller has requested the
+// volume.
+func LeafClaimChanged(before, after client.Object) bool {
+	return route.LeafClaimChanged(before, after) || provisioner(before) != provisioner(after)
+}
+
+func provisioner(claim client.Object) string {
+	return claim.GetAnnotations()[volumehelpers.AnnStorageProvisioner]
 }
 
 // placing makes the two steps that place a claim urgent: the PV controller requests its volume,
