@@ -9,17 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-const (
-	// policyName is the admission policy of config/member that limits Xylem's accounts.
-	policyName = "xylem-account"
-	// PolicyProbe is the name of a namespace that the policy must reject, and the label that makes the
-	// policy reject it.
-	PolicyProbe = "xylem-policy-probe"
-)
+// PolicyProbe is the name of a namespace that the policy must reject, and the label that makes the
+// policy reject it.
+const PolicyProbe = "xylem-policy-probe"
 
 // PolicyState reports whether the member's admission policies limit the link's account.
 type PolicyState struct {
@@ -50,7 +47,7 @@ func judged(err error) PolicyState {
 	switch {
 	case err == nil:
 		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run succeeded in creating namespace %q with a label that Xylem must not set", PolicyProbe)}
-	case wording.DeniedByPolicy(err, policyName):
+	case wording.DeniedByPolicy(err, access.AccountPolicy):
 		return PolicyState{Enforced: &yes}
 	}
 	return PolicyState{Detail: fmt.Sprintf("a dry run to create namespace %q failed: %v", PolicyProbe, err)}

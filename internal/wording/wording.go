@@ -89,3 +89,9 @@ func DeniedByWebhook(err error) bool {
 	message := status.Status().Message
 	return strings.HasPrefix(message, "admission webhook \"") && strings.Contains(message, "\" denied the request")
 }
+
+// WebhookFailed reports whether a request failed because an admission webhook did not respond, or
+// responded with an error (k8s.io/apiserver/pkg/admission/plugin/webhook: ErrCallingWebhook).
+func WebhookFailed(err error) bool {
+	return apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook \"")
+}

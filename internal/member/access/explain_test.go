@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -19,6 +20,8 @@ func TestExplainWrite(t *testing.T) {
 		reason string
 	}{
 		"a policy":                        {apierrors.NewForbidden(lease, "h1", errors.New("ValidatingAdmissionPolicy 'x' denied request: no")), v1alpha1.ReasonLeaseRejected},
+		"Xylem's own policy":              {byPolicy(apierrors.NewForbidden(lease, "h1", errors.New("no")), AccountPolicy), v1alpha1.ReasonForbidden},
+		"an error of the API server":      {apierrors.NewInternalError(errors.New("etcd: no")), v1alpha1.ReasonUnreachable},
 		"a webhook without a status":      {apierrors.NewBadRequest(`admission webhook "x" denied the request: no`), v1alpha1.ReasonLeaseRejected},
 		"a webhook that does not respond": {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no`)), v1alpha1.ReasonLeaseRejected},
 		"the authorizer":                  {apierrors.NewForbidden(lease, "h1", errors.New(`User "x" cannot patch resource "leases": no`)), v1alpha1.ReasonForbidden},
@@ -43,4 +46,10 @@ func TestExplainWrite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// byPolicy adds the cause with which API servers name the policy that denied a request.
+func byPolicy(err *apierrors.StatusError, policy string) error {
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: "ValidatingAdmissionPolicy '" + policy + "' with binding 'x' denied request: no"}}
+	return err
 }

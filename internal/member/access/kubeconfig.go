@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Problem is an error that explains why the manager cannot connect to a member. It contains the
@@ -184,12 +185,16 @@ func Explain(doing string, err error) error {
 	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem keeps trying", theMember, doing, err)
 }
 
+// AccountPolicy is the admission policy of config/member that limits Xylem's accounts.
+const AccountPolicy = "xylem-account"
+
 // ExplainWrite converts the error of a write of the fence into a Problem. what names the written
-// object, and namespace is the fence's. Unlike a read, admission may reject a write, which is not the
-// credentials' fault.
+// object, and namespace is the fence's. Unlike a read, a webhook or policy of the member may reject a
+// write, which is not the credentials' fault. If Xylem's own policy rejects it, the credentials are
+// another host's.
 func ExplainWrite(doing, what, namespace string, err error) error {
 	said := report.LeaseRefused(err)
-	if said == "" || AsProblem(err) != nil {
+	if said == "" || AsProblem(err) != nil || wording.DeniedByPolicy(err, AccountPolicy) {
 		return Explain(doing, err)
 	}
 	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem keeps trying",

@@ -153,7 +153,7 @@ func (f *Fence) Suspended() *access.Problem {
 // registration's confirm-restore annotation.
 func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
-		return access.ExplainWrite("create namespace "+f.namespace, fmt.Sprintf("namespace %q", f.namespace), f.namespace, err)
+		return err
 	}
 	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {

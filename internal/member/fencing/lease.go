@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
@@ -59,13 +60,20 @@ func (f *Fence) later(now time.Time) *metav1.MicroTime {
 func (f *Fence) ensureNamespace(ctx context.Context) error {
 	var namespace corev1.Namespace
 	err := f.member.Get(ctx, client.ObjectKey{Name: f.namespace}, &namespace)
-	if !apierrors.IsNotFound(err) {
-		return err
+	switch {
+	case err == nil:
+		return nil
+	case !apierrors.IsNotFound(err):
+		return access.Explain("read namespace "+f.namespace, err)
 	}
-	return client.IgnoreAlreadyExists(f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	err = f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name:   f.namespace,
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
-	}}, fieldOwner))
+	}}, fieldOwner)
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return access.ExplainWrite("create namespace "+f.namespace, fmt.Sprintf("namespace %q", f.namespace), f.namespace, err)
 }
 
 // readRecord reads the host's record. It returns hostrevision.ErrRestored if the epoch is lower
