@@ -14,8 +14,10 @@ type Deletion struct {
 	// Kind and Key identify the object that is being deleted.
 	Kind string
 	Key  types.NamespacedName
-	// Member reports whether the object is in the member rather than in the host.
+	// Member reports whether the object is in the member rather than in the host. Root is then the UID
+	// of its root.
 	Member bool
+	Root   types.UID
 	// Since is when the deletion began.
 	Since time.Time
 	// Cause explains why the object still exists, if known.

@@ -124,38 +124,32 @@ func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([
 				return nil, err
 			}
 		}
-		if late[i].next, err = w.next(ctx, cr, explainer, &late[i]); err != nil {
+		if err := w.waits(ctx, cr, explainer, &late[i]); err != nil {
 			return nil, err
 		}
 	}
 	return late, nil
 }
 
-// next returns the claim or Pod for this member that waits for a deletion of an earlier one with its
-// name, or nil.
-func (w *Watcher) next(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c *candidate) (client.Object, error) {
-	kind, key := c.namesake()
-	if explainer == nil {
-		return nil, nil
-	}
+// waits sets the claim or Pod that waits for a deletion in the member.
+func (w *Watcher) waits(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c *candidate) error {
+	kind, key, root := c.leafName()
+	var obj client.Object
 	switch kind {
 	case kindClaim:
-		if explainer.Explain(ctx, kindClaim, key) == none {
-			return nil, nil // only the earlier claim's volume still exists, which no other claim waits for
-		}
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, w.Client, key)
-		if claim == nil || claim.DeletionTimestamp != nil || claim.Spec.VolumeName != "" || claim.Annotations[route.AnnSelectedNode] != cr.NodeName() {
-			return nil, err
-		}
-		return claim, nil
+		obj = &corev1.PersistentVolumeClaim{}
 	case kindPod:
-		pod, err := index.Find[corev1.Pod](ctx, w.Client, key)
-		if pod == nil || pod.DeletionTimestamp != nil || pod.Spec.NodeName != cr.NodeName() && pod.Status.NominatedNodeName != cr.NodeName() {
-			return nil, err
-		}
-		return pod, nil
+		obj = &corev1.Pod{}
 	}
-	return nil, nil
+	// If only the earlier claim's volume still exists, no other claim waits for it.
+	if explainer == nil || obj == nil || explainer.Explain(ctx, kind, key) == none {
+		return nil
+	}
+	found, err := index.Get(ctx, w.Client, key, obj)
+	if found && awaits(obj, cr) {
+		c.waits, c.own = obj, obj.GetUID() == root
+	}
+	return err
 }
 
 // inHost returns the deletions of host objects that concern a member.

@@ -10,12 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // Kinds of objects, as they appear in messages.
@@ -34,21 +37,37 @@ type candidate struct {
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
-	// next is a claim or Pod in the host that has the name of an earlier one, and cannot have a leaf
-	// object before the earlier one's is gone. It is nil if there is none.
-	next client.Object
+	// waits is a claim or Pod in the host that exists and needs a leaf object with the name of the one
+	// that is being deleted. own means that the deleted one is its own. It is nil if there is none.
+	waits client.Object
+	own   bool
 }
 
-// namesake returns the kind and key that a later claim or Pod has if it waits for this deletion, or
-// "" if none can.
-func (c *candidate) namesake() (string, client.ObjectKey) {
+// leafName returns the kind and key of the leaf claim or Pod whose deletion has not completed, and the
+// UID of its root. The kind is empty if there is none.
+func (c *candidate) leafName() (kind string, key client.ObjectKey, root types.UID) {
 	if pv, ok := c.object.(*corev1.PersistentVolume); ok && pv.Spec.ClaimRef != nil {
-		return kindClaim, client.ObjectKey{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
+		return kindClaim, client.ObjectKey{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}, pv.Spec.ClaimRef.UID
 	}
 	if c.object == nil && (c.Kind == kindClaim || c.Kind == kindPod) {
-		return c.Kind, c.Key
+		return c.Kind, c.Key, c.Root
 	}
-	return "", client.ObjectKey{}
+	return "", client.ObjectKey{}, ""
+}
+
+// awaits reports whether a host object needs a leaf object in a member. Finished and deleted objects
+// do not.
+func awaits(obj client.Object, cr *v1alpha1.ClusterRegistration) bool {
+	if obj.GetDeletionTimestamp() != nil {
+		return false
+	}
+	switch obj := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return obj.Annotations[route.AnnSelectedNode] == cr.NodeName() || obj.Annotations[v1alpha1.AnnotationPlacedIn] == cr.Status.ClusterID
+	case *corev1.Pod:
+		return !podstatus.Finished(obj) && (obj.Spec.NodeName == cr.NodeName() || obj.Status.NominatedNodeName == cr.NodeName())
+	}
+	return false
 }
 
 // overdue returns the deletions that have been in progress for longer than the given duration,

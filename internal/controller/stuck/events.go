@@ -19,17 +19,22 @@ type notice struct {
 }
 
 // notices returns the events about a stuck deletion in a member: on the deleted object in the host,
-// and on the object that cannot have a leaf object before this one is gone.
+// and on the object that waits for the deletion.
 func (c *candidate) notices(member string) []notice {
 	since := c.Since.UTC().Format(time.RFC3339)
 	var all []notice
 	if c.object != nil {
 		all = append(all, notice{c.object, c.Cause, fmt.Sprintf("the deletion has been in progress since %s: %s", since, c.Cause.Text)})
 	}
-	if kind, _ := c.namesake(); c.next != nil {
-		all = append(all, notice{c.next, c.Cause, fmt.Sprintf("member %q still has an earlier %s with this name, whose deletion has been in progress since %s: %s", member, kind, since, c.Cause.Text)})
+	if c.waits == nil {
+		return all
 	}
-	return all
+	kind, _, _ := c.leafName()
+	what := "an earlier " + kind + " with this name"
+	if c.own {
+		what = "this " + kind + "'s counterpart"
+	}
+	return append(all, notice{c.waits, c.Cause, fmt.Sprintf("member %q still has %s, whose deletion has been in progress since %s: %s", member, what, since, c.Cause.Text)})
 }
 
 // eventStuck uses the kind of the cause as the event's action, because events that differ only in

@@ -39,7 +39,7 @@ func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	add := func(kind string, obj client.Object) {
 		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume is reported only through its root
 			key := client.ObjectKeyFromObject(obj)
-			found = append(found, account.Deletion{Kind: kind, Key: key, Member: true, Since: at.Time, Cause: e.Explain(ctx, kind, key)})
+			found = append(found, account.Deletion{Kind: kind, Key: key, Member: true, Root: mirror.RootUID(obj), Since: at.Time, Cause: e.Explain(ctx, kind, key)})
 		}
 	}
 	for i := range ending.Claims {
