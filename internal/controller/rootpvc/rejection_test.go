@@ -1,0 +1,53 @@
+package rootpvc
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// In a new link, the last report about a rejected namespace stands until leaf_namespace has tried again.
+func TestRejection(t *testing.T) {
+	const last = "the member rejected it before"
+	reported := func(reason, by string) *corev1.PersistentVolumeClaim {
+		return &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Annotations: map[string]string{v1alpha1.AnnotationReportedBy: by}},
+			Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
+				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: reason, Message: last,
+			}}},
+		}
+	}
+	denied := mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "the member rejects it now")
+	for name, tc := range map[string]struct {
+		root  *corev1.PersistentVolumeClaim
+		tried bool
+		now   *mirror.Refusal
+		want  string
+	}{
+		"not tried again":             {root: reported(v1alpha1.ReasonNamespaceRefused, "id"), want: last},
+		"tried again, rejected":       {reported(v1alpha1.ReasonNamespaceRefused, "id"), true, denied, denied.Message},
+		"tried again, created":        {root: reported(v1alpha1.ReasonNamespaceRefused, "id"), tried: true},
+		"another member's report":     {root: reported(v1alpha1.ReasonNamespaceRefused, "other")},
+		"a report of another problem": {root: reported(v1alpha1.ReasonNameTaken, "id")},
+		"no report":                   {root: &corev1.PersistentVolumeClaim{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{Link: &member.Link{Member: mirror.Member{ClusterID: "id"}}}
+			if tc.tried {
+				r.Rejections.Set("shop", tc.now)
+			}
+			got := ""
+			if refusal := r.rejection(tc.root); refusal != nil {
+				got = refusal.Message
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
