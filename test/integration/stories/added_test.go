@@ -67,12 +67,18 @@ var _ = Describe("What a program in a member adds to a Pod", func() {
 		s.pod(ctx, "job", on(nodeOne), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyOnFailure })
 		s.running(ctx, "job", nodeOne)
 		running := until[corev1.Pod](ctx, s, x.Member(one), "job", HaveField("Status.ContainerStatuses", HaveLen(2)))
-		for i := range running.Status.ContainerStatuses {
-			if c := &running.Status.ContainerStatuses[i]; c.Name != "proxy" {
-				c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+		finish := func(added bool) {
+			for i := range running.Status.ContainerStatuses {
+				if c := &running.Status.ContainerStatuses[i]; (c.Name == "proxy") == added {
+					c.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}
+				}
 			}
+			Expect(x.Member(one).API.Status().Update(ctx, running)).To(Succeed())
 		}
-		Expect(x.Member(one).API.Status().Update(ctx, running)).To(Succeed())
+		finish(false)
 		s.noted(ctx, "Pod", "job", v1alpha1.ReasonContainersAdded, one, `"proxy"`)
+		running.Status.Phase = corev1.PodSucceeded
+		finish(true)
+		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
 	}, SpecTimeout(storyTime))
 })
