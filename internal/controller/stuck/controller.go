@@ -141,12 +141,12 @@ func (w *Watcher) waits(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 	case kindPod:
 		obj = &corev1.Pod{}
 	}
-	// If only the earlier claim's volume still exists, no other claim waits for it.
-	if explainer == nil || obj == nil || explainer.Explain(ctx, kind, key) == none {
+	if explainer == nil || obj == nil {
 		return nil
 	}
 	found, err := index.Get(ctx, w.Client, key, obj)
-	if found && awaits(obj, cr) {
+	// If only the earlier claim's volume still exists, no other claim waits for it.
+	if found && awaits(obj, cr) && explainer.Explain(ctx, kind, key) != none {
 		c.waits, c.own = obj, obj.GetUID() == root
 	}
 	return err
