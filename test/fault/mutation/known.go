@@ -120,7 +120,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "leaves-in-haste", Class: "deregistering orphans everything",
-			Edits:    []Edit{{"internal/deregistration/deregister.go", "	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0\n", "	there := len(l.pods)+len(l.unbound) > 0\n	if l.policy != \"\" {\n		return finish\n	}\n"}},
+			Edits:    []Edit{{"internal/deregistration/deregister.go", "	case l.outOfReach():\n", "	case l.policy != \"\":\n		return finish\n	case l.outOfReach():\n"}},
 			Scenario: "unregister-drain", Caught: []string{"I1", "I6"},
 		},
 	}
@@ -151,7 +151,7 @@ func others() []Mutation {
 		},
 		{
 			Name: "no-class", Class: "a defaulted class is not written back",
-			Edits:    []Edit{{mirrorVolume, "	spec.StorageClassName = hostclass.NameOf(root)", "	spec.StorageClassName = \"\""}},
+			Edits:    []Edit{{mirrorVolume, "	spec.StorageClassName = hostclass.NameOf(root)", "	_, spec.StorageClassName = hostclass.NameOf, \"\""}},
 			Scenario: "grow", Caught: []string{"I6"},
 		},
 		{
