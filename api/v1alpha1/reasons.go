@@ -372,7 +372,7 @@ const (
 	// keeps its resources. To do: undo the change, or re-create the Pod with the new resources.
 	ReasonNotResized = "NotResized"
 	// ReasonLeafPodGated: a program in the member, such as a queue, added scheduling gates to the Pod
-	// there, and the member does not schedule the Pod before this program removes them. To do:
+	// there, and the member does not schedule the Pod until this program removes them. To do:
 	// wait, or ask the member's admin about the program.
 	ReasonLeafPodGated = "LeafPodGated"
 	// ReasonContainersAdded: the Pod's own containers have finished, but containers that a program in

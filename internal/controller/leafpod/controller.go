@@ -41,6 +41,9 @@ const (
 type reconciler struct {
 	*member.Link
 	ended *lru.Cache // root and leaf name -> finished leaf Pod
+	// warned maps a leaf's UID to the added containers that the last event named. After a restart, the
+	// manager emits the event again.
+	warned *lru.Cache
 	// present maps the name of a root and its leaf to the root's UID. It contains the leaves for
 	// which an event was handled, except those whose deletion was handled.
 	present sync.Map
@@ -48,7 +51,7 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	r := &reconciler{Link: link, ended: lru.New(remembered)}
+	r := &reconciler{Link: link, ended: lru.New(remembered), warned: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
 		urgency.Unhurried(turns, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
@@ -132,7 +135,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // claim events do not enqueue the Pod again
 		}
 	}
-	return reconcile.Result{RequeueAfter: o.again()}, r.act(ctx, o, d)
+	if err := r.act(ctx, o, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	r.eventAdded(o)
+	return reconcile.Result{RequeueAfter: o.again()}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
@@ -179,7 +186,6 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			return err
 		}
 		r.eventHidden(o, d.status)
-		r.eventAdded(o, d.status)
 		return nil
 	case fail:
 		d, still, err := r.stillFails(ctx, &o)

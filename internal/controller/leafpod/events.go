@@ -30,17 +30,20 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 	}
 }
 
-// eventAdded reports, when the Pod's own containers have finished, the containers that programs in the
-// member added to the Pod and that keep it running.
-func (r *reconciler) eventAdded(o observed, shown corev1.PodStatus) {
-	if o.leaf == nil || o.root.DeletionTimestamp != nil || shown.Phase != corev1.PodRunning || ownFinished(o.root, o.root.Status) || !ownFinished(o.root, shown) {
+// eventAdded reports, once the Pod's own containers have finished, the containers that programs in the
+// member added to the Pod and that keep it from finishing.
+func (r *reconciler) eventAdded(o observed) {
+	if o.root == nil || o.leaf == nil || o.root.DeletionTimestamp != nil || podstatus.Finished(o.leaf) || !ownFinished(o.root, o.leaf.Status) {
 		return
 	}
-	if added := addedRunning(o.root, o.leaf); len(added) > 0 {
-		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
-			"the Pod's own containers have finished, but the Pod runs until containers that member %q added finish too: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
-			r.Registration, sanitize.Plain(strings.Join(added, ", "), namesLimit))
+	added := sanitize.Plain(strings.Join(addedUnfinished(o.root, o.leaf), ", "), namesLimit)
+	if known, _ := r.warned.Get(o.leaf.UID); added == "" || known == added {
+		return
 	}
+	r.warned.Add(o.leaf.UID, added)
+	r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
+		"the Pod's own containers have finished, but the Pod does not finish before containers that member %q added: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
+		r.Registration, added)
 }
 
 // ownFinished reports whether all of the Pod's containers have finished and will not restart.
@@ -56,12 +59,13 @@ func ownFinished(root *corev1.Pod, status corev1.PodStatus) bool {
 	})
 }
 
-// addedRunning returns the quoted names of the leaf's running containers that the root lacks.
-func addedRunning(root, leaf *corev1.Pod) []string {
+// addedUnfinished returns the quoted names of the leaf's containers that the root lacks and that have
+// not finished.
+func addedUnfinished(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range leaf.Status.ContainerStatuses {
 		s := &leaf.Status.ContainerStatuses[i]
-		if s.State.Running != nil && !slices.ContainsFunc(root.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name }) {
+		if s.State.Terminated == nil && !slices.ContainsFunc(root.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name }) {
 			names = append(names, strconv.Quote(s.Name))
 		}
 	}

@@ -64,8 +64,8 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	// warned maps a Pod's UID, or the UID and the name of an ephemeral container, to the cause in the
-	// last event about a rejected change.
+	// warned maps a Pod's UID, alone or with what an event is about, to the cause in the last event
+	// about a rejected change or about scheduling gates.
 	warned *lru.Cache
 }
 
@@ -90,7 +90,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.eventGated(o)
+	if _, removes := d.(lifecycle.Remove); !removes {
+		r.eventGated(o)
+	}
 	switch d.(type) {
 	case lifecycle.AwaitReferences, lifecycle.CopyVolume:
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil

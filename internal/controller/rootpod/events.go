@@ -20,8 +20,8 @@ func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
-// news reports whether the last event about a rejected change had another cause, and remembers the
-// new one.
+// news reports whether the last event about a rejected change or about gates had another cause, and
+// remembers the new one.
 func (r *reconciler) news(key, cause string) bool {
 	if known, _ := r.warned.Get(key); known == cause {
 		return false
@@ -42,7 +42,7 @@ func (r *reconciler) reportResize(root *corev1.Pod) {
 // eventGated reports the scheduling gates of a leaf, once for each set of gates. The root's gates were
 // removed before it was scheduled, so programs in the member added these.
 func (r *reconciler) eventGated(o lifecycle.Observed) {
-	if o.Root == nil || o.Leaf == nil || o.Root.UID != o.Origin.UID || o.Leaf.DeletionTimestamp != nil || len(o.Leaf.Spec.SchedulingGates) == 0 {
+	if o.Root == nil || o.Root.DeletionTimestamp != nil || o.Leaf == nil || o.Root.UID != o.Origin.UID || o.Leaf.DeletionTimestamp != nil || len(o.Leaf.Spec.SchedulingGates) == 0 {
 		return
 	}
 	var names []string
@@ -54,7 +54,7 @@ func (r *reconciler) eventGated(o lifecycle.Observed) {
 		return
 	}
 	r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",
-		"member %q does not schedule the Pod before a program in the member, such as a queue, removes scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
+		"member %q does not schedule the Pod until a program in the member, such as a queue, removes the scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {

@@ -120,7 +120,7 @@ func (r *reconciler) rejection(root *corev1.PersistentVolumeClaim) *mirror.Refus
 		return r.Rejections.Of(root.Namespace)
 	}
 	if last := report.ClaimProblem(root, v1alpha1.ClaimPlaced); last != nil && last.Reason == v1alpha1.ReasonNamespaceRefused {
-		return last
+		return report.Own(last)
 	}
 	return nil
 }

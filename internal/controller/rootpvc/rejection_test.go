@@ -9,6 +9,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // In a new link, the last report about a rejected namespace stands until leaf_namespace has tried again.
@@ -22,6 +23,13 @@ func TestRejection(t *testing.T) {
 			}}},
 		}
 	}
+	// Otherwise, each report would append the problems of the other members again.
+	afterAnother := func(c *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+		tried := report.Tried{}.With(mirror.Member{ClusterID: "other"}, mirror.Refuse("reason", "it is full"))
+		shown := tried.AfterOthers(report.ClaimProblem(c, v1alpha1.ClaimPlaced), mirror.Member{ClusterID: "id"})
+		c.Status.Conditions[0].Message = shown.Message
+		return c
+	}
 	denied := mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "the member rejects it now")
 	for name, tc := range map[string]struct {
 		root  *corev1.PersistentVolumeClaim
@@ -29,12 +37,13 @@ func TestRejection(t *testing.T) {
 		now   *mirror.Refusal
 		want  string
 	}{
-		"not tried again":             {root: reported(v1alpha1.ReasonNamespaceRefused, "id"), want: last},
-		"tried again, rejected":       {reported(v1alpha1.ReasonNamespaceRefused, "id"), true, denied, denied.Message},
-		"tried again, created":        {root: reported(v1alpha1.ReasonNamespaceRefused, "id"), tried: true},
-		"another member's report":     {root: reported(v1alpha1.ReasonNamespaceRefused, "other")},
-		"a report of another problem": {root: reported(v1alpha1.ReasonNameTaken, "id")},
-		"no report":                   {root: &corev1.PersistentVolumeClaim{}},
+		"not tried again":                       {root: reported(v1alpha1.ReasonNamespaceRefused, "id"), want: last},
+		"not tried again, after another member": {root: afterAnother(reported(v1alpha1.ReasonNamespaceRefused, "id")), want: last},
+		"tried again, rejected":                 {reported(v1alpha1.ReasonNamespaceRefused, "id"), true, denied, denied.Message},
+		"tried again, created":                  {root: reported(v1alpha1.ReasonNamespaceRefused, "id"), tried: true},
+		"another member's report":               {root: reported(v1alpha1.ReasonNamespaceRefused, "other")},
+		"a report of another problem":           {root: reported(v1alpha1.ReasonNameTaken, "id")},
+		"no report":                             {root: &corev1.PersistentVolumeClaim{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: mirror.Member{ClusterID: "id"}}}

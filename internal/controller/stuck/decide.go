@@ -37,8 +37,8 @@ type candidate struct {
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
-	// waits is a claim or Pod in the host that exists and needs a leaf object with the name of the one
-	// that is being deleted. own means that the deleted one is its own. It is nil if there is none.
+	// waits is the claim or Pod in the host that needs a leaf object with the name of the one that is
+	// being deleted, or nil. own means that the deleted one was created for it.
 	waits client.Object
 	own   bool
 }
@@ -55,17 +55,20 @@ func (c *candidate) leafName() (kind string, key client.ObjectKey, root types.UI
 	return "", client.ObjectKey{}, ""
 }
 
-// awaits reports whether a host object needs a leaf object in a member. Finished and deleted objects
-// do not.
+// awaits reports whether a host object needs a leaf object in a member. This is true for one member at
+// most. Finished and deleted objects need none.
 func awaits(obj client.Object, cr *v1alpha1.ClusterRegistration) bool {
 	if obj.GetDeletionTimestamp() != nil {
 		return false
 	}
 	switch obj := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return obj.Annotations[route.AnnSelectedNode] == cr.NodeName() || obj.Annotations[v1alpha1.AnnotationPlacedIn] == cr.Status.ClusterID
+		if placed := obj.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" {
+			return placed == cr.Status.ClusterID
+		}
+		return obj.Spec.VolumeName == "" && obj.Annotations[route.AnnSelectedNode] == cr.NodeName()
 	case *corev1.Pod:
-		return !podstatus.Finished(obj) && (obj.Spec.NodeName == cr.NodeName() || obj.Status.NominatedNodeName == cr.NodeName())
+		return !podstatus.Finished(obj) && cmp.Or(obj.Spec.NodeName, obj.Status.NominatedNodeName) == cr.NodeName()
 	}
 	return false
 }

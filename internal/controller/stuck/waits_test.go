@@ -36,13 +36,16 @@ func TestAwaits(t *testing.T) {
 	}{
 		"a claim for which the scheduler selected the member": {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[route.AnnSelectedNode] = cr.NodeName() }), want: true},
 		"a claim that is placed in the member":                {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationPlacedIn] = "id" }), want: true},
-		"a claim that is placed elsewhere":                    {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationPlacedIn] = "other" })},
-		"a claim of no member":                                {claim: claim(func(*corev1.PersistentVolumeClaim) {})},
-		"a Pod on the member's node":                          {pod: pod(func(*corev1.Pod) {}), want: true},
-		"a Pod that is nominated for the node":                {pod: pod(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", cr.NodeName() }), want: true},
-		"a Pod on another node":                               {pod: pod(func(p *corev1.Pod) { p.Spec.NodeName = "other" })},
-		"a finished Pod":                                      {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
-		"a Pod that is being deleted":                         {pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
+		"a claim that is placed elsewhere, after the scheduler selected the member": {claim: claim(func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations[v1alpha1.AnnotationPlacedIn], c.Annotations[route.AnnSelectedNode] = "other", cr.NodeName()
+		})},
+		"a claim that is placed elsewhere":     {claim: claim(func(c *corev1.PersistentVolumeClaim) { c.Annotations[v1alpha1.AnnotationPlacedIn] = "other" })},
+		"a claim of no member":                 {claim: claim(func(*corev1.PersistentVolumeClaim) {})},
+		"a Pod on the member's node":           {pod: pod(func(*corev1.Pod) {}), want: true},
+		"a Pod that is nominated for the node": {pod: pod(func(p *corev1.Pod) { p.Spec.NodeName, p.Status.NominatedNodeName = "", cr.NodeName() }), want: true},
+		"a Pod on another node":                {pod: pod(func(p *corev1.Pod) { p.Spec.NodeName = "other" })},
+		"a finished Pod":                       {pod: pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded })},
+		"a Pod that is being deleted":          {pod: pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} })},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := false

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,7 +22,6 @@ func TestExplainWrite(t *testing.T) {
 	}{
 		"a policy":                        {apierrors.NewForbidden(lease, "h1", errors.New("ValidatingAdmissionPolicy 'x' denied request: no")), v1alpha1.ReasonLeaseRejected},
 		"Xylem's own policy":              {byPolicy(apierrors.NewForbidden(lease, "h1", errors.New("no")), AccountPolicy), v1alpha1.ReasonForbidden},
-		"an error of the API server":      {apierrors.NewInternalError(errors.New("etcd: no")), v1alpha1.ReasonUnreachable},
 		"a webhook without a status":      {apierrors.NewBadRequest(`admission webhook "x" denied the request: no`), v1alpha1.ReasonLeaseRejected},
 		"a webhook that does not respond": {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no`)), v1alpha1.ReasonLeaseRejected},
 		"the authorizer":                  {apierrors.NewForbidden(lease, "h1", errors.New(`User "x" cannot patch resource "leases": no`)), v1alpha1.ReasonForbidden},
@@ -45,6 +45,21 @@ func TestExplainWrite(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A write that fails for another reason than admission has another remedy.
+func TestExplainWriteRemedies(t *testing.T) {
+	lease := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	terminating := apierrors.NewForbidden(lease, "h1", errors.New("unable to create new content in namespace ns because it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}
+	for want, err := range map[string]error{
+		`while namespace "ns" is being deleted`:                    terminating,
+		"etcd: no. Ask the member's admin to check the API server": apierrors.NewInternalError(errors.New("etcd: no")),
+	} {
+		if p := AsProblem(ExplainWrite("renew the fence", `Lease "ns/h1"`, "ns", err)); p == nil || p.Reason != v1alpha1.ReasonLeaseRejected || !strings.Contains(p.Message, want) {
+			t.Errorf("got %v, want %q", p, want)
+		}
 	}
 }
 

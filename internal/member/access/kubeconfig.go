@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -190,12 +191,17 @@ const AccountPolicy = "xylem-account"
 
 // ExplainWrite converts the error of a write of the fence into a Problem. what names the written
 // object, and namespace is the fence's. Unlike a read, a webhook or policy of the member may reject a
-// write, which is not the credentials' fault. If Xylem's own policy rejects it, the credentials are
-// another host's.
+// write, which is not the credentials' fault. Xylem's own policy rejects another host's credentials.
 func ExplainWrite(doing, what, namespace string, err error) error {
 	said := report.LeaseRefused(err)
 	if said == "" || AsProblem(err) != nil || wording.DeniedByPolicy(err, AccountPolicy) {
 		return Explain(doing, err)
+	}
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return Problemf(v1alpha1.ReasonLeaseRejected, "the member cannot store %s while namespace %q is being deleted. Ask the member's admin why the namespace was deleted, and to create it again. Xylem keeps trying", what, namespace)
+	case apierrors.IsInternalError(err) && !wording.WebhookFailed(err):
+		return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem keeps trying", what, said)
 	}
 	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem keeps trying",
 		what, said, namespace)

@@ -110,18 +110,18 @@ func SilentProvisioner(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 	}
 	since, limit := requestedAt(leaf), after
 	if last != nil && lastSeen(last).After(since) {
-		since, limit = lastSeen(last).Time, after+retryInterval
+		since, limit = lastSeen(last).Time, after+betweenRetries
 	}
 	if left := since.Add(limit).Sub(now); left > 0 {
 		return nil, min(left, limit) // the member's clock may be ahead
 	}
-	return mirror.Refuse(v1alpha1.ReasonProvisionerSilent, "member %q asked provisioner %q for the volume, and there is no response after %s. Ask the member's admin to check that the driver's controller runs, and that StorageClass %q names the right provisioner",
+	return mirror.Refuse(v1alpha1.ReasonProvisionerSilent, "member %q asked provisioner %q for the volume, and the provisioner has reported nothing for %s. Ask the member's admin to check that the driver's controller runs, and that StorageClass %q names the right provisioner",
 		m.Registration, sanitize.Plain(provisioner, wordsLimit), duration.HumanDuration(limit), ptr.Deref(leaf.Spec.StorageClassName, "")), 0
 }
 
-// retryInterval is the maximum time after which a provisioner retries a failed call
-// (csi-provisioner's --retry-interval-max).
-const retryInterval = 5 * time.Minute
+// betweenRetries is how long a provisioner may report nothing after a failed call: the maximum time
+// after which it retries (csi-provisioner's --retry-interval-max), and a long timeout of the next call.
+const betweenRetries = 10 * time.Minute
 
 // requestedAt returns when the volume was requested. leafcache keeps only this time of the managed
 // fields.

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -40,11 +39,9 @@ func NamespaceRefused(m mirror.Member, namespace string, err error) *mirror.Refu
 }
 
 // LeaseRefused returns the response of a member's API server that rejects a write of Xylem's own
-// fence. It returns "" if the write failed for another reason, such as a missing permission, a
-// namespace that is terminating, or an error of the API server.
+// fence. It returns "" if the write failed for another reason, such as a missing permission.
 func LeaseRefused(err error) string {
-	if !Rejected(err) || wording.DeniedByAuthorizer(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) ||
-		apierrors.IsInternalError(err) && !wording.WebhookFailed(err) {
+	if !Rejected(err) || wording.DeniedByAuthorizer(err) {
 		return ""
 	}
 	return said(err)

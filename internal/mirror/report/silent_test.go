@@ -17,7 +17,7 @@ import (
 func TestSilentProvisioner(t *testing.T) {
 	const after = 2 * time.Minute
 	now := time.Unix(1_800_000_000, 0)
-	silent := &mirror.Refusal{Reason: v1alpha1.ReasonProvisionerSilent, Message: `member "cluster38" asked provisioner "ebs.csi.aws.com" for the volume, and there is no response after 2m. Ask the member's admin to check that the driver's controller runs, and that StorageClass "gp3" names the right provisioner`}
+	silent := &mirror.Refusal{Reason: v1alpha1.ReasonProvisionerSilent, Message: `member "cluster38" asked provisioner "ebs.csi.aws.com" for the volume, and the provisioner has reported nothing for 2m. Ask the member's admin to check that the driver's controller runs, and that StorageClass "gp3" names the right provisioner`}
 	requestedAt := func(ago time.Duration) func(*corev1.PersistentVolumeClaim) {
 		return func(c *corev1.PersistentVolumeClaim) {
 			c.ManagedFields = []metav1.ManagedFieldsEntry{{Time: new(metav1.NewTime(now.Add(-ago)))}}
@@ -30,7 +30,7 @@ func TestSilentProvisioner(t *testing.T) {
 		}}
 	}
 	dead := *silent
-	dead.Message = strings.Replace(dead.Message, "2m", "7m", 1)
+	dead.Message = strings.Replace(dead.Message, "2m", "12m", 1)
 	const slow = "rpc error: code = DeadlineExceeded desc = slow"
 	for name, tc := range map[string]struct {
 		change func(*corev1.PersistentVolumeClaim)
@@ -47,8 +47,8 @@ func TestSilentProvisioner(t *testing.T) {
 		"bound":                               {func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-1" }, nil, nil, 0},
 		"deleted":                             {func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = new(metav1.NewTime(now)) }, nil, nil, 0},
 		"the provisioner reports a failure":   {requestedAt(time.Hour), failure(time.Hour, "rpc error: code = Internal desc = no"), nil, 0},
-		"the provisioner reports a slow call": {requestedAt(time.Hour), failure(time.Minute, slow), nil, after + retryInterval - time.Minute},
-		"it does not retry the slow call":     {requestedAt(time.Hour), failure(after+retryInterval, slow), &dead, 0},
+		"the provisioner reports a slow call": {requestedAt(time.Hour), failure(time.Minute, slow), nil, after + betweenRetries - time.Minute},
+		"it does not retry the slow call":     {requestedAt(time.Hour), failure(after+betweenRetries, slow), &dead, 0},
 		"requested again after a slow call":   {requestedAt(after), failure(time.Hour, slow), silent, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

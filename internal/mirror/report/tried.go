@@ -125,6 +125,13 @@ func (t Tried) Said(except string) string {
 	return strings.Join(said, "; ")
 }
 
+// Own returns the part of a reported problem that is about the member itself, without what AfterOthers
+// appended.
+func Own(reported *mirror.Refusal) *mirror.Refusal {
+	own, _, _ := strings.Cut(reported.Message, triedBefore)
+	return &mirror.Refusal{Reason: reported.Reason, Message: own}
+}
+
 // AfterOthers appends the problems of previously tried members, and advice, to a member's problem.
 func (t Tried) AfterOthers(problem *mirror.Refusal, m mirror.Member) *mirror.Refusal {
 	if problem == nil {

@@ -28,7 +28,7 @@ func Set(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 		// The error differs on each attempt to reach a member. Keep the first one, so that the
 		// status does not change every time.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
-			was.Reason == condition.Reason && (condition.Reason == v1alpha1.ReasonUnreachable || condition.Reason == v1alpha1.ReasonLeaseRejected) {
+			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
 			condition.Message = was.Message
 		}
 		meta.SetStatusCondition(&cr.Status.Conditions, condition)
