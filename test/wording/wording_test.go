@@ -28,7 +28,7 @@ var exceptions = map[string]string{
 	"internal/mirror/snapshot.Record.Names": "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recreated":  "compares snapshot handles, which a member sends as text",
 	"internal/snapshot.Observed.Recorded":   "compares snapshot handles, which a member sends as text",
-	"internal/mirror/report.Tried.With":     "keeps one member's message for display, without earlier messages from others",
+	"internal/mirror/report.Own":            "keeps one member's message for display, without earlier messages from others",
 }
 
 func TestNoDecisionReadsMessageText(t *testing.T) {

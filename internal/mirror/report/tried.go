@@ -77,11 +77,7 @@ func (t Tried) Has(clusterID string) bool {
 
 // With adds a member that failed.
 func (t Tried) With(m mirror.Member, problem *mirror.Refusal) Tried {
-	words, _, _ := strings.Cut(problem.Message, triedBefore)
-	if advice := Advice(problem.Reason); advice != "" {
-		words, _, _ = strings.Cut(words, ". "+advice)
-	}
-	news := TriedMember{Cluster: m.ClusterID, Name: m.Registration, Reason: sanitize.Plain(problem.Reason, triedWords), Words: sanitize.Plain(words, triedWords)}
+	news := TriedMember{Cluster: m.ClusterID, Name: m.Registration, Reason: sanitize.Plain(problem.Reason, triedWords), Words: sanitize.Plain(Own(problem).Message, triedWords)}
 	t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(old TriedMember) bool { return old.Cluster == m.ClusterID })
 	if len(t.Members) >= triedMembers {
 		t.Members = t.Members[len(t.Members)-triedMembers+1:]
@@ -129,6 +125,9 @@ func (t Tried) Said(except string) string {
 // appended.
 func Own(reported *mirror.Refusal) *mirror.Refusal {
 	own, _, _ := strings.Cut(reported.Message, triedBefore)
+	if advice := Advice(reported.Reason); advice != "" {
+		own, _, _ = strings.Cut(own, ". "+advice)
+	}
 	return &mirror.Refusal{Reason: reported.Reason, Message: own}
 }
 
