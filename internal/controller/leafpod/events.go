@@ -2,8 +2,6 @@ package leafpod
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -11,9 +9,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
-
-// namesLimit is the maximum length, in bytes, of a list of names that a member chose.
-const namesLimit = 500
 
 func (r *reconciler) eventFailed(root *corev1.Pod, reason, message string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, reason, "Fail", "%s", message)
@@ -36,7 +31,7 @@ func (r *reconciler) eventAdded(o observed) {
 	if o.root == nil || o.leaf == nil || o.root.DeletionTimestamp != nil || podstatus.Finished(o.leaf) || !ownFinished(o.root, o.leaf.Status) {
 		return
 	}
-	added := sanitize.Plain(strings.Join(addedUnfinished(o.root, o.leaf), ", "), namesLimit)
+	added := sanitize.Names(addedUnfinished(o.root, o.leaf))
 	if known, _ := r.warned.Get(o.leaf.UID); added == "" || known == added {
 		return
 	}
@@ -59,14 +54,14 @@ func ownFinished(root *corev1.Pod, status corev1.PodStatus) bool {
 	})
 }
 
-// addedUnfinished returns the quoted names of the leaf's containers that the root lacks and that have
+// addedUnfinished returns the names of the leaf's containers that the root lacks and that have
 // not finished.
 func addedUnfinished(root, leaf *corev1.Pod) []string {
 	var names []string
 	for i := range leaf.Status.ContainerStatuses {
 		s := &leaf.Status.ContainerStatuses[i]
 		if s.State.Terminated == nil && !slices.ContainsFunc(root.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Name }) {
-			names = append(names, strconv.Quote(s.Name))
+			names = append(names, s.Name)
 		}
 	}
 	return names

@@ -219,13 +219,10 @@ func TestRemovalOfAFinishedRootsLeafIsLive(t *testing.T) {
 	}
 }
 
-// listed is a cache whose List returns the member's claims and the host's Pods, and whose Get
-// returns the given objects.
+// listed is a cache whose Get returns the given objects, and whose lists are empty.
 type listed struct {
 	cache.Cache
 	objects []client.Object
-	claims  []corev1.PersistentVolumeClaim
-	pods    []corev1.Pod
 }
 
 func (l listed) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -239,15 +236,7 @@ func (l listed) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
-func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	switch list := list.(type) {
-	case *corev1.PersistentVolumeClaimList:
-		list.Items = l.claims
-	case *corev1.PodList:
-		list.Items = l.pods
-	}
-	return nil
-}
+func (listed) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
 // A leaf stays if its root is bound to a node that is not in the cache yet. No event of that node
 // or of the Pod reaches this member's controller, so it returns an error to retry.

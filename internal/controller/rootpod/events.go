@@ -1,7 +1,6 @@
 package rootpod
 
 import (
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,9 +11,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
-
-// namesLimit is the maximum length, in bytes, of a list of names that a member chose.
-const namesLimit = 500
 
 func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
@@ -47,9 +43,9 @@ func (r *reconciler) eventGated(o lifecycle.Observed) {
 	}
 	var names []string
 	for _, gate := range o.Leaf.Spec.SchedulingGates {
-		names = append(names, strconv.Quote(gate.Name))
+		names = append(names, gate.Name)
 	}
-	gates := sanitize.Plain(strings.Join(names, ", "), namesLimit)
+	gates := sanitize.Names(names)
 	if !r.news(string(o.Leaf.UID)+"//gates", gates) {
 		return
 	}

@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -15,9 +16,20 @@ const (
 	// listLimit is the maximum number of entries in a mirrored list or map. Kubelets and resizers
 	// write fewer.
 	listLimit = 256
+	// namesLimit is the maximum length, in bytes, of a list of names in a message.
+	namesLimit = 500
 	// ellipsis replaces truncated text.
 	ellipsis = "…"
 )
+
+// Names returns names that a member chose as a quoted list for a message.
+func Names(names []string) string {
+	var quoted []string
+	for _, name := range names {
+		quoted = append(quoted, strconv.Quote(name))
+	}
+	return Plain(strings.Join(quoted, ", "), namesLimit)
+}
 
 // Plain makes untrusted text safe to show and store: valid UTF-8, at most limit bytes of whole
 // characters, without control characters that a terminal would interpret (except line breaks and

@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -92,5 +93,17 @@ func TestCapped(t *testing.T) {
 	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2"), corev1.ResourceMemory: resource.MustParse("1Gi")}
 	if diff := cmp.Diff(want, Capped(reported, asked)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNames(t *testing.T) {
+	if got, want := Names([]string{"proxy", "a\x1b[2J"}), `"proxy", "a\x1b[2J"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := Names(slices.Repeat([]string{"proxy"}, 1000)); len(got) > namesLimit {
+		t.Errorf("%d bytes, want at most %d", len(got), namesLimit)
+	}
+	if got := Names(nil); got != "" {
+		t.Errorf("got %q for no names", got)
 	}
 }

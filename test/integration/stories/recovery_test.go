@@ -32,6 +32,15 @@ func (s *story) impatient(ctx context.Context) string {
 	return s.waits(ctx, "2s")
 }
 
+// stoppedProvisioner stops member one's provisioner until the story starts it, or ends.
+func stoppedProvisioner(ctx context.Context) *controlplane.Process {
+	GinkgoHelper()
+	provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
+	Expect(provisioner.Stop(ctx)).To(Succeed())
+	DeferCleanup(provisioner.Start, NodeTimeout(settle)) // reports an error as a failure
+	return provisioner
+}
+
 // waits creates a class for the story, in the host and in the members, with the given placement
 // timeout.
 func (s *story) waits(ctx context.Context, timeout string) string {
@@ -159,9 +168,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 	It("is provisioned in another member if its class is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
-		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
-		Expect(provisioner.Stop(ctx)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(provisioner.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+		provisioner := stoppedProvisioner(ctx)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Annotations", HaveKey(route.AnnSelectedNode)))

@@ -18,9 +18,7 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 	It("reports the provisioner, also on the Pod, does not move, and is provisioned once the provisioner runs (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
-		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
-		Expect(provisioner.Stop(ctx)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(provisioner.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+		provisioner := stoppedProvisioner(ctx)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		told := tells(v1alpha1.ReasonProvisionerSilent, one, "provisioner", controlplane.DefaultDriverName, class)

@@ -133,10 +133,7 @@ var _ = Describe("A webhook that rejects what Xylem writes", func() {
 
 	It("in a member: the deleted claim quotes the webhook, and its disk is destroyed once the webhook allows the deletion", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		s.running(ctx, "app", nodeOne)
-		volume := s.bound(ctx, "data").Spec.VolumeName
+		volume := s.data(ctx)
 		s.deletePod(ctx, "app")
 		gone[corev1.Pod](ctx, s, x.Host, "app")
 		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Delete, "persistentvolumeclaims")

@@ -88,7 +88,7 @@ func provisioner(claim client.Object) string {
 // placing makes the two steps that place a claim urgent: the PV controller requests its volume,
 // and Xylem records the member.
 var placing = urgency.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
-	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
+	return [2]string{provisioner(claim), claim.Annotations[v1alpha1.AnnotationPlacedIn]}
 })
 
 // promising makes all events of a promise without a disk urgent, because Pods wait for each step.
