@@ -302,11 +302,14 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	for _, part := range parts {
 		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
 	}
-	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
-		var events corev1.EventList
-		err := x.Host.API.List(ctx, &events)
-		return events.Items, err
-	}).Should(ContainElement(And(matchers...)))
+	Eventually(ctx, hostEvents).Should(ContainElement(And(matchers...)))
+}
+
+// hostEvents lists all events of the host.
+func hostEvents(ctx context.Context) ([]corev1.Event, error) {
+	var events corev1.EventList
+	err := x.Host.API.List(ctx, &events)
+	return events.Items, err
 }
 
 // recorded waits until the host's record of a member lists released objects.

@@ -211,8 +211,15 @@ var _ = Describe("A Pod that somebody binds to a virtual node manually", func() 
 		s.why(ctx, "Pod", "windows", v1alpha1.ReasonPodOSNotSupported, "OS field doesn't match", "Let the scheduler place the Pod")
 
 		tainted(ctx, nodeOne, corev1.Taint{Key: "example.com/repair", Effect: corev1.TaintEffectNoExecute})
-		s.pod(ctx, "intolerant", boundTo(nodeOne))
-		s.noted(ctx, "Pod", "intolerant", v1alpha1.ReasonTaintToleration, "example.com/repair")
+		// The host's taint manager may delete a Pod before Xylem rejects it, so try again.
+		tries := 0
+		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+			tries++
+			s.pod(ctx, fmt.Sprintf("intolerant-%d", tries), boundTo(nodeOne))
+			return hostEvents(ctx)
+		}).WithPolling(time.Second).Should(ContainElement(And(
+			HaveField("InvolvedObject.Namespace", s.namespace), HaveField("InvolvedObject.Name", HavePrefix("intolerant-")),
+			HaveField("Reason", v1alpha1.ReasonTaintToleration), HaveField("Message", ContainSubstring("example.com/repair")))))
 		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
