@@ -156,7 +156,7 @@ func Start(ctx context.Context, o Options) (_ *Rig, err error) {
 		if err := r.Member(name).AllowCopies(ctx, controlplane.DefaultDriverName); err != nil {
 			return nil, err
 		}
-		if err := r.Register(ctx, name, name, harness.Shares("files", controlplane.DefaultDriverName, controlplane.ClassHostpath)); err != nil {
+		if err := r.Register(ctx, name, name, Shares); err != nil {
 			return nil, err
 		}
 	}
@@ -291,4 +291,10 @@ func (r *Rig) Stop(ctx context.Context) error {
 	err := r.Manager.Kill()
 	_ = r.Panics()
 	return errors.Join(err, r.Xylem.Stop(ctx))
+}
+
+// Shares makes a registration share the rig's backend. Scenarios that register a member again must
+// use it, because the next scenario may use a shared volume.
+func Shares(cr *v1alpha1.ClusterRegistration) {
+	harness.Shares("files", controlplane.DefaultDriverName, controlplane.ClassHostpath)(cr)
 }

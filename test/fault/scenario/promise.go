@@ -143,7 +143,7 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 // promiseUnfulfilled returns nil once the member is deregistered and the promise is unfulfilled
 // again.
 func (w *World) promiseUnfulfilled(ctx context.Context) error {
-	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "the disk does not exist yet"), gone[corev1.Pod](ctx, w, w.Host, app),
+	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no disk yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ func (w *World) registerTwo(ctx context.Context) error {
 	cr := registration()
 	cr.Spec.KubeconfigSecretRef.Name = harness.SecretName(rig.Two)
 	cr.Spec.Node.PodCIDRs = []string{v1alpha1.AllPodCIDRs}
+	rig.Shares(cr)
 	if err := w.Host.API.Create(ctx, cr); err != nil {
 		return fmt.Errorf("register %s: %w", rig.Two, err)
 	}
