@@ -14,7 +14,8 @@ import (
 // create a namespace records it again. The zero value is ready for use.
 type Rejections struct {
 	mu sync.Mutex
-	// why has an entry for each namespace that was tried. It is nil if the member does not reject it.
+	// why has an entry for each namespace that was tried and still exists in a cluster. It is nil if
+	// the member does not reject the namespace.
 	why   map[string]*mirror.Refusal
 	waker route.Waker
 }
@@ -39,6 +40,14 @@ func (r *Rejections) Set(namespace string, why *mirror.Refusal) {
 	if r.set(namespace, why) {
 		r.waker.Wake(namespace)
 	}
+}
+
+// Forget removes the record of a namespace that exists in neither cluster.
+func (r *Rejections) Forget(namespace string) {
+	r.Set(namespace, nil)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.why, namespace)
 }
 
 // set reports whether the record has changed.

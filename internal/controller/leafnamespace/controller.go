@@ -88,7 +88,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	d := decide(o)
-	if _, creates := d.(create); !creates {
+	switch _, creates := d.(create); {
+	case creates:
+	case o.root == nil && o.leaf == nil:
+		r.Rejections.Forget(request.Name)
+	default:
 		r.Rejections.Set(request.Name, nil) // the namespace exists, or is not needed
 	}
 	return r.act(ctx, o, d)

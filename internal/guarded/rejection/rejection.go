@@ -8,6 +8,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -207,8 +208,9 @@ var (
 	snapshotKind = snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot")
 )
 
-// userOf returns the host's object for which Xylem writes an object in the host: a volume's claim, or
-// a content's snapshot. For all other objects, it returns the object itself.
+// userOf returns the host's object for which Xylem writes an object in the host: a volume's claim, a
+// content's snapshot, or a capacity's registration. For all other objects, it returns the object
+// itself.
 func userOf(obj client.Object) client.Object {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolume:
@@ -220,6 +222,11 @@ func userOf(obj client.Object) client.Object {
 	case *snapshotv1.VolumeSnapshotContent:
 		snapshot := o.Spec.VolumeSnapshotRef
 		return reference(snapshotKind, snapshot.Namespace, snapshot.Name, snapshot.UID)
+	case *storagev1.CSIStorageCapacity:
+		if len(o.OwnerReferences) > 0 {
+			owner := o.OwnerReferences[0]
+			return reference(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind), metav1.NamespaceNone, owner.Name, owner.UID)
+		}
 	}
 	return obj
 }

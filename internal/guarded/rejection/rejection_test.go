@@ -3,6 +3,7 @@ package rejection
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -118,6 +120,29 @@ func TestReporter(t *testing.T) {
 			got := wait(&host{pods: pods}, test.err, test.write, test.pauses...)
 			if !slices.EqualFunc(got, test.want, strings.Contains) {
 				t.Errorf("events %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The event is on the object that its reader can find: for a capacity, its name is a hash.
+func TestUserOf(t *testing.T) {
+	owned := metav1.ObjectMeta{Namespace: "xylem-system", Name: "xylem-1f", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "cluster.xylem.io/v1alpha1", Kind: "ClusterRegistration", Name: "one", UID: "2"},
+	}}
+	for name, tc := range map[string]struct {
+		written client.Object
+		want    string
+	}{
+		"a volume": {&corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{ClaimRef: &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "1"}}},
+			"/v1, Kind=PersistentVolumeClaim shop/data 1"},
+		"a capacity":                {&storagev1.CSIStorageCapacity{ObjectMeta: owned}, "cluster.xylem.io/v1alpha1, Kind=ClusterRegistration /one 2"},
+		"a capacity without owners": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: "xylem-system", Name: "xylem-1f"}}, "/, Kind= xylem-system/xylem-1f "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			about := userOf(tc.written)
+			if got := fmt.Sprintf("%s %s/%s %s", about.GetObjectKind().GroupVersionKind(), about.GetNamespace(), about.GetName(), about.GetUID()); got != tc.want {
+				t.Errorf("the event is on %s, want %s", got, tc.want)
 			}
 		})
 	}
