@@ -11,8 +11,9 @@
 // classes have been listed. Xylem records a member's classes at most every two seconds, regardless
 // of how often they change (I7).
 //
-//   - The oldest registration that offers a name decides on policy and expansion. If
-//     the class of another registration differs, that registration reports a conflict.
+//   - The policy and expansion of a published class stand while a member that publishes it
+//     still offers them. Otherwise, the oldest registration that offers the name decides. If the
+//     class of another registration differs, that registration reports a conflict.
 //   - A reflected class has no parameters, so it maps to the class of the same name. If a rule
 //     of the registration (an exact rule, or the prefix) maps the name to another class, that
 //     member does not offer it, and the registration reports that.

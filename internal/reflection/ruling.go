@@ -19,8 +19,8 @@ type View struct {
 
 // Ruling is the decision on one class name.
 type Ruling struct {
-	// Offering are the registrations that offer the class, the oldest first. Terms are the terms on
-	// which they agree. If no registration offers the class, it must not exist.
+	// Offering are the registrations that offer the class. The first one determined the terms, and
+	// Terms are the terms on which they agree. If no registration offers the class, it must not exist.
 	Offering []Offering
 	Terms    Terms
 	// Problems explain why registrations do not offer a class that they select, by registration.
@@ -30,12 +30,19 @@ type Ruling struct {
 // Offering is a registration that offers a class.
 type Offering struct{ Registration, ClusterID string }
 
-// Rule decides on a class name. host is the host class with that name, or nil. The oldest
-// registration that offers the name determines the terms, and registrations that agree offer it
-// too. If Xylem did not create the host class, no registration offers the name.
+// Rule decides on a class name. host is the host class with that name, or nil. While one of the
+// registrations that publish the class still offers its terms, these stand. Otherwise, a member's admin
+// could take over the class of another member. If no registration offers these terms, the oldest
+// registration that offers the name determines them. Registrations that agree offer the name too. If
+// Xylem did not create the host class, no registration offers the name.
 func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	ruling := Ruling{Problems: map[string]Problem{}}
-	for _, cr := range v.byAge() {
+	order := v.byAge()
+	if first := slices.IndexFunc(order, func(cr *v1alpha1.ClusterRegistration) bool { return v.keeps(cr, name, host) }); first > 0 {
+		keeper := order[first]
+		order = slices.Insert(slices.Delete(order, first, first+1), 0, keeper)
+	}
+	for _, cr := range order {
 		terms, offers := v.offer(cr, name, host)
 		switch {
 		case !offers:
@@ -44,13 +51,22 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 				"class %q, because the host has a class with that name, which Xylem did not create and does not change", name)}
 		case len(ruling.Offering) > 0 && terms != ruling.Terms:
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %q, because the class has %s in this member, but %s in member %q, which was registered first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
+				"class %q, because the class has %s in this member, but %s in member %q, which offered it first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
 		default:
 			ruling.Terms = terms
 			ruling.Offering = append(ruling.Offering, Offering{cr.Name, cr.Status.ClusterID})
 		}
 	}
 	return ruling
+}
+
+// keeps reports whether a registration publishes the host class and still offers its terms.
+func (v View) keeps(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) bool {
+	if _, publishes := keptBy(cr, host); !publishes {
+		return false
+	}
+	terms, offers := v.offer(cr, name, host)
+	return offers && terms == termsOf(host)
 }
 
 // offer returns the terms on which a registration offers a name, if it does. If its member has not

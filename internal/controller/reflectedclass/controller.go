@@ -70,7 +70,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	ruling := view.Rule(request.Name, class)
+	current := class
+	if current == nil {
+		current = r.left[request.Name] // while the class is being re-created, no other member may take it over
+	}
+	ruling := view.Rule(request.Name, current)
 	r.report(request.Name, ruling.Problems)
 	if len(ruling.Offering) == 0 || class != nil && class.DeletionTimestamp == nil {
 		delete(r.left, request.Name)
