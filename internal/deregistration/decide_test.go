@@ -40,6 +40,9 @@ func TestNext(t *testing.T) {
 		want    step
 	}{
 		"no objects in the member":                                                    {leaving{connected: true}, finish},
+		"no objects in the host, but leaf Pods may still run (I6)":                    {leaving{connecting: true}, waitForConnection},
+		"Pods run in a member that may be reachable, forced (I2)":                     {leaving{connecting: true, forced: true, node: true, pods: running}, waitForConnection},
+		"volumes in a member that may be reachable (I2)":                              {leaving{connecting: true, node: true, volumes: held}, waitForConnection},
 		"no objects in the member, and the member is unreachable":                     {leaving{}, finish},
 		"Pods run in the member, not confirmed":                                       {leaving{connected: true, node: true, pods: running}, waitForConfirmation},
 		"Pods are pending in the member, not confirmed":                               {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
@@ -95,15 +98,16 @@ func TestRecall(t *testing.T) {
 		return *pv
 	}
 	for name, tc := range map[string]struct {
-		connected, forced bool
-		promises, volumes string
+		connected, connecting, forced bool
+		promises, volumes             string
 	}{
+		"the member may be reachable, forced":   {connecting: true, forced: true, volumes: "data, scratch"},
 		"the member is lost, forced":            {forced: true, promises: "scratch", volumes: "data"},
 		"the member is connected, forced":       {connected: true, forced: true, volumes: "data, scratch"},
 		"the member is unreachable, not forced": {volumes: "data, scratch"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := leaving{connected: tc.connected, forced: tc.forced, volumes: []corev1.PersistentVolume{
+			l := leaving{connected: tc.connected, connecting: tc.connecting, forced: tc.forced, volumes: []corev1.PersistentVolume{
 				volume("data", v1alpha1.ReleaseOnClaimDeletion), volume("scratch", v1alpha1.ReleaseWhenUnused),
 			}}
 			l.recall()

@@ -2,9 +2,11 @@ package deregistration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -42,7 +44,10 @@ const leavesDelay = 2 * time.Second
 // leaving contains the remaining objects of a member that is being deregistered.
 type leaving struct {
 	connected, forced, confirmed bool
-	policy                       v1alpha1.DeregistrationPolicy
+	// connecting reports whether it is not known yet if the member can be reached, for example after
+	// the start of the manager.
+	connecting bool
+	policy     v1alpha1.DeregistrationPolicy
 	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods.
 	pods []corev1.Pod
 	// leaves are the leaf Pods that remain in the member when no host Pod is bound to the virtual
@@ -69,7 +74,8 @@ type leaving struct {
 type step int
 
 const (
-	waitForMember step = iota // the next steps need the member, which is not connected
+	waitForConnection step = iota // until it is known whether the member can be reached
+	waitForMember                 // the next steps need the member, which is unreachable
 	waitForConfirmation
 	evictPods
 	withdrawClaims
@@ -85,6 +91,8 @@ const (
 // virtual node, and deletes it once its Pods are gone.
 func (l *leaving) next() step {
 	switch {
+	case l.connecting:
+		return waitForConnection
 	case l.outOfReach():
 		return waitForMember
 	case l.running() > 0 && !l.confirmed && (l.connected || !l.forced):
@@ -182,6 +190,10 @@ type Leaver struct {
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
+	// Unlinked contains the UIDs of the registrations whose link this process has ended, because the
+	// member is no longer needed. A new process connects and checks again.
+	Unlinked *sync.Map
+
 	// Registration returns the registration that the fleet must link.
 	Registration func(context.Context, *v1alpha1.ClusterRegistration) (fleet.Registration, error)
 	// Report writes the registration's status, with the reason why it is not ready.
@@ -202,6 +214,7 @@ func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 
 func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (step, error) {
 	if !controllerutil.ContainsFinalizer(cr, v1alpha1.FinalizerRegistration) {
+		r.Unlinked.Delete(cr.UID)
 		r.Fleet.Remove(cr.Name)
 		return finish, nil
 	}
@@ -215,8 +228,12 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	}
 	next := l.next()
 	if next < releaseVolumes {
+		r.Unlinked.Delete(cr.UID)
 		r.Fleet.Ensure(wanted)
-	} else if !r.Fleet.Remove(cr.Name) {
+		return next, r.take(ctx, cr, l, next)
+	}
+	r.Unlinked.Store(cr.UID, nil)
+	if !r.Fleet.Remove(cr.Name) {
 		return next, nil // the fleet enqueues the request when the link has ended
 	}
 	return next, r.take(ctx, cr, l, next)
@@ -225,6 +242,8 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 // take performs a step.
 func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, next step) error {
 	switch next {
+	case waitForConnection:
+		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, "waiting until Xylem has connected to the member, or has failed to do so several times (see condition Connected)")
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
 			"the member is unreachable (see condition Connected), but still has %s, %s, %s and %s. Make the member reachable, or abandon it by setting this annotation on the registration: %s=true",
@@ -267,6 +286,10 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	return nil
 }
 
+// errSnapshotsUnknown means that the manager has just started. Without their record, the member's
+// snapshots would be lost.
+var errSnapshotsUnknown = errors.New("the host's snapshots have not been read yet")
+
 func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*leaving, error) {
 	state, _ := r.Fleet.State(cr.Name)
 	l := &leaving{
@@ -283,6 +306,9 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	}
 	if shared, err := r.shared(ctx, cr); err != nil || shared {
 		return l, err // claims and volumes belong to the other registration
+	}
+	if _, unlinked := r.Unlinked.Load(cr.UID); !unlinked {
+		l.connecting = !l.connected && !state.Lost()
 	}
 	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
 	if err != nil {
@@ -309,8 +335,11 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		return nil, err
 	}
 	l.recall()
-	if r.Snapshots != nil && r.Snapshots.Cache() != nil {
+	switch {
+	case r.Snapshots.Cache() != nil:
 		l.snapshots, err = index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
+	case !r.Snapshots.Known():
+		err = errSnapshotsUnknown
 	}
 	return l, err
 }
@@ -338,7 +367,7 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 }
 
 // lost reports whether the member is unreachable and an admin forces the deregistration.
-func (l *leaving) lost() bool { return l.forced && !l.connected }
+func (l *leaving) lost() bool { return l.forced && !l.connected && !l.connecting }
 
 // recall treats the volumes of a lost member that are released when unused as promises without a
 // disk, so that other members can fulfill them. It makes no requests.

@@ -1,4 +1,9 @@
 // Package deregistration removes a member from the host step by step: it evicts the member's Pods,
 // withdraws its claims without a volume, releases its volumes, and finally removes the
 // registration's finalizer. It destroys nothing in the member.
+//
+// A forced deregistration abandons what an unreachable member has. A member that is not connected is
+// not necessarily unreachable: after a restart of the manager, or a change of the registration, the
+// deregistration waits until the link works, or until several attempts have failed. It also waits until
+// the manager knows which snapshots the host has.
 package deregistration

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -228,20 +229,23 @@ func (f *Fleet) State(name string) (State, bool) {
 // leafPodsMost is the maximum number of Pods that LeafPods returns.
 const leafPodsMost = 100
 
+// errNotLinked means that a member is not linked.
+var errNotLinked = errors.New("the member is not connected")
+
 // LeafPods returns the names of up to leafPodsMost Pods that this host created in a member. It
-// reads live, and returns no names if the member is not linked.
+// reads live, and returns an error if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 	f.mu.Lock()
 	s := f.supervisors[name]
 	f.mu.Unlock()
 	if s == nil {
-		return nil, nil
+		return nil, errNotLinked
 	}
 	s.mu.Lock()
 	c := s.linked
 	s.mu.Unlock()
 	if c == nil {
-		return nil, nil
+		return nil, errNotLinked
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -67,6 +67,9 @@ type State struct {
 	Synced bool
 	// Problem explains why the member is not connected, or what an admin must confirm.
 	Problem *access.Problem
+	// Failures is the number of attempts to connect that failed in a row, up to lostAfter. Waiting for
+	// the fence of an earlier manager does not count.
+	Failures int
 	// Identity is the member's identity as last read.
 	Identity member.Identity
 	// Node is the last computed sum of the member's nodes, or nil.
@@ -81,6 +84,14 @@ type State struct {
 	// connection. It is nil before the first one.
 	Policy *member.PolicyState
 }
+
+// lostAfter is the number of failed attempts after which a member is lost. The causes of one or two
+// failures may be a restart, a short interruption, or the host.
+const lostAfter = 3
+
+// Lost reports whether the attempts to connect to the member have failed repeatedly. A member is
+// neither connected nor lost while a new process, or a new link, still tries to connect.
+func (s State) Lost() bool { return !s.Connected && s.Failures >= lostAfter }
 
 // supervisor keeps one member linked.
 type supervisor struct {
@@ -221,6 +232,9 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 	s.log.Info("not connected", "reason", p.Reason, "message", p.Message)
 	s.update(func(state *State) {
 		state.Connected, state.Synced, state.Problem = false, false, p
+		if p.Reason != v1alpha1.ReasonWaitingForFence {
+			state.Failures = min(state.Failures+1, lostAfter)
+		}
 	})
 	return p
 }
@@ -417,7 +431,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 		for _, run := range l.Runnables {
 			must("runnable", run)
 		}
-		s.update(func(state *State) { state.Synced = true })
+		s.update(func(state *State) { state.Synced, state.Failures = true, 0 })
 		return nil
 	})
 	return group.Wait()

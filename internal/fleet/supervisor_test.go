@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
@@ -184,5 +186,29 @@ func TestExpired(t *testing.T) {
 				t.Errorf("says %q", got)
 			}
 		})
+	}
+}
+
+// A member is lost after several failures in a row. Waiting for a fence is not a failure.
+func TestLost(t *testing.T) {
+	s := &supervisor{fleet: New(Config{}), name: "one", log: logr.Discard()}
+	fails := func(reason string) { s.disconnected(access.Problemf(reason, "failed")) }
+	for i, step := range []struct {
+		do   func()
+		lost bool
+	}{
+		{func() {}, false},
+		{func() { fails(v1alpha1.ReasonUnreachable) }, false},
+		{func() { fails(v1alpha1.ReasonWaitingForFence) }, false},
+		{func() { fails(v1alpha1.ReasonWaitingForFence) }, false},
+		{func() { fails(v1alpha1.ReasonUnreachable) }, false},
+		{func() { fails(v1alpha1.ReasonUnreachable) }, true},
+		{func() { fails(v1alpha1.ReasonUnreachable) }, true},
+		{func() { s.update(func(state *State) { state.Connected = true }) }, false},
+	} {
+		step.do()
+		if got := s.state.Lost(); got != step.lost {
+			t.Errorf("step %d: lost is %t", i, got)
+		}
 	}
 }

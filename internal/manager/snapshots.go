@@ -24,7 +24,10 @@ func (w *wiring) serveSnapshots(ctx context.Context) error {
 		if err == nil && problem == nil {
 			return w.watchSnapshots(ctx)
 		}
-		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
+		switch {
+		case problem != nil, meta.IsNoMatchError(err):
+			w.snapshots.NotServed()
+		case ctx.Err() == nil:
 			ctrl.LoggerFrom(ctx).Info("could not read the host's snapshots", "cause", err.Error())
 		}
 		select {

@@ -17,6 +17,7 @@ import (
 type Optional struct {
 	mu     sync.Mutex
 	cache  cache.Cache
+	absent bool
 	served chan struct{}
 }
 
@@ -31,6 +32,24 @@ func (o *Optional) Serve(c cache.Cache) {
 		o.cache = c
 		close(o.served)
 	}
+}
+
+// NotServed records that the cluster does not serve the kinds at present.
+func (o *Optional) NotServed() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.absent = true
+}
+
+// Known reports whether a nil Cache means that the cluster does not serve the kinds. At first, this is
+// not known, and the cluster may have objects of these kinds.
+func (o *Optional) Known() bool {
+	if o == nil {
+		return true
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.cache != nil || o.absent
 }
 
 // Cache returns the cache of the kinds, or nil if the kinds are not served or the Optional is nil.

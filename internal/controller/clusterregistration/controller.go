@@ -3,6 +3,7 @@ package clusterregistration
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
@@ -65,6 +66,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// HostID is the host's cluster ID. Namespace is the namespace of the kubeconfig Secrets.
 	HostID, Namespace string
+
+	unlinked sync.Map // see deregistration.Leaver
 }
 
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch;patch
@@ -135,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) leaver() *deregistration.Leaver {
 	return &deregistration.Leaver{
 		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock, Snapshots: r.Snapshots,
-		Registration: r.registrationOf, Patch: r.patch,
+		Unlinked: &r.unlinked, Registration: r.registrationOf, Patch: r.patch,
 		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
 			return r.report(ctx, cr, conditions.Override{Reason: reason, Message: message})
 		},

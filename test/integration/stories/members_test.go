@@ -2,6 +2,7 @@ package stories_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -217,10 +218,23 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third))
 		s.noted(ctx, "ClusterRegistration", third, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third)
-		s.onlyRunning(ctx)
+		pod := s.onlyRunning(ctx)
+
+		By("restarting the manager, although an admin forces the deregistration: a new process does not take the member for lost")
+		patch(ctx, x.Host, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)
+		Expect(x.Manager.Kill()).To(Succeed())
+		restarted := time.Now().Truncate(time.Second)
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		until[v1alpha1.ClusterRegistration](ctx, s, x.Host, third, And(
+			HaveField("Status.Conditions", ContainElement(And(
+				HaveField("Type", v1alpha1.ConditionConnected), HaveField("Status", metav1.ConditionTrue),
+				HaveField("LastTransitionTime.Time", BeTemporally(">=", restarted))))),
+			HaveField("Status.Conditions", ContainElement(And(
+				HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonConfirmationNeeded))))))
+		Expect(s.onlyRunning(ctx)).To(Equal(pod))
+		patch(ctx, x.Host, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":null}}}`)
 
 		By("confirming the deregistration: it then waits for a PodDisruptionBudget")
-		pod := s.onlyRunning(ctx)
 		budget := &policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
 			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},

@@ -1,0 +1,85 @@
+package deregistration
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// empty is a host without objects.
+type empty struct{ client.Client }
+
+func (empty) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func (empty) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+// linked is a fleet with one member.
+type linked struct {
+	Fleet
+	state fleet.State
+}
+
+func (l linked) State(string) (fleet.State, bool) { return l.state, true }
+
+func (linked) LeafPods(context.Context, string) ([]string, error) { return nil, nil }
+
+// A new process does not abandon a member that it has not tried to reach yet.
+func TestConnecting(t *testing.T) {
+	away := access.Problemf(v1alpha1.ReasonUnreachable, "no route to host")
+	for name, tc := range map[string]struct {
+		state    fleet.State
+		unlinked bool
+		cluster  string
+		want     bool
+	}{
+		"the manager has just started":               {cluster: leftID, want: true},
+		"the first attempt failed":                   {state: fleet.State{Problem: away, Failures: 1}, cluster: leftID, want: true},
+		"the caches are not synced yet":              {state: fleet.State{Connected: true}, cluster: leftID, want: true},
+		"the link works":                             {state: fleet.State{Connected: true, Synced: true}, cluster: leftID},
+		"the member is lost":                         {state: fleet.State{Problem: away, Failures: 3}, cluster: leftID},
+		"this process has ended the link on purpose": {cluster: leftID, unlinked: true},
+		"the member has never connected":             {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Leaver{Client: empty{}, Fleet: linked{state: tc.state}, Unlinked: &sync.Map{}}
+			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left", UID: "uid-left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: tc.cluster}}
+			if tc.unlinked {
+				r.Unlinked.Store(cr.UID, nil)
+			}
+			l, err := r.leaving(t.Context(), cr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.connecting != tc.want {
+				t.Errorf("connecting is %t", l.connecting)
+			}
+		})
+	}
+}
+
+// Until the manager knows whether the host serves snapshots, a deregistration does not continue
+// without them.
+func TestSnapshotsUnknown(t *testing.T) {
+	r := &Leaver{Client: empty{}, Fleet: linked{state: fleet.State{Connected: true, Synced: true}}, Unlinked: &sync.Map{}, Snapshots: route.NewOptional()}
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
+	if _, err := r.leaving(t.Context(), cr); !errors.Is(err, errSnapshotsUnknown) {
+		t.Errorf("the error is %v", err)
+	}
+	r.Snapshots.NotServed()
+	if _, err := r.leaving(t.Context(), cr); err != nil {
+		t.Errorf("the host does not serve snapshots: %v", err)
+	}
+}
