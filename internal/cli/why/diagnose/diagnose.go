@@ -33,6 +33,7 @@ const (
 	stagePush                      // why the Pod cannot be pushed
 	stageRelay                     // a condition that repeats another problem, but is truncated or covers only one member
 	stageScheduler                 // the host scheduler's own message
+	stageHint                      // a claim's condition that may not be the reason why its Pod has no node
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
 	stageContainer                 // containers
@@ -196,6 +197,8 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 			at = stageLeafClaim
 		case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
 			at = stageRelay // the Pod's condition covers every member
+		case c.Reason == v1alpha1.ReasonNotOffered:
+			at = stageHint // if no member has the class, the Pod's condition has this reason
 		}
 		w.add(n, at, c.Reason, c.Message, c.Since)
 	case n.Kind != gather.KindPod:

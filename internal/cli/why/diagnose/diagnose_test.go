@@ -160,6 +160,23 @@ func TestOf(t *testing.T) {
 				`running Bind plugin "DefaultBinder": pods "app" is forbidden: ValidatingAdmissionPolicy 'xylem-namespaces' with binding 'xylem-namespaces' denied request: member "a" does not admit namespace "shop": no. Use another namespace`)),
 			claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop"`},
 		},
+		"the Pod's problem precedes the claim's, which only lists the members without its class": {
+			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available."),
+				podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonTolerationMissing, "no member can run the Pod. Add to the Pod's spec: tolerations: [x].")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `only some members offer StorageClass "fast". Create the class in that member`)),
+			want:  Problem, reason: v1alpha1.ReasonTolerationMissing, says: []string{"does not run: no member can run the Pod", "tolerations: [x]."},
+		},
+		"the scheduler's message precedes the claim's, which only lists the members without its class": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `only some members offer StorageClass "fast". Create the class in that member`)),
+			want:  Problem, reason: corev1.PodReasonUnschedulable, says: []string{"insufficient cpu"},
+		},
+		"no member has the class, as the Pod and the claim report": {
+			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available."),
+				podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNotOffered, `no member can run the Pod: member "a" has no StorageClass "fast". Create the class in a member`)),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `no connected member offers StorageClass "fast". Create the class in a member`)),
+			want:  Problem, reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "fast"`, "Create the class in a member."},
+		},
 		"the claim's problem precedes the Pod's": {
 			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNoCapacity, "too small. Request less")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid, `class "fast" has an unknown parameter. Correct it`)),
