@@ -280,6 +280,44 @@ func TestOf(t *testing.T) {
 			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")), func(c *gather.ClaimFacts) { c.Claim.Status.Phase = corev1.ClaimLost }),
 			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"has lost its volume", "Restore it."},
 		},
+		"a bound claim that cannot grow": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, `member "cluster38" does not let Xylem grow the claim: exceeded quota. Change the claim`)),
+			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"is bound, but has a problem: ", "exceeded quota", "Change the claim."},
+		},
+		"a bound claim that Kubernetes cannot grow": {
+			claim: boundClaim(corev1.PersistentVolumeClaimCondition{Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "the driver is out of space. Ask the admin"}),
+			want:  Problem, says: []string{"is bound, but has a problem: the driver is out of space"},
+		},
+		"a bound claim whose volume is lost": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")),
+			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"is bound, but not usable: the member has no volume"},
+		},
+		"a Pod that no node fits, and whose claim cannot grow": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem grow the claim. Change the claim")),
+			want:  Problem, reason: corev1.PodReasonUnschedulable, says: []string{"does not run: 0/3 nodes are available: insufficient cpu"},
+		},
+		"a Pod whose claim cannot grow, with a warning": {
+			pod:   warned(pod(corev1.PodPending, memberNode, pushed), time.Second, "FailedMount", "the mount failed"),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonAttributesClassNotFound, "the member has no such class. Create it")),
+			want:  Problem, reason: "FailedMount", says: []string{"the mount failed"},
+		},
+		"a Pod whose claim cannot grow, and which only waits": {
+			pod:   pod(corev1.PodPending, memberNode, pushed),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem grow the claim. Change the claim")),
+			want:  Waiting, reason: v1alpha1.ReasonRefusedByMember, says: []string{`the containers have not started in member "cluster38" yet`},
+		},
+		"a Pod whose bound claim has no counterpart, which the member rejects": {
+			pod: pod(corev1.PodPending, memberNode),
+			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the claim. Change the claim")),
+				func(c *gather.ClaimFacts) { c.LeafKnown = true }),
+			want: Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not run: the member does not let Xylem create the claim"},
+		},
+		"a Pod whose claim's volume is lost": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")),
+			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"does not run: the member has no volume"},
+		},
 		"a claim is being deleted while a Pod uses it": {
 			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is still being deleted"},
 		},
