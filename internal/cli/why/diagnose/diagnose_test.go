@@ -101,7 +101,7 @@ func TestOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		member *v1alpha1.ClusterRegistration // nil means that the member is connected
 		pod    *gather.PodFacts              // nil means that the subject is the claim
-		claim  gather.ClaimFacts
+		claim  gather.ClaimFacts             // without a name means that the Pod has no claim
 		// want is the expected verdict, and reason is the expected reason of the first cause. says
 		// lists substrings that the summary and the next step must contain.
 		want   Verdict
@@ -185,6 +185,13 @@ func TestOf(t *testing.T) {
 		"the member is away": {
 			member: &away, pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, v1alpha1.ReasonMemberAway, "the member is away")), claim: boundClaim(),
 			want: Problem, reason: v1alpha1.ReasonMemberAway, says: []string{"runs, but is not ready"},
+		},
+		"a Pod without claims never started, and its member is away": {
+			member: &away, pod: pod(corev1.PodPending, memberNode), want: Problem, reason: v1alpha1.ReasonUnreachable,
+			says: []string{`Pod "shop/app" does not run: dial tcp 10.1.2.3:6443: i/o timeout`, "Check the network."},
+		},
+		"a Pod without claims, on a node of the host": {
+			member: &away, pod: pod(corev1.PodPending, "plain"), want: Waiting, says: []string{`the kubelet of node "plain"`},
 		},
 		"a bound claim whose member is away": {
 			member: &away, claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonUnreachable, says: []string{"is bound, but not usable", "i/o timeout", "Check the network."},
@@ -323,7 +330,10 @@ func TestOf(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := &gather.Facts{Now: now.Time, Pod: tc.pod, Claims: []gather.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{connected}}
+			facts := &gather.Facts{Now: now.Time, Pod: tc.pod, Registrations: []v1alpha1.ClusterRegistration{connected}}
+			if tc.claim.Key.Name != "" {
+				facts.Claims = []gather.ClaimFacts{tc.claim}
+			}
 			if tc.member != nil {
 				facts.Registrations[0] = *tc.member
 			}
