@@ -106,7 +106,11 @@ func (p page) print(d *diagnose.Diagnosis) {
 	if d.ToDo != "" {
 		p.paragraph(p.paint.Strong, "", "To do: "+d.ToDo)
 	}
-	for i, c := range d.Causes[min(1, len(d.Causes)):] {
+	others := d.Causes
+	if d.Verdict == diagnose.Problem {
+		others = others[1:] // the summary describes the first
+	}
+	for i, c := range others {
 		if i == 0 {
 			fmt.Fprintln(p.w, "\nAlso:")
 		}

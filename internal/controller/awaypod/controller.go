@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
@@ -32,6 +34,9 @@ const (
 	// workers is the number of concurrent reconciles. Each makes two cached reads, and one write when
 	// a member goes away.
 	workers = 2
+	// remembered is the maximum number of Pods whose events the controller remembers. After a restart
+	// of the manager, it emits the events again.
+	remembered = 4096
 )
 
 // Fleet returns the members' states.
@@ -39,7 +44,7 @@ type Fleet interface {
 	State(name string) (fleet.State, bool)
 }
 
-// Reconciler marks the Pods of away members as not ready.
+// Reconciler reports on the Pods of away members, and marks them as not ready.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
@@ -50,7 +55,8 @@ type Reconciler struct {
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root *guarded.Root
+	root   *guarded.Root
+	warned *lru.Cache // UIDs of Pods -> when their member went away
 }
 
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
@@ -60,6 +66,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.warned = lru.New(remembered)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
@@ -75,15 +82,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	message := decide(o)
-	if message == "" {
+	d := decide(o)
+	switch {
+	case d.message == "":
+		return reconcile.Result{}, nil
+	case !d.mark:
+		r.warn(o, d.message)
 		return reconcile.Result{}, nil
 	}
-	err = r.root.ApplyStatus(ctx, actor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, message, r.Clock.Now()))
+	err = r.root.ApplyStatus(ctx, actor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	r.eventAway(o.pod, message)
+	r.eventAway(o.pod, "MarkNotReady", d.message)
 	return reconcile.Result{}, nil
 }
 
@@ -111,11 +122,11 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 	return route.RequestsFor(ctx, pods, err, nil)
 }
 
-// ofPod enqueues a Pod on the Node of an away member if its Ready condition still has to be
-// replaced (shownReady).
+// ofPod enqueues a Pod on the Node of an away member if the Pod does not report yet that the member is
+// away.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || pod.Spec.NodeName == "" || !shownReady(pod) {
+	if !ok || pod.Spec.NodeName == "" || podstatus.Finished(pod) || !unreported(pod) {
 		return nil
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))

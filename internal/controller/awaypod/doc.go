@@ -6,4 +6,8 @@
 // away_pod writes a Pod's Ready condition only while the Node reports that its member is away
 // (condition xylem.io/MemberAway) and the member has no Link. While there is a Link, leaf_pod
 // writes the condition. It corrects the condition when the member is connected again.
+//
+// away_pod does not write the condition of a Pod that was not ready before, because leaf_pod would not
+// correct it if the Pod was never pushed. Such a Pod was still starting, or was bound to the Node during
+// the outage. It gets one event for each outage.
 package awaypod

@@ -4,9 +4,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
+// warn emits one event for each outage on a Pod whose Ready condition is not set.
+func (r *Reconciler) warn(o observed, message string) {
+	since := nodes.Condition(o.node, v1alpha1.NodeMemberAway).LastTransitionTime.Unix()
+	if known, _ := r.warned.Get(o.pod.UID); known == since {
+		return
+	}
+	r.warned.Add(o.pod.UID, since)
+	r.eventAway(o.pod, "ReportAway", message)
+}
+
 // eventAway reports that a Pod is not ready because its member is away.
-func (r *Reconciler) eventAway(pod *corev1.Pod, message string) {
-	r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonMemberAway, "MarkNotReady", "%s", message)
+func (r *Reconciler) eventAway(pod *corev1.Pod, action, message string) {
+	r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonMemberAway, action, "%s", message)
 }

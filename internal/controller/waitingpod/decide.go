@@ -148,11 +148,12 @@ func (o observed) stranded() *mirror.Refusal {
 	return nil
 }
 
-// claimProblem returns the first problem of a claim that concerns the Pod.
+// claimProblem returns the first problem of a claim that concerns the Pod. A problem despite which
+// Pods can use the claim, such as a rejected expansion, does not keep the Pod from a node.
 func (o observed) claimProblem() *mirror.Refusal {
 	for _, c := range o.claims {
 		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
-			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
+			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) && !report.UsableDespite(c.claim, c.volume, problem.Reason) {
 				return mirror.Refuse(problem.Reason, "claim %q: %s", c.claim.Name, problem.Message)
 			}
 		}

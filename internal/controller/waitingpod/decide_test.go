@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index/registered"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -119,6 +120,15 @@ func problem(kind corev1.PersistentVolumeClaimConditionType, reason string) func
 	}
 }
 
+// usable binds the claim to a volume that has a disk in member "a".
+func usable(o *observed) {
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v", UID: "leaf"}}
+	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "vol-1"}
+	c := &o.claims[0]
+	c.class, c.volume = nil, hostpv.Mirror(leaf, c.claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "a", ClusterID: "id-a", NodeName: there("a").NodeName, HostID: "host"})
+	c.claim.Spec.VolumeName, c.claim.Status.Phase = c.volume.Name, corev1.ClaimBound
+}
+
 func scheduled(f func(*corev1.PodCondition)) func(*observed) {
 	return func(o *observed) { f(&o.pod.Status.Conditions[0]) }
 }
@@ -189,6 +199,27 @@ func TestDecide(t *testing.T) {
 		"a claim that its member rejects": {
 			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember)),
 			reason:   v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
+		},
+
+		"a bound claim that cannot grow, and no other problem": {observed: seen(usable, problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember))},
+		"a bound claim that cannot grow, and the Pod lacks a toleration": {
+			observed: seen(usable, problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember), noTolerations),
+			reason:   v1alpha1.ReasonTolerationMissing, says: []string{`the Pod cannot run where its claim "data" is: member "a"`},
+		},
+		"a bound claim whose volume is lost, and the Pod lacks a toleration": {
+			observed: seen(usable, problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost), noTolerations),
+			reason:   v1alpha1.ReasonVolumeLost, says: []string{`claim "data": as reported`},
+		},
+		"a claim that is not bound yet to the volume that it names": {
+			observed: seen(usable, problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember), func(o *observed) { o.claims[0].claim.Status.Phase = corev1.ClaimPending }),
+			reason:   v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
+		},
+		"a claim that is bound to a promise without a disk": {
+			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember), func(o *observed) {
+				o.claims[0].volume = hostpv.PromiseFor(o.claims[0].claim, o.claims[0].class)
+				o.claims[0].claim.Status.Phase = corev1.ClaimBound
+			}),
+			reason: v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
 		},
 
 		"the Pod was pushed, and its member cannot provision a claim": {

@@ -223,6 +223,9 @@ var _ = Describe("The Pods of an away member", func() {
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionTrue, v1alpha1.ReasonPodsKept))
 		until[corev1.Pod](ctx, s, x.Host, pod.Name, notReady)
 		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is connected again")
+		s.pod(ctx, "during", boundTo(nodeTwo)) // without a claim, and bound during the outage
+		s.noted(ctx, "Pod", "during", v1alpha1.ReasonMemberAway, two, "kept until the member is connected again")
+		s.why(ctx, "Pod", "during", v1alpha1.ReasonMemberAway, two)
 		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway))
 		Expect(cr.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to the member's Pods and volumes, however long the outage lasts")))))
@@ -233,6 +236,7 @@ var _ = Describe("The Pods of an away member", func() {
 		Expect(kept.DeletionTimestamp).To(BeNil())
 
 		back()
+		s.running(ctx, "during", nodeTwo)
 		Expect(s.running(ctx, pod.Name, nodeTwo).UID).To(Equal(pod.UID))
 		still, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
 		Expect(err).NotTo(HaveOccurred())

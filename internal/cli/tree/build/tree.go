@@ -33,6 +33,10 @@ func Tree(read *gather.Facts) *model.Tree {
 		for i := range f.Claims {
 			t.Root.Children = append(t.Root.Children, f.claimNode(&f.Claims[i]))
 		}
+		// Without it, the tree of a Pod without claims would not show that its member is away.
+		if r := f.Registration(f.MemberOfPod(f.Pod)); r != nil && !podstatus.Finished(f.Pod.Pod) && !leadsTo(&t.Root, r.Name) {
+			t.Root.Children = append(t.Root.Children, registrationNode(r))
+		}
 	} else {
 		t.Root = f.claimNode(&f.Claims[0])
 	}
@@ -42,6 +46,12 @@ func Tree(read *gather.Facts) *model.Tree {
 		}
 	}
 	return t
+}
+
+// leadsTo reports whether a node or an object below it is the given registration.
+func leadsTo(n *model.Node, registration string) bool {
+	return n.Kind == gather.KindRegistration && n.Name == registration ||
+		slices.ContainsFunc(n.Children, func(child model.Node) bool { return leadsTo(&child, registration) })
 }
 
 func (f builder) volumeIn(clusterID string) *corev1.PersistentVolume {

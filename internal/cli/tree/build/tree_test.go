@@ -233,6 +233,9 @@ func cases() map[string]gather.Facts {
 	all["pod"] = gather.Facts{Registrations: connectedMember(), Pod: &running, Claims: []gather.ClaimFacts{
 		{Key: key, Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Class: xylem, Volume: mirrored(corev1.VolumeBound)},
 		{Key: types.NamespacedName{Namespace: "shop", Name: "cache"}}}}
+	waiting := gather.PodFacts{Pod: pod(corev1.PodPending, node)}
+	all["pod-without-claims"] = gather.Facts{Pod: &waiting, Registrations: []v1alpha1.ClusterRegistration{
+		registration(metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "dial tcp 10.1.2.3:6443: i/o timeout")}}
 	forbidden := tree(nil, gather.ClaimFacts{Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Pods: []gather.PodFacts{running}})
 	forbidden.Missing = []model.Missing{
 		{What: "ClusterRegistrations", Why: `clusterregistrations.cluster.xylem.io is forbidden: User "ann" cannot list resource`},

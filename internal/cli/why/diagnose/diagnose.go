@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/timeline"
 	"github.com/xylem-io/xylem/internal/wording"
 )
@@ -33,10 +34,12 @@ const (
 	stagePush                      // why the Pod cannot be pushed
 	stageRelay                     // a condition that repeats another problem, but is truncated or covers only one member
 	stageScheduler                 // the host scheduler's own message
+	stageHint                      // a claim's condition that may not be the reason why its Pod has no node
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
 	stageContainer                 // containers
 	stageEvent                     // Warnings that no condition repeats
+	stageAside                     // problems of a Pod's claims despite which the Pod can use them
 	stageDeregistered              // conditions that concern deletions in the member
 )
 
@@ -55,13 +58,13 @@ func Of(facts *gather.Facts) *Diagnosis {
 	w.visit(&tree.Root)
 	d.Causes = ordered(w.causes)
 	d.Evidence = evidence(&tree.Root, nil)
-	if len(d.Causes) > 0 {
+	if len(d.Causes) > 0 && d.Causes[0].stage != stageAside {
 		first := d.Causes[0]
-		d.Verdict, d.Summary, d.ToDo = Problem, fmt.Sprintf("%s %s: %s", d.Subject, w.state(), first.What), first.ToDo
+		d.Verdict, d.Summary, d.ToDo = Problem, fmt.Sprintf("%s %s: %s", d.Subject, w.state(first.usable), first.What), first.ToDo
 		return d
 	}
 	waits, toDo := w.waits()
-	d.Verdict, d.Summary, d.ToDo = Waiting, fmt.Sprintf("%s %s: %s", d.Subject, w.state(), waits), toDo
+	d.Verdict, d.Summary, d.ToDo = Waiting, fmt.Sprintf("%s %s: %s", d.Subject, w.state(false), waits), toDo
 	return d
 }
 
@@ -129,8 +132,9 @@ func podReady(pod *corev1.Pod) bool {
 	})
 }
 
-// state describes a subject that is not well.
-func (w *walk) state() string {
+// state describes a subject that is not well. usable means that Pods can use the claim despite its
+// problem.
+func (w *walk) state(usable bool) string {
 	switch {
 	case w.root.State == model.StateNotFound:
 		return "does not exist"
@@ -142,6 +146,8 @@ func (w *walk) state() string {
 	switch claim := w.facts.Claims[0].Claim; {
 	case claim == nil:
 		return "could not be read"
+	case claim.Status.Phase == corev1.ClaimBound && usable:
+		return "is bound, but has a problem"
 	case claim.Status.Phase == corev1.ClaimBound:
 		return "is bound, but not usable"
 	case claim.Status.Phase == corev1.ClaimLost:
@@ -190,14 +196,7 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	case n.Kind == gather.KindVolume: // an orphaned volume
 		w.add(n, stageVolume, c.Reason, c.Message, c.Since)
 	case n.Kind == gather.KindClaim && render.Problem(*c):
-		at := stageClaim
-		switch {
-		case n.Cluster != "":
-			at = stageLeafClaim
-		case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
-			at = stageRelay // the Pod's condition covers every member
-		}
-		w.add(n, at, c.Reason, c.Message, c.Since)
+		w.claimCondition(n, c)
 	case n.Kind != gather.KindPod:
 	case c.Type == string(v1alpha1.PodPlaceable) && isFalse:
 		w.unplaceable(n, c)
@@ -210,6 +209,38 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	case c.Type == string(corev1.DisruptionTarget):
 		w.add(n, stageContainer, c.Reason, c.Message, c.Since)
 	}
+}
+
+// claimCondition adds the problem that a condition of a claim reports.
+func (w *walk) claimCondition(n *model.Node, c *model.Condition) {
+	usable := w.usableDespite(n, c)
+	at := stageClaim
+	switch {
+	case n.Cluster != "":
+		at = stageLeafClaim
+	case usable && w.facts.Pod != nil:
+		at = stageAside
+	case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
+		at = stageRelay // the Pod's condition covers every member
+	case c.Reason == v1alpha1.ReasonNotOffered:
+		at = stageHint // if no member has the class, the Pod's condition has this reason
+	}
+	w.add(n, at, c.Reason, c.Message, c.Since)
+	w.causes[len(w.causes)-1].usable = usable
+}
+
+// usableDespite reports whether Pods can use a host claim despite the problem that its condition
+// reports. They cannot if the member is known to have no leaf claim.
+func (w *walk) usableDespite(n *model.Node, c *model.Condition) bool {
+	if n.Cluster != "" || c.Type == string(v1alpha1.ClaimAttached) || c.Type == string(v1alpha1.ClaimPromise) {
+		return false
+	}
+	for i := range w.facts.Claims {
+		if f := &w.facts.Claims[i]; f.Key.Name == n.Name && f.Claim != nil {
+			return (f.Leaf != nil || !f.LeafKnown) && report.UsableDespite(f.Claim, f.Volume, c.Reason)
+		}
+	}
+	return false
 }
 
 // unplaceable adds the reason why no node was found for a Pod.

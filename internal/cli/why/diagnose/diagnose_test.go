@@ -101,7 +101,7 @@ func TestOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		member *v1alpha1.ClusterRegistration // nil means that the member is connected
 		pod    *gather.PodFacts              // nil means that the subject is the claim
-		claim  gather.ClaimFacts
+		claim  gather.ClaimFacts             // without a name means that the Pod has no claim
 		// want is the expected verdict, and reason is the expected reason of the first cause. says
 		// lists substrings that the summary and the next step must contain.
 		want   Verdict
@@ -160,6 +160,23 @@ func TestOf(t *testing.T) {
 				`running Bind plugin "DefaultBinder": pods "app" is forbidden: ValidatingAdmissionPolicy 'xylem-namespaces' with binding 'xylem-namespaces' denied request: member "a" does not admit namespace "shop": no. Use another namespace`)),
 			claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "shop"`},
 		},
+		"the Pod's problem precedes the claim's, which only lists the members without its class": {
+			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available."),
+				podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonTolerationMissing, "no member can run the Pod. Add to the Pod's spec: tolerations: [x].")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `only some members offer StorageClass "fast". Create the class in that member`)),
+			want:  Problem, reason: v1alpha1.ReasonTolerationMissing, says: []string{"does not run: no member can run the Pod", "tolerations: [x]."},
+		},
+		"the scheduler's message precedes the claim's, which only lists the members without its class": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `only some members offer StorageClass "fast". Create the class in that member`)),
+			want:  Problem, reason: corev1.PodReasonUnschedulable, says: []string{"insufficient cpu"},
+		},
+		"no member has the class, as the Pod and the claim report": {
+			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available."),
+				podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNotOffered, `no member can run the Pod: member "a" has no StorageClass "fast". Create the class in a member`)),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `no connected member offers StorageClass "fast". Create the class in a member`)),
+			want:  Problem, reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "fast"`, "Create the class in a member."},
+		},
 		"the claim's problem precedes the Pod's": {
 			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNoCapacity, "too small. Request less")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid, `class "fast" has an unknown parameter. Correct it`)),
@@ -168,6 +185,13 @@ func TestOf(t *testing.T) {
 		"the member is away": {
 			member: &away, pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, v1alpha1.ReasonMemberAway, "the member is away")), claim: boundClaim(),
 			want: Problem, reason: v1alpha1.ReasonMemberAway, says: []string{"runs, but is not ready"},
+		},
+		"a Pod without claims never started, and its member is away": {
+			member: &away, pod: pod(corev1.PodPending, memberNode), want: Problem, reason: v1alpha1.ReasonUnreachable,
+			says: []string{`Pod "shop/app" does not run: dial tcp 10.1.2.3:6443: i/o timeout`, "Check the network."},
+		},
+		"a Pod without claims, on a node of the host": {
+			member: &away, pod: pod(corev1.PodPending, "plain"), want: Waiting, says: []string{`the kubelet of node "plain"`},
 		},
 		"a bound claim whose member is away": {
 			member: &away, claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonUnreachable, says: []string{"is bound, but not usable", "i/o timeout", "Check the network."},
@@ -263,12 +287,53 @@ func TestOf(t *testing.T) {
 			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")), func(c *gather.ClaimFacts) { c.Claim.Status.Phase = corev1.ClaimLost }),
 			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"has lost its volume", "Restore it."},
 		},
+		"a bound claim that cannot grow": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, `member "cluster38" does not let Xylem grow the claim: exceeded quota. Change the claim`)),
+			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"is bound, but has a problem: ", "exceeded quota", "Change the claim."},
+		},
+		"a bound claim that Kubernetes cannot grow": {
+			claim: boundClaim(corev1.PersistentVolumeClaimCondition{Type: corev1.PersistentVolumeClaimControllerResizeError, Status: corev1.ConditionTrue, Message: "the driver is out of space. Ask the admin"}),
+			want:  Problem, says: []string{"is bound, but has a problem: the driver is out of space"},
+		},
+		"a bound claim whose volume is lost": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")),
+			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"is bound, but not usable: the member has no volume"},
+		},
+		"a Pod that no node fits, and whose claim cannot grow": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem grow the claim. Change the claim")),
+			want:  Problem, reason: corev1.PodReasonUnschedulable, says: []string{"does not run: 0/3 nodes are available: insufficient cpu"},
+		},
+		"a Pod whose claim cannot grow, with a warning": {
+			pod:   warned(pod(corev1.PodPending, memberNode, pushed), time.Second, "FailedMount", "the mount failed"),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonAttributesClassNotFound, "the member has no such class. Create it")),
+			want:  Problem, reason: "FailedMount", says: []string{"the mount failed"},
+		},
+		"a Pod whose claim cannot grow, and which only waits": {
+			pod:   pod(corev1.PodPending, memberNode, pushed),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem grow the claim. Change the claim")),
+			want:  Waiting, reason: v1alpha1.ReasonRefusedByMember, says: []string{`the containers have not started in member "cluster38" yet`},
+		},
+		"a Pod whose bound claim has no counterpart, which the member rejects": {
+			pod: pod(corev1.PodPending, memberNode),
+			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the claim. Change the claim")),
+				func(c *gather.ClaimFacts) { c.LeafKnown = true }),
+			want: Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not run: the member does not let Xylem create the claim"},
+		},
+		"a Pod whose claim's volume is lost": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")),
+			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"does not run: the member has no volume"},
+		},
 		"a claim is being deleted while a Pod uses it": {
 			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is still being deleted"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			facts := &gather.Facts{Now: now.Time, Pod: tc.pod, Claims: []gather.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{connected}}
+			facts := &gather.Facts{Now: now.Time, Pod: tc.pod, Registrations: []v1alpha1.ClusterRegistration{connected}}
+			if tc.claim.Key.Name != "" {
+				facts.Claims = []gather.ClaimFacts{tc.claim}
+			}
 			if tc.member != nil {
 				facts.Registrations[0] = *tc.member
 			}

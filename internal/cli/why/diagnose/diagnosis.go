@@ -35,8 +35,8 @@ type Diagnosis struct {
 	Summary string `json:"summary"`
 	// ToDo is the next step, or empty.
 	ToDo string `json:"toDo,omitempty"`
-	// Causes lists the problems in the order in which they must be solved. Summary and ToDo describe
-	// the first.
+	// Causes lists the problems in the order in which they must be solved. If the verdict is Problem,
+	// Summary and ToDo describe the first.
 	Causes []Cause `json:"causes,omitempty"`
 	// Evidence lists the objects that the diagnosis is based on.
 	Evidence []Evidence `json:"evidence,omitempty"`
@@ -69,6 +69,8 @@ type Cause struct {
 	Since metav1.Time `json:"since,omitempty"`
 
 	stage stage
+	// usable means that Pods can use the claim despite the problem.
+	usable bool
 }
 
 // Ref identifies an object.
