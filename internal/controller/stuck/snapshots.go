@@ -88,7 +88,7 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 		return because(account.CauseProvisioner, "the driver did not delete snapshot %q: %s", name, ptr.Deref(content.Status.Error.Message, "")), nil
 	}
 	if content.DeletionTimestamp != nil {
-		if why := waitsFor(content, nil); why != none {
+		if why := waitsFor(content, none); why != none {
 			return because(why.Kind, "snapshot %q is %s", name, why.Text), nil
 		}
 	}
