@@ -144,18 +144,23 @@ func (e *explainer) warning(ctx context.Context, pv *corev1.PersistentVolume) (s
 	if err != nil {
 		return "", err
 	}
-	var latest *corev1.Event
+	if event := latest(events, kindVolume, pv.Name); event != nil {
+		return event.Message, nil
+	}
+	return "", nil
+}
+
+// latest returns the latest of the events about an object, or nil.
+func latest(events []corev1.Event, kind, name string) *corev1.Event {
+	var found *corev1.Event
 	for i := range events {
 		event := &events[i]
-		about := event.InvolvedObject.Kind == kindVolume && event.InvolvedObject.Name == pv.Name
-		if about && (latest == nil || latest.LastTimestamp.Before(&event.LastTimestamp)) {
-			latest = event
+		about := event.InvolvedObject.Kind == kind && event.InvolvedObject.Name == name
+		if about && (found == nil || found.LastTimestamp.Before(&event.LastTimestamp)) {
+			found = event
 		}
 	}
-	if latest == nil {
-		return "", nil
-	}
-	return latest.Message, nil
+	return found
 }
 
 func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.Cause, error) {
