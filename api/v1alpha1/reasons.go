@@ -338,6 +338,10 @@ const (
 	// does not have. To do: create the ConfigMap or Secret in the host, or mark the reference as
 	// optional.
 	ReasonReferenceMissing = "ReferenceMissing"
+	// ReasonReferenceAwaited: the host now has all ConfigMaps and Secrets that the Pod needs, and the
+	// Pod waits for their copies in the member. To do: nothing. If the member rejects a copy, an
+	// event on the Pod shows why.
+	ReasonReferenceAwaited = "ReferenceAwaited"
 	// ReasonReferenceForbidden: the manager's account is not allowed to get a ConfigMap or Secret
 	// that the Pod refers to. To do: add the namespace to the chart's rbac.secretNamespaces.
 	ReasonReferenceForbidden = "ReferenceForbidden"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,8 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 		return r.report(ctx, o.Root, r.reporter(d.Claim), d.Problem)
 	case lifecycle.AwaitReferences:
 		return r.reportUnpushed(ctx, o.Root, d.Problem)
+	case lifecycle.MarkCopying:
+		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonReferenceAwaited, copyingMessage(d.Objects, r.Registration))
 	case lifecycle.CopyVolume:
 		return r.copyVolume(ctx, o, d)
 	case lifecycle.Create:
@@ -280,6 +283,11 @@ func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, e
 		}
 	}
 	return true, nil
+}
+
+// copyingMessage returns the message of the Pushed condition while objects are not copied yet.
+func copyingMessage(objects []string, registration string) string {
+	return fmt.Sprintf("waiting for copies in member %q (%s). If the member rejects a copy, the Pod's events show why", registration, strings.Join(objects, ", "))
 }
 
 // pushedMessage returns the message of the Pushed condition, which names the leaf.

@@ -295,11 +295,11 @@ func TestReferencesObserved(t *testing.T) {
 		lacking      string // reason
 	}{
 		"the object is copied":                                                        {host: secret, member: copied},
-		"the object is not copied yet":                                                {host: secret, missing: []string{"Secret password"}},
-		"the object is optional, and not copied yet":                                  {optional: true, host: secret, missing: []string{"Secret password"}},
-		"the copy belongs to an earlier namespace":                                    {host: secret, member: older, missing: []string{"Secret password"}},
-		"the copy is from an earlier version":                                         {host: secret, member: former, missing: []string{"Secret password"}},
-		"another object has the copy's name":                                          {host: secret, member: forged, missing: []string{"Secret password"}},
+		"the object is not copied yet":                                                {host: secret, missing: []string{`Secret "password"`}},
+		"the object is optional, and not copied yet":                                  {optional: true, host: secret, missing: []string{`Secret "password"`}},
+		"the copy belongs to an earlier namespace":                                    {host: secret, member: older, missing: []string{`Secret "password"`}},
+		"the copy is from an earlier version":                                         {host: secret, member: former, missing: []string{`Secret "password"`}},
+		"another object has the copy's name":                                          {host: secret, member: forged, missing: []string{`Secret "password"`}},
 		"the host lacks the object":                                                   {lacking: v1alpha1.ReasonReferenceMissing},
 		"the host lacks the object, and the member has its own object with that name": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
 		"the object is optional, and the host lacks it":                               {optional: true},

@@ -94,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.eventGated(o)
 	}
 	switch d.(type) {
-	case lifecycle.AwaitReferences, lifecycle.CopyVolume:
+	case lifecycle.AwaitReferences, lifecycle.MarkCopying, lifecycle.CopyVolume:
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
 	}
 	return reconcile.Result{}, nil
@@ -316,7 +316,7 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) erro
 		case err != nil:
 			return err
 		case found && refusal == nil:
-			o.Missing = append(o.Missing, ref.Kind+" "+ref.Name)
+			o.Missing = append(o.Missing, fmt.Sprintf("%s %q", ref.Kind, ref.Name))
 		case ref.Optional:
 		case refusal != nil:
 			o.Lacking = refusal

@@ -183,14 +183,14 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 // cause returns why the deletion of a candidate is stuck.
 func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c candidate) (account.Cause, error) {
 	if claim, ok := c.object.(*corev1.PersistentVolumeClaim); ok {
-		pods, err := index.PodsOfClaim(ctx, w.Client, c.Key)
-		if err != nil {
-			return none, err
-		}
 		if why, err := w.ofSnapshots(ctx, cr, claim); err != nil || why != none {
 			return why, err
 		}
-		if why := waitsFor(claim, users(pods, c.Key)); why != none {
+		used, err := w.used(ctx, cr, explainer, c)
+		if err != nil {
+			return none, err
+		}
+		if why := waitsFor(claim, used); why != none {
 			return why, nil
 		}
 	}
@@ -202,11 +202,28 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 		return why, nil
 	}
 	if c.object != nil {
-		if why := waitsFor(c.object, nil); why != none {
+		if why := waitsFor(c.object, none); why != none {
 			return why, nil
 		}
 	}
 	return because(account.CauseUnknown, "Xylem found no cause. Check the manager's log"), nil
+}
+
+// used returns how Pods block the deletion of a claim in the host, or none. If all of them are being
+// deleted, the cause is that of the first Pod's deletion.
+func (w *Watcher) used(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, claim candidate) (account.Cause, error) {
+	pods, err := index.PodsOfClaim(ctx, w.Client, claim.Key)
+	if err != nil {
+		return none, err
+	}
+	by := usersOf(pods, claim.Key)
+	why := none
+	if pod := by.first(); pod != nil && pod.Spec.NodeName == cr.NodeName() {
+		why, err = w.cause(ctx, cr, explainer, candidate{Deletion: account.Deletion{Kind: kindPod, Key: client.ObjectKeyFromObject(pod)}, object: pod})
+	} else if pod != nil {
+		why = ofPod(pod, w.Clock.Now())
+	}
+	return by.used(why), err
 }
 
 // inMember returns the cause in the member: which leaf of the host object still exists, and why.

@@ -126,8 +126,8 @@ func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 }
 
 // waitsFor returns what blocks an object's deletion, according to its finalizers: Kubernetes'
-// finalizers for objects in use, and others by name. users are the Pods that use a claim.
-func waitsFor(obj client.Object, users []string) account.Cause {
+// finalizers for objects in use, and others by name. used is the cause of the Pods that use a claim.
+func waitsFor(obj client.Object, used account.Cause) account.Cause {
 	var others []string
 	protected := false
 	for _, f := range obj.GetFinalizers() {
@@ -140,8 +140,8 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 		}
 	}
 	switch {
-	case protected && len(users) > 0:
-		return because(account.CauseUsed, "in use by %s. Delete these Pods", strings.Join(users, ", "))
+	case protected && used != none:
+		return used
 	case len(others) > 0:
 		return because(account.CauseFinalizer, "blocked by finalizers of other programs (%s). Check the controllers that set these finalizers", strings.Join(others, ", "))
 	case protected:
@@ -150,21 +150,74 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 	return none
 }
 
-// users returns the names of the Pods that block a claim's deletion: all that were ever bound to
-// a node, including finished ones.
-func users(pods []corev1.Pod, claim client.ObjectKey) []string {
-	const most = 5
-	var names []string
+// users are the Pods that block a claim's deletion: those that stay until somebody deletes them, and
+// those whose deletion is in progress.
+type users struct{ stay, end []corev1.Pod }
+
+// usersOf selects the Pods that block a claim's deletion, by name: all that were ever bound to a
+// node, including finished ones.
+func usersOf(pods []corev1.Pod, claim client.ObjectKey) users {
+	var found users
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(podspec.ClaimNames(pod), claim.Name) {
-			continue
+		switch {
+		case pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(podspec.ClaimNames(pod), claim.Name):
+		case pod.DeletionTimestamp != nil:
+			found.end = append(found.end, *pod)
+		default:
+			found.stay = append(found.stay, *pod)
 		}
-		names = append(names, fmt.Sprintf("Pod %s/%s", pod.Namespace, pod.Name))
 	}
-	slices.Sort(names)
-	if len(names) > most {
-		names = append(names[:most], "…")
+	byName := func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(found.stay, byName)
+	slices.SortFunc(found.end, byName)
+	return found
+}
+
+// first returns the Pod whose deletion explains the claim's, or nil if the user must delete Pods
+// first, or if there are none.
+func (u users) first() *corev1.Pod {
+	if len(u.stay) > 0 || len(u.end) == 0 {
+		return nil
 	}
-	return names
+	return &u.end[0]
+}
+
+// used returns how the Pods block the claim's deletion, or none. pods is why the deletion of the
+// first Pod has not completed.
+func (u users) used(pods account.Cause) account.Cause {
+	switch {
+	case len(u.stay) > 0:
+		return because(account.CauseUsed, "in use by %s. Delete these Pods", strings.Join(names(u.stay), ", "))
+	case len(u.end) == 1:
+		return because(pods.Kind, "in use by %s, which is being deleted: %s", names(u.end)[0], pods.Text)
+	case len(u.end) > 1:
+		return because(pods.Kind, "in use by %s, which are being deleted: %s", strings.Join(names(u.end), ", "), pods.Text)
+	}
+	return none
+}
+
+// names returns the names of the first few Pods.
+func names(pods []corev1.Pod) []string {
+	const most = 5
+	var all []string
+	for i := range pods[:min(len(pods), most)] {
+		all = append(all, fmt.Sprintf("Pod %s/%s", pods[i].Namespace, pods[i].Name))
+	}
+	if len(pods) > most {
+		all = append(all, "…")
+	}
+	return all
+}
+
+// ofPod returns why a Pod that is being deleted still exists in its cluster.
+func ofPod(pod *corev1.Pod, now time.Time) account.Cause {
+	key := client.ObjectKeyFromObject(pod)
+	if why := waitsFor(pod, none); why != none {
+		return because(why.Kind, "Pod %q is %s", key, why.Text)
+	}
+	if ends := pod.DeletionTimestamp; ends != nil && ends.After(now) {
+		return because(account.CausePending, "the grace period of Pod %q ends at %s", key, ends.UTC().Format(time.RFC3339))
+	}
+	return because(account.CausePending, "the kubelet of node %q has not terminated Pod %q yet. Check that node", pod.Spec.NodeName, key)
 }

@@ -86,34 +86,70 @@ func TestAway(t *testing.T) {
 
 func TestWaitsFor(t *testing.T) {
 	const pvc = "kubernetes.io/pvc-protection"
+	used := because(account.CauseUsed, "in use by Pod shop/web. Delete these Pods")
 	for name, tc := range map[string]struct {
-		finalizers, users []string
-		want              string
+		finalizers []string
+		used       account.Cause
+		want       string
 	}{
-		"no known cause":        {nil, nil, ""},
-		"Xylem's own finalizer": {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
-		"Pods":                  {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete these Pods"},
-		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, nil, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers"},
-		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, nil, "still in use, according to Kubernetes. Find the Pod that uses the volume"},
+		"no known cause":                      {nil, none, ""},
+		"Xylem's own finalizer":               {[]string{v1alpha1.FinalizerLeafVolume}, none, ""},
+		"Pods":                                {[]string{pvc}, used, used.Text},
+		"Pods that do not block the deletion": {nil, used, ""},
+		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, none, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers"},
+		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, none, "still in use, according to Kubernetes. Find the Pod that uses the volume"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}
-			if got := waitsFor(obj, tc.users); got.Text != tc.want {
+			if got := waitsFor(obj, tc.used); got.Text != tc.want {
 				t.Error(got)
 			}
 		})
 	}
 }
 
-func TestUsers(t *testing.T) {
-	pod := func(name, node, claim string) corev1.Pod {
-		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
-		p.Spec.NodeName = node
-		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
-		return p
+func userPod(name, node, claim string, deleting bool) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+	p.Spec.NodeName = node
+	p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	if deleting {
+		p.DeletionTimestamp = &now
 	}
-	pods := []corev1.Pod{pod("b", "n", "data"), pod("a", "n", "data"), pod("waits", "", "data"), pod("other", "n", "else")}
-	if diff := cmp.Diff([]string{"Pod shop/a", "Pod shop/b"}, users(pods, client.ObjectKey{Namespace: "shop", Name: "data"})); diff != "" {
+	return p
+}
+
+func TestUsers(t *testing.T) {
+	got := usersOf([]corev1.Pod{
+		userPod("b", "n", "data", false), userPod("ends-b", "n", "data", true), userPod("a", "n", "data", false), userPod("ends-a", "n", "data", true),
+		userPod("waits", "", "data", false), userPod("waits-and-ends", "", "data", true), userPod("other", "n", "else", false),
+	}, client.ObjectKey{Namespace: "shop", Name: "data"})
+	if diff := cmp.Diff([]string{"Pod shop/a", "Pod shop/b"}, names(got.stay)); diff != "" {
 		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"Pod shop/ends-a", "Pod shop/ends-b"}, names(got.end)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The advice to delete Pods names only those that are not being deleted. If all are being deleted,
+// the cause is what delays their deletion.
+func TestUsed(t *testing.T) {
+	away := because(account.CauseAway, "the member is away")
+	for name, tc := range map[string]struct {
+		pods []corev1.Pod
+		want account.Cause
+	}{
+		"no Pod":                     {},
+		"a Pod":                      {[]corev1.Pod{userPod("web", "n", "data", false)}, because(account.CauseUsed, "in use by Pod shop/web. Delete these Pods")},
+		"a Pod that is deleted":      {[]corev1.Pod{userPod("web", "n", "data", true)}, because(account.CauseAway, "in use by Pod shop/web, which is being deleted: the member is away")},
+		"Pods that are deleted":      {[]corev1.Pod{userPod("web", "n", "data", true), userPod("db", "n", "data", true)}, because(account.CauseAway, "in use by Pod shop/db, Pod shop/web, which are being deleted: the member is away")},
+		"one of two Pods is deleted": {[]corev1.Pod{userPod("web", "n", "data", true), userPod("db", "n", "data", false)}, because(account.CauseUsed, "in use by Pod shop/db. Delete these Pods")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := usersOf(tc.pods, client.ObjectKey{Namespace: "shop", Name: "data"}).used(away)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

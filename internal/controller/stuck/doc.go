@@ -3,7 +3,8 @@
 // reads only caches, so it also works while a member is away, and then reports the outage as the
 // cause.
 //
-// It also reports a leaf's deletion on the claim or Pod in the host that needs a leaf with that name.
+// It also reports a leaf's deletion on the claim or Pod in the host that needs a leaf with that name,
+// and the deletion of a VolumeSnapshotContent on its VolumeSnapshot.
 //
 // It writes only events. cluster_registration shows the oldest stuck deletion.
 package stuck

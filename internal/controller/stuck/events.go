@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -19,12 +21,15 @@ type notice struct {
 }
 
 // notices returns the events about a stuck deletion in a member: on the deleted object in the host,
-// and on the object that waits for the deletion.
+// on the VolumeSnapshot of a deleted content, and on the object that waits for the deletion.
 func (c *candidate) notices(member string) []notice {
 	since := c.Since.UTC().Format(time.RFC3339)
 	var all []notice
 	if c.object != nil {
 		all = append(all, notice{c.object, c.Cause, fmt.Sprintf("the deletion has been in progress since %s: %s", since, c.Cause.Text)})
+	}
+	if content, ok := c.object.(*snapshotv1.VolumeSnapshotContent); ok && content.Spec.VolumeSnapshotRef.UID != "" {
+		all = append(all, notice{snapshotOf(content), c.Cause, fmt.Sprintf("the deletion of VolumeSnapshotContent %q has been in progress since %s: %s", content.Name, since, c.Cause.Text)})
 	}
 	if c.waits == nil {
 		return all
@@ -35,6 +40,12 @@ func (c *candidate) notices(member string) []notice {
 		what = "this " + kind + "'s counterpart"
 	}
 	return append(all, notice{c.waits, c.Cause, fmt.Sprintf("member %q still has %s, whose deletion has been in progress since %s: %s", member, what, since, c.Cause.Text)})
+}
+
+// snapshotOf returns the VolumeSnapshot that a content belongs to, as far as an event needs it.
+func snapshotOf(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshot {
+	ref := content.Spec.VolumeSnapshotRef
+	return &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}}
 }
 
 // eventStuck uses the kind of the cause as the event's action, because events that differ only in

@@ -85,7 +85,12 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 	if err := e.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
 		return none, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
 	}
-	if why := waitsFor(claim, users(pods.Items, key)); why != none {
+	by := usersOf(pods.Items, key)
+	ending := none
+	if pod := by.first(); pod != nil {
+		ending = ofPod(pod, e.Clock.Now())
+	}
+	if why := waitsFor(claim, by.used(ending)); why != none {
 		return because(why.Kind, "claim %q is %s", key, why.Text), nil
 	}
 	return because(account.CausePending, "claim %q is being deleted", key), nil
@@ -113,7 +118,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	case said != "":
 		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
 	case pv.DeletionTimestamp != nil:
-		if why := waitsFor(pv, nil); why != none {
+		if why := waitsFor(pv, none); why != none {
 			return because(why.Kind, "volume %q is %s", name, why.Text), nil
 		}
 	case pv.Status.Phase == corev1.VolumeBound || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
@@ -139,18 +144,23 @@ func (e *explainer) warning(ctx context.Context, pv *corev1.PersistentVolume) (s
 	if err != nil {
 		return "", err
 	}
-	var latest *corev1.Event
+	if event := latest(events, kindVolume, pv.Name); event != nil {
+		return event.Message, nil
+	}
+	return "", nil
+}
+
+// latest returns the latest of the events about an object, or nil.
+func latest(events []corev1.Event, kind, name string) *corev1.Event {
+	var found *corev1.Event
 	for i := range events {
 		event := &events[i]
-		about := event.InvolvedObject.Kind == kindVolume && event.InvolvedObject.Name == pv.Name
-		if about && (latest == nil || latest.LastTimestamp.Before(&event.LastTimestamp)) {
-			latest = event
+		about := event.InvolvedObject.Kind == kind && event.InvolvedObject.Name == name
+		if about && (found == nil || found.LastTimestamp.Before(&event.LastTimestamp)) {
+			found = event
 		}
 	}
-	if latest == nil {
-		return "", nil
-	}
-	return latest.Message, nil
+	return found
 }
 
 func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.Cause, error) {
@@ -158,11 +168,8 @@ func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.
 	if err != nil || pod == nil {
 		return none, err
 	}
-	if why := waitsFor(pod, nil); why != none {
-		return because(why.Kind, "Pod %q is %s", key, why.Text), nil
-	}
-	if pod.DeletionTimestamp == nil {
+	if pod.DeletionTimestamp == nil && waitsFor(pod, none) == none {
 		return because(account.CausePending, "Pod %q is not being deleted yet", key), nil
 	}
-	return because(account.CausePending, "the kubelet of node %[2]q has not terminated Pod %[1]q yet. Check that node", key, pod.Spec.NodeName), nil
+	return ofPod(pod, e.Clock.Now()), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,15 +85,28 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 	if err != nil || content == nil {
 		return none, err
 	}
-	if content.Status != nil && content.Status.Error != nil {
-		return because(account.CauseProvisioner, "the driver did not delete snapshot %q: %s", name, ptr.Deref(content.Status.Error.Message, "")), nil
+	events, err := index.EventsOf(ctx, e.Cache, metav1.NamespaceAll, content.UID)
+	if err != nil {
+		return none, err
 	}
-	if content.DeletionTimestamp != nil {
-		if why := waitsFor(content, nil); why != none {
-			return because(why.Kind, "snapshot %q is %s", name, why.Text), nil
+	return ofContent(content, latest(events, kindContent, name)), nil
+}
+
+// ofContent returns why a leaf content still exists. warning is the latest warning event about it, or
+// nil. The csi-snapshotter reports a failed deletion only in an event, without the driver's error.
+func ofContent(content *snapshotv1.VolumeSnapshotContent, warning *corev1.Event) account.Cause {
+	if content.Status != nil && content.Status.Error != nil {
+		return because(account.CauseProvisioner, "the driver did not delete snapshot %q: %s", content.Name, ptr.Deref(content.Status.Error.Message, ""))
+	}
+	if at := content.DeletionTimestamp; at != nil {
+		if why := waitsFor(content, none); why != none {
+			return because(why.Kind, "snapshot %q is %s", content.Name, why.Text)
+		}
+		if warning != nil && !warning.LastTimestamp.Before(at) {
+			return because(account.CauseProvisioner, "the member did not delete snapshot %q: %s. The log of the driver's csi-snapshotter shows why", content.Name, warning.Message)
 		}
 	}
-	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter are running", name, content.Spec.DeletionPolicy), nil
+	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter are running", content.Name, content.Spec.DeletionPolicy)
 }
 
 // snapshotsOf returns the names of the member's contents that have snapshots of a leaf PV.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,6 +90,29 @@ func TestNotices(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The user of a snapshot sees the event on the VolumeSnapshot, because its content belongs to no
+// namespace.
+func TestNoticesOfSnapshot(t *testing.T) {
+	content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-1", UID: "content"}}
+	c := candidate{Deletion: account.Deletion{Kind: kindContent, Since: time.Unix(0, 0), Cause: because(account.CauseProvisioner, "the disk is busy")}, object: content}
+	if got := c.notices("m"); len(got) != 1 || got[0].object != content {
+		t.Errorf("got %v, want only the event on the content, because no VolumeSnapshot is known", got)
+	}
+	content.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "snap", UID: "snapshot"}
+	got := c.notices("m")
+	if len(got) != 2 || got[0].object != content {
+		t.Fatalf("got %v, want events on the content and on its VolumeSnapshot", got)
+	}
+	about, ok := got[1].object.(*snapshotv1.VolumeSnapshot)
+	if !ok || about.Namespace != "shop" || about.Name != "snap" || about.UID != "snapshot" {
+		t.Errorf("got an event on %v", got[1].object)
+	}
+	const text = `the deletion of VolumeSnapshotContent "snapcontent-1" has been in progress since 1970-01-01T00:00:00Z: the disk is busy`
+	if got[1].text != text || got[1].cause != c.Cause {
+		t.Errorf("got %q, want %q", got[1].text, text)
 	}
 }
 

@@ -75,6 +75,7 @@ var _ = Describe("A snapshot after a failure", func() {
 		By("checking that the host's content is kept until the member's driver has destroyed the snapshot")
 		s.goesOn(ctx, "later", "data")
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))
+		s.noted(ctx, "VolumeSnapshot", "snap", v1alpha1.ReasonStuckDeletion, contentName(vs))
 		mend()
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name)

@@ -154,9 +154,11 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		gone[corev1.Pod](ctx, s, member, "app")
 		Expect(x.Host.API.Delete(ctx, settings)).To(Succeed())
 		s.noted(ctx, "Pod", "app", "ReferenceMissing", "settings", s.namespace)
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonReferenceMissing, "settings"))
 		gone[corev1.Pod](ctx, s, member, "app")
 		settings.ResourceVersion, settings.UID = "", ""
 		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonReferenceAwaited, `ConfigMap "settings"`, one))
 		Expect(member.API.Delete(ctx, full)).To(Succeed())
 		until[corev1.Pod](ctx, s, member, "app", Not(BeNil()))
 	}, SpecTimeout(storyTime))

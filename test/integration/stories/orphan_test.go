@@ -536,6 +536,7 @@ var _ = Describe("A stuck deletion", func() {
 		}, NodeTimeout(settle))
 		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(1))).To(Succeed())
 		s.noted(ctx, "Pod", "app", "StuckDeletion", "example.com/hold")
+		s.noted(ctx, "PersistentVolumeClaim", "data", "StuckDeletion", "Pod "+s.namespace+"/app, which is being deleted", "example.com/hold")
 
 		By("disconnecting the member")
 		proxy := x.Fleet.Member(one).Proxy()
@@ -545,6 +546,7 @@ var _ = Describe("A stuck deletion", func() {
 			Expect(x.AwaitReady(ctx, one)).To(Succeed())
 		}, NodeTimeout(settle))
 		s.noted(ctx, "Pod", "app", "StuckDeletion", "has not been connected since")
+		s.noted(ctx, "PersistentVolumeClaim", "data", "StuckDeletion", "Pod "+s.namespace+"/app, which is being deleted", "has not been connected since")
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 

@@ -254,7 +254,7 @@ func (w *walk) unplaceable(n *model.Node, c *model.Condition) {
 
 // solved reports whether a reason of the condition Pushed means that an earlier problem is solved.
 func solved(reason string) bool {
-	return reason == v1alpha1.ReasonVolumeAwaited || reason == v1alpha1.ReasonWithdrawn
+	return reason == v1alpha1.ReasonVolumeAwaited || reason == v1alpha1.ReasonReferenceAwaited || reason == v1alpha1.ReasonWithdrawn
 }
 
 // unscheduled adds the reason why a scheduler has not bound a Pod.

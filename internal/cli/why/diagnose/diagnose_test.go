@@ -128,6 +128,11 @@ func TestOf(t *testing.T) {
 			pod:  pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waiting for the volume of claim "data" in member "cluster38"`)),
 			want: Waiting, claim: boundClaim(), says: []string{`Xylem has not created the Pod in member "cluster38" yet`},
 		},
+		"the host lacked a Secret before, and the member rejects its copy": {
+			pod: warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonReferenceAwaited, `waiting for copies in member "cluster38" (Secret "password")`)),
+				time.Second, v1alpha1.ReasonRefusedByMember, `member "cluster38" does not allow Xylem to create Secret "password": no. Ask the member's admin to allow it`),
+			want: Problem, reason: v1alpha1.ReasonRefusedByMember, claim: boundClaim(), says: []string{"does not allow", "Ask the member's admin to allow it"},
+		},
 		"the Pod's earlier problem is solved, but the member rejects its namespace": {
 			pod: warned(warned(pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonVolumeAwaited, `waiting for the volume of claim "data" in member "cluster38"`)),
 				2*time.Second, v1alpha1.ReasonClaimNotBound, `no claim "data". Create it`),

@@ -128,6 +128,7 @@ var toDoOfXylem = map[string]string{
 	"ReadinessGatesNotReady":    "Check the controller that sets the gate.",
 	"Ready":                     "Nothing.",
 	"ReclaimPolicyUnsupported":  "Set the volume's reclaim policy to Delete or Retain.",
+	"ReferenceAwaited":          "Nothing. If the member rejects a copy, an event on the Pod shows why.",
 	"ReferenceForbidden":        "Add the namespace to the chart's rbac.secretNamespaces.",
 	"ReferenceMissing":          "Create the ConfigMap or Secret in the host, or mark the reference as optional.",
 	"Reflected":                 "Nothing.",

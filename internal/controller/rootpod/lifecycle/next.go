@@ -45,7 +45,7 @@ type Observed struct {
 	// Copies determines the names of the copies of the root's ConfigMaps and Secrets. Its
 	// namespace UID is empty if the namespace is not in the cache yet.
 	Copies mirror.Copies
-	// Missing lists the objects that root_config has not copied yet. Lacking reports an object that
+	// Missing lists the objects, each with its kind, that root_config has not copied yet. Lacking reports an object that
 	// the Pod needs but that cannot be copied. Both are computed only while the Pod has no leaf.
 	Missing []string
 	Lacking *mirror.Refusal
@@ -64,6 +64,9 @@ type (
 	// lacks one, Problem reports it. Watches of the copies enqueue the Pod. The host's
 	// objects are not watched and are read periodically.
 	AwaitReferences struct{ Problem *mirror.Refusal }
+	// MarkCopying replaces an earlier problem on the root that concerned its references: the host has
+	// all of them, and root_config has not copied Objects yet.
+	MarkCopying struct{ Objects []string }
 	// MarkPushed records on the root which leaf Pod runs for it.
 	MarkPushed struct{}
 	// MarkWithdrawn records that the root no longer has a leaf and may get another one.
@@ -99,6 +102,7 @@ type (
 func (Nothing) decision()         {}
 func (Create) decision()          {}
 func (AwaitReferences) decision() {}
+func (MarkCopying) decision()     {}
 func (MarkPushed) decision()      {}
 func (MarkWithdrawn) decision()   {}
 func (MarkAwaiting) decision()    {}
@@ -397,14 +401,29 @@ func (o Observed) create() Decision {
 		return Nothing{} // leaf_namespace creates the namespace, and the watch enqueues the Pod
 	case o.Copies.Namespace == "":
 		return Nothing{} // the event of the host's namespace enqueues the Pod
-	case o.Lacking != nil || len(o.Missing) > 0:
+	case o.Lacking != nil:
 		return AwaitReferences{o.Lacking}
+	case len(o.Missing) > 0:
+		return o.copying()
 	}
 	if copied := o.uncopied(); copied != nil {
 		return copied
 	}
 	refs.PointAt(o.Copies, leaf)
 	return Create{leaf}
+}
+
+// copying returns the decision while root_config has not copied all objects. The member may reject a
+// copy, which root_config reports only in events. So a condition that says that the host lacks an
+// object must not remain.
+func (o Observed) copying() Decision {
+	if shown := report.PodProblem(o.Root, v1alpha1.PodPushed); shown != nil {
+		switch shown.Reason {
+		case v1alpha1.ReasonReferenceMissing, v1alpha1.ReasonReferenceForbidden, v1alpha1.ReasonSecretUnsupported:
+			return MarkCopying{o.Missing}
+		}
+	}
+	return AwaitReferences{}
 }
 
 // uncopied returns CopyVolume for a shared volume of which this member has no bound copy, or nil.

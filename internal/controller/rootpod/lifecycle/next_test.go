@@ -93,6 +93,12 @@ func lacks(o *lifecycle.Observed) {
 	o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
 }
 
+// missing is a Secret that the host has and root_config has not copied yet.
+func missing(o *lifecycle.Observed) { o.Missing = []string{`Secret "password"`} }
+
+// copying is the decision to report that the Pod waits for the copy of missing.
+var copying = lifecycle.MarkCopying{Objects: []string{`Secret "password"`}}
+
 func leafEnded(o *lifecycle.Observed) { o.Leaf.Status.Phase = corev1.PodSucceeded }
 
 // knows adds another node to the cache. clusterID is empty for a plain host node.
@@ -188,6 +194,13 @@ func TestDecide(t *testing.T) {
 		"the labels of the Pod's namespace are not known yet":              {seen(wantsTeam, func(o *lifecycle.Observed) { o.From.Known = false }), lifecycle.Nothing{}},
 		"the member's namespace does not exist yet":                        {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
 		"a ConfigMap is not copied yet":                                    {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
+		"a Secret is not copied yet, which the host lacked before":         {seen(missing, podSays(v1alpha1.ReasonReferenceMissing)), copying},
+		"a Secret is not copied yet, which Xylem could not read before":    {seen(missing, podSays(v1alpha1.ReasonReferenceForbidden)), copying},
+		"a Secret is not copied yet, which had another type before":        {seen(missing, podSays(v1alpha1.ReasonSecretUnsupported)), copying},
+		"the Pod already reports that it waits for the copy (I5)":          {seen(missing, podSays(v1alpha1.ReasonReferenceAwaited)), lifecycle.AwaitReferences{}},
+		"a Secret is not copied yet, and the Pod reports another problem":  {seen(missing, podSays(v1alpha1.ReasonRefusedByMember)), lifecycle.AwaitReferences{}},
+		"the host lacks the Secret again":                                  {seen(missing, lacks, podSays(v1alpha1.ReasonReferenceAwaited)), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the Secret is copied":                                             {seen(podSays(v1alpha1.ReasonReferenceAwaited)), leaf},
 		"the host lacks a Secret that the Pod needs":                       {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
 		"the host lacks a Secret that a bound Pod needs":                   {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
 		"the host's namespace is not in the cache yet":                     {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},

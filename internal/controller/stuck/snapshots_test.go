@@ -1,0 +1,64 @@
+package stuck
+
+import (
+	"testing"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// The csi-snapshotter reports a failed deletion only in an event. Events from before the deletion are
+// about something else.
+func TestOfContent(t *testing.T) {
+	warned := func(after time.Duration) *corev1.Event {
+		return &corev1.Event{Message: "Failed to delete snapshot", LastTimestamp: metav1.NewTime(now.Add(after))}
+	}
+	const silent = `snapshot "snap-1" still exists (policy Delete), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter are running`
+	for name, tc := range map[string]struct {
+		stays      bool
+		finalizers []string
+		failed     *snapshotv1.VolumeSnapshotError
+		warning    *corev1.Event
+		want       string
+	}{
+		"no report":                          {want: silent},
+		"an error in the status":             {failed: &snapshotv1.VolumeSnapshotError{Message: ptr.To("the disk is busy")}, warning: warned(time.Minute), want: `the driver did not delete snapshot "snap-1": the disk is busy`},
+		"a warning":                          {finalizers: []string{snapshot.FinalizerContent}, warning: warned(0), want: `the member did not delete snapshot "snap-1": Failed to delete snapshot. The log of the driver's csi-snapshotter shows why`},
+		"a warning from before the deletion": {warning: warned(-time.Minute), want: silent},
+		"the content is not being deleted":   {stays: true, warning: warned(0), want: silent},
+		"a finalizer of another program":     {finalizers: []string{"example.com/hold"}, warning: warned(0), want: `snapshot "snap-1" is blocked by finalizers of other programs (example.com/hold). Check the controllers that set these finalizers`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snap-1", Finalizers: tc.finalizers, DeletionTimestamp: &now}}
+			if tc.stays {
+				content.DeletionTimestamp = nil
+			}
+			content.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+			content.Status = &snapshotv1.VolumeSnapshotContentStatus{Error: tc.failed}
+			if got := ofContent(content, tc.warning); got.Text != tc.want {
+				t.Errorf("got %q, want %q", got.Text, tc.want)
+			}
+		})
+	}
+}
+
+func TestLatest(t *testing.T) {
+	event := func(kind, name, message string, after time.Duration) corev1.Event {
+		return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Message: message, LastTimestamp: metav1.NewTime(now.Add(after))}
+	}
+	events := []corev1.Event{
+		event(kindContent, "snap-1", "first", 0), event(kindContent, "snap-1", "last", time.Minute),
+		event(kindContent, "snap-2", "another object", time.Hour), event(kindVolume, "snap-1", "another kind", time.Hour),
+	}
+	if got := latest(events, kindContent, "snap-1"); got == nil || got.Message != "last" {
+		t.Errorf("got %v", got)
+	}
+	if got := latest(nil, kindContent, "snap-1"); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
