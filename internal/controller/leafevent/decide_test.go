@@ -2,12 +2,14 @@ package leafevent
 
 import (
 	"strings"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -199,5 +201,24 @@ func TestBudget(t *testing.T) {
 	}
 	if !b.spend("root", now.Add(budgetRefill)) {
 		t.Error("the budget is not refilled")
+	}
+}
+
+// A member with many Pods and claims cannot fill the host's etcd with events.
+func TestBudgetOfTheMember(t *testing.T) {
+	b := newBudget()
+	spent := func(at time.Time) (n int) {
+		for i := range 2 * budgets {
+			if b.spend(types.UID(strconv.Itoa(i)), at) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := spent(now); n != memberBurst {
+		t.Errorf("%d writes are allowed at once, want %d", n, memberBurst)
+	}
+	if n := spent(now.Add(10 * time.Second)); n != 10*memberRate {
+		t.Errorf("%d more writes are allowed after 10 s, want %d", n, 10*memberRate)
 	}
 }
