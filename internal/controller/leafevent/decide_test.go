@@ -1,8 +1,8 @@
 package leafevent
 
 import (
-	"strings"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
