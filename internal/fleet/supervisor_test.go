@@ -192,7 +192,7 @@ func TestExpired(t *testing.T) {
 // A member is lost after several failures in a row. Waiting for a fence is not a failure.
 func TestLost(t *testing.T) {
 	s := &supervisor{fleet: New(Config{}), name: "one", log: logr.Discard()}
-	fails := func(reason string) { s.disconnected(access.Problemf(reason, "failed")) }
+	fails := func(reason string) { _ = s.disconnected(access.Problemf(reason, "failed")) }
 	for i, step := range []struct {
 		do   func()
 		lost bool
