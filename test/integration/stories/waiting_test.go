@@ -121,7 +121,8 @@ var _ = Describe("What a Pod waits for", func() {
 		s.pod(ctx, "early", using("promised"), boundTo(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonClaimNotBound, `no claim "promised"`))
 		s.claim(ctx, "promised", ofClass(classPromise))
-		until[corev1.Pod](ctx, s, x.Host, "early", tells(v1alpha1.ReasonVolumeAwaited, `claim "promised"`, one))
+		// root_pod may see the claim before or after root_pvc has reported the namespace on it.
+		until[corev1.Pod](ctx, s, x.Host, "early", Or(tells(v1alpha1.ReasonVolumeAwaited, `claim "promised"`, one), tells(v1alpha1.ReasonNamespaceRefused, `claim "promised"`, one)))
 		s.why(ctx, "Pod", "early", v1alpha1.ReasonNamespaceRefused, one, "ask the platform team", "Ask the member's admin to allow the namespace")
 
 		allow(ctx)
