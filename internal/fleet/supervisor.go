@@ -68,7 +68,7 @@ type State struct {
 	// Problem explains why the member is not connected, or what an admin must confirm.
 	Problem *access.Problem
 	// Failures is the number of attempts to connect that failed in a row, up to lostAfter. Waiting for
-	// the fence of an earlier manager does not count.
+	// the fence of an earlier manager does not count. Exceeding a limit counts as lostAfter.
 	Failures int
 	// Identity is the member's identity as last read.
 	Identity member.Identity
@@ -232,7 +232,11 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 	s.log.Info("not connected", "reason", p.Reason, "message", p.Message)
 	s.update(func(state *State) {
 		state.Connected, state.Synced, state.Problem = false, false, p
-		if p.Reason != v1alpha1.ReasonWaitingForFence {
+		switch p.Reason {
+		case v1alpha1.ReasonWaitingForFence:
+		case v1alpha1.ReasonAnswersRefused: // the next attempt is minutes away
+			state.Failures = lostAfter
+		default:
 			state.Failures = min(state.Failures+1, lostAfter)
 		}
 	})

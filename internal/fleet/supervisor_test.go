@@ -204,7 +204,8 @@ func TestLost(t *testing.T) {
 		{func() { fails(v1alpha1.ReasonUnreachable) }, false},
 		{func() { fails(v1alpha1.ReasonUnreachable) }, true},
 		{func() { fails(v1alpha1.ReasonUnreachable) }, true},
-		{func() { s.update(func(state *State) { state.Connected = true }) }, false},
+		{func() { s.update(func(state *State) { state.Connected, state.Failures = true, 0 }) }, false},
+		{func() { fails(v1alpha1.ReasonAnswersRefused) }, true},
 	} {
 		step.do()
 		if got := s.state.Lost(); got != step.lost {
