@@ -62,11 +62,9 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 
 // keeps reports whether a registration publishes the host class and still offers its terms.
 func (v View) keeps(cr *v1alpha1.ClusterRegistration, name string, host *storagev1.StorageClass) bool {
-	if _, publishes := keptBy(cr, host); !publishes {
-		return false
-	}
+	published, publishes := keptBy(cr, host)
 	terms, offers := v.offer(cr, name, host)
-	return offers && terms == termsOf(host)
+	return publishes && offers && terms == published
 }
 
 // offer returns the terms on which a registration offers a name, if it does. If its member has not

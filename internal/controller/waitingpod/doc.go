@@ -13,7 +13,8 @@
 // controller reports the selection (NotScheduledThere) until recovery changes it.
 //
 // It reports only on Pods that use a claim of a Xylem class. It copies a problem from a claim
-// immediately, unless Pods can use the claim despite the problem. It reports other causes only after the Pod has been unschedulable for five seconds
-// (patience), to avoid writes to a Pod that is about to be scheduled. If only values in the message
-// change, it updates the message at most once a minute (refresh, I5).
+// immediately, unless Pods can use the claim despite the problem. It reports other causes only after
+// the Pod has been unschedulable for five seconds (patience), to avoid writes to a Pod that is about
+// to be scheduled. If only values in the message change, it updates the message at most once a minute
+// (refresh, I5).
 package waitingpod

@@ -45,8 +45,9 @@ type Observed struct {
 	// Copies determines the names of the copies of the root's ConfigMaps and Secrets. Its
 	// namespace UID is empty if the namespace is not in the cache yet.
 	Copies mirror.Copies
-	// Missing lists the objects, each with its kind, that root_config has not copied yet. Lacking reports an object that
-	// the Pod needs but that cannot be copied. Both are computed only while the Pod has no leaf.
+	// Missing lists the objects, each with its kind, that root_config has not copied yet. Lacking
+	// reports an object that the Pod needs but that cannot be copied. Both are computed only while
+	// the Pod has no leaf.
 	Missing []string
 	Lacking *mirror.Refusal
 }
