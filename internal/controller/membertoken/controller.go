@@ -44,6 +44,9 @@ const (
 	callTimeout = 30 * time.Second
 )
 
+// errChanged means that the registration's Secret has changed since it was read.
+var errChanged = errors.New("the Secret has changed")
+
 // Credentials reads, requests and verifies the token of a Link, and reports on its renewal.
 type Credentials interface {
 	Token() string
@@ -164,8 +167,8 @@ func (r *renewer) renew(ctx context.Context, seen sight, d renew) time.Duration 
 		r.well()
 		r.eventRenewed(seen, expires)
 		return soon
-	case ctx.Err() != nil, apierrors.IsConflict(err), errors.Is(err, guarded.ErrFenced):
-		return soon // the Secret has changed, or the link is about to end
+	case ctx.Err() != nil, errors.Is(err, errChanged), errors.Is(err, guarded.ErrFenced):
+		return soon // read the Secret again, or the link is about to end
 	}
 	r.failed(seen, fmt.Sprintf("Xylem could not renew the token, which is valid until %s: %s", d.token.Expires.UTC().Format(time.RFC3339), reason(err)))
 	return r.backoff.Step()
@@ -191,7 +194,9 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	}
 	after := secret.DeepCopy()
 	after.Data[v1alpha1.KubeconfigKey] = kubeconfig
-	if err := r.root.Patch(ctx, actor, secret, after); err != nil {
+	if err := r.root.Patch(ctx, actor, secret, after); apierrors.IsConflict(err) {
+		return time.Time{}, errChanged
+	} else if err != nil {
 		return time.Time{}, err
 	}
 	return said.Expires, nil
