@@ -47,7 +47,9 @@ type leaving struct {
 	// connecting reports whether it is not known yet if the member can be reached, for example after
 	// the start of the manager.
 	connecting bool
-	policy     v1alpha1.DeregistrationPolicy
+	// unlinked reports whether this process ended the link, because the member was no longer needed.
+	unlinked bool
+	policy   v1alpha1.DeregistrationPolicy
 	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods.
 	pods []corev1.Pod
 	// leaves are the leaf Pods that remain in the member when no host Pod is bound to the virtual
@@ -114,9 +116,10 @@ func (l *leaving) next() step {
 }
 
 // outOfReach reports whether the member is unreachable but still has objects that must be removed
-// first, and the deregistration is not forced.
+// first, and the deregistration is not forced. Pods whose roots were deleted together with the Node
+// may still use copies of shared volumes.
 func (l *leaving) outOfReach() bool {
-	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
+	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0 || len(l.copied) > 0 && !l.unlinked
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
 }
 
@@ -246,9 +249,9 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, "waiting until Xylem has connected to the member, or has failed to do so several times (see condition Connected)")
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member is unreachable (see condition Connected), but still has %s, %s, %s and %s. Make the member reachable, or abandon it by setting this annotation on the registration: %s=true",
+			"the member is unreachable (see condition Connected), but still has %s, %s, %s, %s and %s of shared volumes. Make the member reachable, or abandon it by setting this annotation on the registration: %s=true",
 			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound), "claim"), text.Count(len(l.volumes), "volume"),
-			text.Count(len(l.snapshots), "snapshot"), v1alpha1.AnnotationForceDeregister))
+			text.Count(len(l.snapshots), "snapshot"), text.Count(len(l.copied), "copy"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
 			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
@@ -307,9 +310,8 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	if shared, err := r.shared(ctx, cr); err != nil || shared {
 		return l, err // claims and volumes belong to the other registration
 	}
-	if _, unlinked := r.Unlinked.Load(cr.UID); !unlinked {
-		l.connecting = !l.connected && !state.Lost()
-	}
+	_, l.unlinked = r.Unlinked.Load(cr.UID)
+	l.connecting = !l.unlinked && !l.connected && !state.Lost()
 	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
 	if err != nil {
 		return nil, err
