@@ -357,6 +357,9 @@ const (
 	// ReasonCordoned: all virtual nodes that are suitable for the Pod are cordoned. To do: uncordon
 	// a virtual node.
 	ReasonCordoned = "MemberCordoned"
+	// ReasonMemberLeaving: the only member that can reach the Pod's volumes is being deregistered. To
+	// do: register the member again.
+	ReasonMemberLeaving = "MemberLeaving"
 	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims whose volumes
 	// are in the same member.
 	ReasonVolumesApart = "VolumesApart"
@@ -466,6 +469,10 @@ const (
 	// ReasonNoReadyNodes: the member responds, but none of its nodes is Ready. To do: check the
 	// member's nodes.
 	ReasonNoReadyNodes = "NoReadyNodes"
+	// ReasonNoUsableNodes: all Ready nodes of the member are cordoned or tainted, so the virtual node
+	// has no capacity for new Pods. To do: uncordon a node in the member, or remove its taint; for
+	// Pods that tolerate the taint, set spec.node.capacity in the ClusterRegistration.
+	ReasonNoUsableNodes = "NoUsableNodes"
 	// ReasonPodsKept: the member is away, but the node stays Ready, so that the host does not evict
 	// its Pods (spec.node.whenAway: Keep). The taint xylem.io/member-away keeps new Pods off the
 	// node. To do: remove the cause that the Node's condition xylem.io/MemberAway shows.

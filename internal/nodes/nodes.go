@@ -85,6 +85,13 @@ func Away(node *corev1.Node) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
+// AcceptsNone reports whether a Node has no capacity for Pods because all Ready nodes of its member
+// are cordoned or tainted. A capacity that the registration declares still counts.
+func AcceptsNone(node *corev1.Node) bool {
+	ready := Ready(node)
+	return ready != nil && ready.Reason == v1alpha1.ReasonNoUsableNodes && node.Status.Allocatable.Pods().IsZero()
+}
+
 // DefaultEviction is how long a Pod without its own tolerations remains on a Node that is not
 // ready: the tolerationSeconds that the API server's admission plugin sets.
 const DefaultEviction = 300 * time.Second

@@ -2,6 +2,7 @@ package hostclaim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,13 +19,18 @@ import (
 // for the claim.
 func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
-	for _, m := range o.members {
+	all := slices.Concat(o.members, o.leaving)
+	for _, m := range all {
 		if placed != "" && m.ClusterID == placed && lost(m) {
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim, so no other member may provision one. Wait until the member is connected again. Or delete the claim: Xylem then deletes the volume once the member is connected. If the member is lost permanently, delete its ClusterRegistration and annotate the ClusterRegistration with %s=true",
-				m.Registration, v1alpha1.AnnotationForceDeregister)
+			remedy := "delete its ClusterRegistration and annotate the ClusterRegistration"
+			if m.Leaving {
+				remedy = "annotate its ClusterRegistration, which is being deleted,"
+			}
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim, so no other member may provision one. Wait until the member is connected again. Or delete the claim: Xylem then deletes the volume once the member is connected. If the member is lost permanently, %s with %s=true",
+				m.Registration, remedy, v1alpha1.AnnotationForceDeregister)
 		}
 	}
-	for _, m := range o.members {
+	for _, m := range all {
 		if m.NodeName == o.claim.Annotations[route.AnnSelectedNode] && lost(m) {
 			return o.lost(m, timeout)
 		}

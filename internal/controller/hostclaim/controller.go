@@ -162,9 +162,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	if o.members, err = registered.Members(ctx, r.Client, r.Namespace); err != nil {
+	all, err := registered.Members(ctx, r.Client, r.Namespace)
+	if err != nil {
 		return o, err
 	}
+	o.members, o.leaving = registered.Split(all)
 	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}

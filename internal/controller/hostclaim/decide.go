@@ -41,7 +41,8 @@ type observed struct {
 	claim    *corev1.PersistentVolumeClaim // nil if it does not exist
 	class    *storagev1.StorageClass       // nil if it does not exist
 	selected selection
-	members  []registered.Member
+	// members are the members in which the claim can be placed. leaving are the others.
+	members, leaving []registered.Member
 	// namespace is the claim's namespace.
 	namespace placement.Namespace
 	// stuck reports whether a Pod that uses the claim cannot be scheduled.

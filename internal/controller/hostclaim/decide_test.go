@@ -101,6 +101,14 @@ func selected(s selection) func(*observed) {
 
 func members(of ...registered.Member) func(*observed) { return func(o *observed) { o.members = of } }
 
+// leaving leaves only members that are being deregistered.
+func leaving(of ...registered.Member) func(*observed) {
+	for i := range of {
+		of[i].Leaving = true
+	}
+	return func(o *observed) { o.members, o.leaving = nil, of }
+}
+
 // named makes the claim wait for the given volume.
 func named(volume string) func(*observed) {
 	return func(o *observed) { o.claim.Spec.VolumeName, o.claim.Status.Phase = volume, corev1.ClaimPending }
@@ -173,6 +181,10 @@ func TestDecide(t *testing.T) {
 		"the selected member is away, and may have a volume: the selection stays (I3)":       {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
 		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+
+		"the member in which the claim is placed is away, and leaving": {observed: seen(selected(virtual), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
+		"the selected member is away, and leaving":                     {observed: seen(selected(virtual), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the only member is leaving":                                   {observed: seen(leaving(offers("a"))), reason: v1alpha1.ReasonNoMembers},
 
 		"no member is registered":                                                 {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
 		"no member is connected":                                                  {observed: seen(members(memberOf("a"), memberOf("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},

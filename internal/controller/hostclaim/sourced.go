@@ -88,7 +88,11 @@ func (o observed) sourced() decision {
 	if at.Refusal != nil {
 		return say(at.Refusal.Reason, "%s", at.Refusal.Message)
 	}
-	i := slices.IndexFunc(o.members, func(m registered.Member) bool { return m.ClusterID == at.ClusterID })
+	has := func(m registered.Member) bool { return m.ClusterID == at.ClusterID }
+	i := slices.IndexFunc(o.members, has)
+	if leaving := slices.IndexFunc(o.leaving, has); i < 0 && leaving >= 0 {
+		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in member %q, which is being deregistered. Register the member again, or delete this claim", o.source.Of, o.leaving[leaving].Registration)
+	}
 	if i < 0 {
 		return say(v1alpha1.ReasonSourceNotReady, "the claim waits for its data source, %s: the source is in cluster %q, which is not registered. Register that cluster, or delete this claim", o.source.Of, at.ClusterID)
 	}

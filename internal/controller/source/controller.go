@@ -122,9 +122,11 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
 	}
-	if o.members, err = registered.Members(ctx, r.Client, r.Namespace); err != nil {
+	all, err := registered.Members(ctx, r.Client, r.Namespace)
+	if err != nil {
 		return o, err
 	}
+	o.members, _ = registered.Split(all)
 	pods, err := index.PodsOfClaim(ctx, r.Client, key)
 	for i := range pods {
 		if pods[i].Spec.NodeName == "" && pods[i].DeletionTimestamp == nil {

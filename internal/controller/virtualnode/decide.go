@@ -141,7 +141,7 @@ func judge(o observed) verdict {
 		// The Node stays Ready, because the host would otherwise evict its Pods, and in a single
 		// cluster, a cordon does not evict Pods. The Node has no capacity, so no new Pods are bound
 		// to it.
-		return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf(
+		return verdict{ready: true, reason: v1alpha1.ReasonNoUsableNodes, message: fmt.Sprintf(
 			"the member is connected, but accepts no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
 	}
 	return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.Node.Nodes)}

@@ -332,6 +332,26 @@ func TestCapacityIsOverriddenByResource(t *testing.T) {
 	}
 }
 
+func TestNoUsableNodes(t *testing.T) {
+	o := seen(func(o *observed) {
+		o.state.Node.Nodes = 0
+		o.state.Node.Capacity, o.state.Node.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
+	})
+	node := newNode(o)
+	setStatus(node, o)
+	if ready := nodes.Ready(node); ready.Status != corev1.ConditionTrue || ready.Reason != v1alpha1.ReasonNoUsableNodes {
+		t.Errorf("Ready is %s (%s), want True (%s)", ready.Status, ready.Reason, v1alpha1.ReasonNoUsableNodes)
+	}
+	if !nodes.AcceptsNone(node) {
+		t.Error("the Node accepts Pods")
+	}
+	o.registration.Spec.Node.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
+	setStatus(node, o)
+	if nodes.AcceptsNone(node) {
+		t.Error("the Node accepts no Pods despite its declared capacity")
+	}
+}
+
 func TestUnchangedReasonIsNotReported(t *testing.T) {
 	o := seen(away(v1alpha1.ReasonUnreachable))
 	node := newNode(o)

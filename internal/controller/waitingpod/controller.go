@@ -236,7 +236,7 @@ func changedForPods(before, after client.Object) bool {
 	if !known || !ok {
 		return true
 	}
-	return nodes.IsVirtual(is) && (nodes.Away(was) != nodes.Away(is) || !equality.Semantic.DeepEqual(nodes.Condition(was, v1alpha1.NodeCSINode), nodes.Condition(is, v1alpha1.NodeCSINode)) ||
+	return nodes.IsVirtual(is) && (nodes.Away(was) != nodes.Away(is) || nodes.AcceptsNone(was) != nodes.AcceptsNone(is) || !equality.Semantic.DeepEqual(nodes.Condition(was, v1alpha1.NodeCSINode), nodes.Condition(is, v1alpha1.NodeCSINode)) ||
 		was.Spec.Unschedulable != is.Spec.Unschedulable ||
 		!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) || !equality.Semantic.DeepEqual(was.Labels, is.Labels))
 }

@@ -220,7 +220,8 @@ func (o observed) obstacles() *mirror.Refusal {
 }
 
 // candidates returns the members that can reach the volumes of all bound claims, and the
-// claims whose volumes are limited to certain members.
+// claims whose volumes are limited to certain members. It returns members that are leaving only if
+// there are no others.
 func (o observed) candidates() (members []registered.Member, pinned []claimSeen) {
 	for _, c := range o.claims {
 		if c.volume != nil && c.volume.Spec.NodeAffinity != nil || c.source != "" {
@@ -238,6 +239,9 @@ func (o observed) candidates() (members []registered.Member, pinned []claimSeen)
 		if reaches {
 			members = append(members, m)
 		}
+	}
+	if staying, _ := registered.Split(members); len(staying) > 0 {
+		return staying, pinned
 	}
 	return members, pinned
 }
@@ -284,6 +288,13 @@ func summary(found []obstacle) (reason string, remedies []string) {
 
 // obstacle returns the reason why one member cannot run the Pod, or nil.
 func (o observed) obstacle(m registered.Member) *obstacle {
+	if m.Leaving {
+		why := "is being deregistered"
+		if !m.Connected {
+			why += ", and is not connected"
+		}
+		return &obstacle{v1alpha1.ReasonMemberLeaving, why, "To run the Pod there, register the member again."}
+	}
 	if ob := o.refused(m); ob != nil {
 		return ob
 	}
@@ -296,6 +307,10 @@ func (o observed) obstacle(m registered.Member) *obstacle {
 			o.change(m)}
 	case nodes.Away(m.Node):
 		away := nodes.Condition(m.Node, v1alpha1.NodeMemberAway)
+		if away.Reason == v1alpha1.ReasonNoReadyNodes {
+			return &obstacle{v1alpha1.ReasonNoReadyNodes, "has had no Ready node since " + away.LastTransitionTime.UTC().Format(time.RFC3339),
+				"The Pod is scheduled when a node in a member is Ready again."}
+		}
 		return &obstacle{v1alpha1.ReasonMemberAway, fmt.Sprintf("has been away since %s (%s)", away.LastTransitionTime.UTC().Format(time.RFC3339), away.Reason),
 			"The Pod is scheduled when a member is connected again."}
 	case !m.Connected:
@@ -308,6 +323,10 @@ func (o observed) obstacle(m registered.Member) *obstacle {
 	}
 	if c := nodes.Condition(m.Node, v1alpha1.NodeCSINode); c != nil {
 		return &obstacle{c.Reason, "has no CSINode created by Xylem in the host", fmt.Sprintf("See the condition %s of `kubectl describe node %s`.", c.Type, m.NodeName)}
+	}
+	if nodes.AcceptsNone(m.Node) {
+		return &obstacle{v1alpha1.ReasonNoUsableNodes, "accepts no new Pods, because all of its Ready nodes are cordoned or tainted",
+			"Uncordon a node in the member, or remove its taint. For Pods that tolerate the taint, set spec.node.capacity in the ClusterRegistration."}
 	}
 	return o.noCapacity(m)
 }

@@ -92,6 +92,11 @@ func away(m *registered.Member) {
 	}}
 }
 
+// repelsAll makes all nodes of the member cordoned or tainted.
+func repelsAll(m *registered.Member) {
+	m.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonNoUsableNodes}}
+}
+
 func requests(amount string) func(*observed) {
 	return func(o *observed) {
 		o.claims[0].claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(amount)
@@ -267,6 +272,34 @@ func TestDecide(t *testing.T) {
 		"all members are cordoned": {
 			observed: seen(each(func(m *registered.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
+		},
+		"all nodes in the members are cordoned or tainted": {
+			observed: seen(each(repelsAll)), reason: v1alpha1.ReasonNoUsableNodes,
+			says: []string{`member "a" accepts no new Pods, because all of its Ready nodes are cordoned or tainted`, "Uncordon a node in the member", "spec.node.capacity"},
+		},
+		"all nodes in one member are cordoned, but its registration declares a capacity": {
+			observed: seen(each(repelsAll), func(o *observed) {
+				o.members[0].Node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
+			}),
+		},
+		"no node in the members is Ready": {
+			observed: seen(each(func(m *registered.Member) {
+				away(m)
+				m.Connected, m.Node.Status.Conditions[0].Reason = true, v1alpha1.ReasonNoReadyNodes
+			})),
+			reason: v1alpha1.ReasonNoReadyNodes, says: []string{`member "a" has had no Ready node since 2026-11-20T19:49:00Z`},
+		},
+		"the only member is leaving": {
+			observed: seen(func(o *observed) { o.members = o.members[:1]; o.members[0].Leaving = true }),
+			reason:   v1alpha1.ReasonMemberLeaving, says: []string{`member "a" is being deregistered. `, "register the member again"},
+		},
+		"one member is leaving, and the other is full": {
+			observed: seen(requests("500Gi"), func(o *observed) { o.members[0].Leaving = true }),
+			reason:   v1alpha1.ReasonNoCapacity, says: []string{`member "b" has 100Gi of the 500Gi`},
+		},
+		"the claim's volume is in a member that is away, and leaving": {
+			observed: seen(boundIn("a"), func(o *observed) { away(&o.members[0]); o.members[0].Leaving = true }), reason: v1alpha1.ReasonMemberLeaving,
+			says: []string{`the Pod cannot run where its claim "data" is: member "a" is being deregistered, and is not connected`},
 		},
 		"the members have no CSINode": {
 			observed: seen(each(func(m *registered.Member) {

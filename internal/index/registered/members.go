@@ -25,13 +25,15 @@ type Member struct {
 	Connection
 	// Largest contains the maximum volume size of each class that the member offers.
 	Largest map[string]resource.Quantity
+	// Leaving means that the registration is being deleted, so nothing new may be placed here.
+	Leaving bool
 }
 
 // Connection is the state of a registration's Connected condition. A member is Connecting until the
 // manager's first attempt to connect has ended.
 type Connection struct{ Connected, Connecting bool }
 
-// Members returns the members of all registrations that are not being deleted, including those
+// Members returns the members of all registrations, including those that are Leaving and those
 // without a Node. namespace is the manager's namespace, which contains the CSIStorageCapacities.
 func Members(ctx context.Context, r client.Reader, namespace string) ([]Member, error) {
 	largest, err := Largest(ctx, r, namespace)
@@ -43,11 +45,21 @@ func Members(ctx context.Context, r client.Reader, namespace string) ([]Member, 
 		if err != nil {
 			return nil, err
 		}
-		if each.DeletionTimestamp == nil {
-			members = append(members, Member{each.member(), ConnectionOf(each.ClusterRegistration), largest[each.Status.ClusterID]})
-		}
+		members = append(members, Member{each.member(), ConnectionOf(each.ClusterRegistration), largest[each.Status.ClusterID], each.DeletionTimestamp != nil})
 	}
 	return members, nil
+}
+
+// Split separates the members that stay from those that are Leaving.
+func Split(members []Member) (staying, leaving []Member) {
+	for _, m := range members {
+		if m.Leaving {
+			leaving = append(leaving, m)
+		} else {
+			staying = append(staying, m)
+		}
+	}
+	return staying, leaving
 }
 
 // WithNodes returns the members of all registrations that have a virtual node.

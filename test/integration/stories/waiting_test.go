@@ -363,7 +363,7 @@ var _ = Describe("The nodes of a member", func() {
 		By("checking that a new Pod reports the problem")
 		s.claim(ctx, "later")
 		s.pod(ctx, "later", using("later"), on(nodeTwo))
-		s.shown(ctx, "Pod", "later", v1alpha1.ReasonMemberAway, fmt.Sprintf("member %q has been away since", two), v1alpha1.ReasonNoReadyNodes)
+		s.shown(ctx, "Pod", "later", v1alpha1.ReasonNoReadyNodes, fmt.Sprintf("member %q has had no Ready node since", two))
 
 		Expect(kubelets.Thaw()).To(Succeed())
 		s.running(ctx, "later", nodeTwo)
@@ -372,6 +372,39 @@ var _ = Describe("The nodes of a member", func() {
 			mark(ctx, corev1.ConditionTrue)
 			return read[corev1.Pod](ctx, s, x.Host, "app")
 		}).Should(And(phase(corev1.PodRunning), isTrue(corev1.PodReady)))
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The nodes of all members", func() {
+	It("are reported on a Pod that waits, if all of them are cordoned or tainted", func(ctx SpecContext) {
+		s := begin(ctx)
+		for i, name := range []string{one, two} {
+			member := x.Member(name)
+			for _, node := range x.Fleet.Member(name).NodeNames() {
+				set, unset := `{"spec":{"unschedulable":true}}`, `{"spec":{"unschedulable":null}}`
+				if i == 1 {
+					set, unset = `{"spec":{"taints":[{"key":"example.com/gpu","effect":"NoSchedule"}]}}`, `{"spec":{"taints":null}}`
+				}
+				change := func(ctx context.Context, body string) {
+					patch(ctx, member, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, body)
+				}
+				change(ctx, set)
+				DeferCleanup(func(ctx SpecContext) { change(ctx, unset) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
+			}
+		}
+		for _, name := range []string{nodeOne, nodeTwo} {
+			until[corev1.Node](ctx, s, x.Host, name, HaveField("Status.Conditions", ContainElement(And(
+				HaveField("Type", corev1.NodeReady), HaveField("Status", corev1.ConditionTrue), HaveField("Reason", v1alpha1.ReasonNoUsableNodes)))))
+		}
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNoUsableNodes, fmt.Sprintf("member %q accepts no new Pods", one), fmt.Sprintf("member %q accepts no new Pods", two), "cordoned or tainted")
+
+		By("uncordoning the nodes in one member")
+		for _, node := range x.Fleet.Member(one).NodeNames() {
+			patch(ctx, x.Member(one), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, `{"spec":{"unschedulable":null}}`)
+		}
+		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 })
 
