@@ -107,6 +107,10 @@ const (
 	// member, or map the claim's class to another one in the member's registration
 	// (spec.storage.classes). The message shows what each member lacks.
 	ReasonNotOffered = "ClassNotOffered"
+	// ReasonCapacityUnpublished: a Pod is waiting, and the members that have the class cannot be
+	// selected, because their CSIStorageCapacities do not exist in the host, for example because a
+	// policy or a quota in the host rejects them. To do: see the events of the registration.
+	ReasonCapacityUnpublished = "CapacityUnpublished"
 	// ReasonDataSourceUnsupported: the claim has a data source that Xylem cannot use: one in
 	// another namespace, one whose volume is not in a member, or a kind that the registrations do
 	// not list. To do: use another data source, or have an admin list the source's kind in the

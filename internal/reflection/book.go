@@ -114,6 +114,14 @@ func (n *noted) next(seen Seen) (*noted, time.Duration) {
 	return is, again
 }
 
+// Has reports whether a member has a class, as far as this process knows.
+func (b *Book) Has(registration, class string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.members[registration]
+	return n != nil && slices.ContainsFunc(n.classes, func(c Class) bool { return c.Name == class })
+}
+
 // Forget removes a member that is no longer registered.
 func (b *Book) Forget(registration string) {
 	b.mu.Lock()

@@ -40,7 +40,8 @@ func TestKeepsSelectionOfAConnectedMember(t *testing.T) {
 					claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse,
 						Reason: v1alpha1.ReasonMemberAway, LastTransitionTime: metav1.NewTime(now.Add(-24 * time.Hour))}}
 				}
-				if !decide(observed{claim: claim, class: class, selected: kind, members: members, now: now}).unselect {
+				if !decide(observed{claim: claim, class: class, selected: kind, has: func(string, string) bool { return false },
+					members: members, now: now}).unselect {
 					continue
 				}
 				taken++

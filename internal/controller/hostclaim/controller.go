@@ -27,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -50,6 +51,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
+	// Classes records the members' classes.
+	Classes *reflection.Book
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
@@ -85,6 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
+		WatchesRawSource(r.Classes.Offers(func(ctx context.Context, _ string) []reconcile.Request { return r.ofRegistration(ctx, nil) })).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -140,7 +144,7 @@ func (r *Reconciler) report(ctx context.Context, claim *corev1.PersistentVolumeC
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{now: r.Clock.Now()}
+	o := observed{now: r.Clock.Now(), has: r.Classes.Has}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
 	if err != nil {
 		return o, err

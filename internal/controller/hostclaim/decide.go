@@ -43,6 +43,8 @@ type observed struct {
 	selected selection
 	// members are the members in which the claim can be placed. leaving are the others.
 	members, leaving []registered.Member
+	// has reports whether a member has a class.
+	has func(registration, class string) bool
 	// namespace is the claim's namespace.
 	namespace placement.Namespace
 	// stuck reports whether a Pod that uses the claim cannot be scheduled.
@@ -140,7 +142,7 @@ func unplaced(o observed) decision {
 	if len(o.members) == 0 {
 		return say(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
 	}
-	var away, offering, lacking, refusing, rules []string
+	var away, offering, lacking, unpublished, refusing, rules []string
 	var refusal *mirror.Refusal
 	connecting := 0
 	for _, m := range o.members {
@@ -160,12 +162,14 @@ func unplaced(o observed) decision {
 			lacking = append(lacking, fmt.Sprintf("member %q is excluded by the class's allowedTopologies", m.Registration))
 		case offers:
 			offering = append(offering, m.Registration)
+		case o.has(m.Registration, answer.Class):
+			unpublished = append(unpublished, m.Registration)
 		default:
 			lacking = append(lacking, fmt.Sprintf("member %q has no StorageClass %q (by %s)", m.Registration, answer.Class, answer.Rule))
 		}
 	}
 	switch {
-	case len(offering)+len(lacking)+connecting > 0:
+	case len(offering)+len(lacking)+len(unpublished)+connecting > 0:
 	case len(rules) > 1 && len(rules) == len(refusing): // each member rejects the namespace by its own rule
 		return say(refusal.Reason, "no member can provision the claim: %s. Use another namespace, or ask an admin to change spec.namespaces of a ClusterRegistration, or the namespace's labels%s",
 			some(rules, "; "), others("not connected:", away))
@@ -174,15 +178,23 @@ func unplaced(o observed) decision {
 	default:
 		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
 	}
-	return partlyOffered(o, offering, lacking, away)
+	return partlyOffered(o, offering, lacking, unpublished, away)
 }
 
-// partlyOffered reports which members lack the class, if this may keep a Pod that uses the claim
-// from being scheduled.
-func partlyOffered(o observed, offering, lacking, away []string) decision {
+// partlyOffered reports which members lack the class, or its capacity in the host, if this may keep
+// a Pod that uses the claim from being scheduled.
+func partlyOffered(o observed, offering, lacking, unpublished, away []string) decision {
 	switch {
-	case !o.stuck || len(lacking) == 0:
+	case !o.stuck || len(lacking)+len(unpublished) == 0:
 		return decision{}
+	case len(offering)+len(lacking) == 0:
+		return say(v1alpha1.ReasonCapacityUnpublished, "a Pod that uses this claim cannot be scheduled, because the host has no CSIStorageCapacity of StorageClass %q for the members that have the class (%s). If this does not change soon, see the events of these ClusterRegistrations%s",
+			o.class.Name, some(unpublished, ", "), others("not connected:", away))
+	}
+	for _, name := range unpublished {
+		lacking = append(lacking, fmt.Sprintf("member %q has the class, but no CSIStorageCapacity in the host (see the events of its ClusterRegistration)", name))
+	}
+	switch {
 	case len(offering) == 0:
 		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class in a member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[3]s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))

@@ -33,6 +33,7 @@ func seen(change ...func(*observed)) observed {
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
 		members:   []registered.Member{offers("a")},
+		has:       func(string, string) bool { return false },
 		namespace: placement.Namespace{Name: "team", Known: true},
 	}
 	for _, c := range change {
@@ -107,6 +108,13 @@ func leaving(of ...registered.Member) func(*observed) {
 		of[i].Leaving = true
 	}
 	return func(o *observed) { o.members, o.leaving = nil, of }
+}
+
+// having makes the given member have the class to which the claim's class is mapped.
+func having(member string) func(*observed) {
+	return func(o *observed) {
+		o.has = func(registration, class string) bool { return registration == member && class == "gp3" }
+	}
 }
 
 // named makes the claim wait for the given volume.
@@ -192,6 +200,8 @@ func TestDecide(t *testing.T) {
 		"the only member does not offer the class":                                {observed: seen(members(lacks("a")))},
 		"no connected member offers the class, and a Pod cannot be scheduled":     {observed: seen(members(lacks("a"), memberOf("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by a rule in spec.storage.classes of ClusterRegistration "a")`, "not connected: b"}},
 		"only one of two members offers the class, and a Pod cannot be scheduled": {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `"b" has no StorageClass`}},
+		"the only member has the class, but no capacity in the host":              {observed: seen(members(lacks("a"), memberOf("b")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(a)", "not connected: b"}},
+		"one member lacks the class, the other its capacity in the host":          {observed: seen(members(lacks("a"), lacks("b")), having("a"), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has the class, but no CSIStorageCapacity`, `"b" has no StorageClass`}},
 		"only one of two members offers the class":                                {observed: seen(members(offers("a"), lacks("b")))},
 		"one member offers the class, and the class excludes another":             {observed: seen(onlyIn("a"), members(memberOf("a", connected, withClass, inZone("a")), memberOf("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"(a): ", `member "b" is excluded by the class's allowedTopologies`}},
 		"no member admits the namespace":                                          {observed: seen(members(memberOf("a", connected, withClass, refuses), memberOf("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team": no pattern of`, `member "b" does not admit namespace "team": no pattern of`, "ask an admin"}},

@@ -110,6 +110,10 @@ func (o observed) sourced() decision {
 	}
 	if _, offered := m.Largest[o.class.Name]; !offered && m.Connected && o.stuck {
 		class, rule := m.ClassFor(o.class)
+		if o.has(m.Registration, class) {
+			return say(v1alpha1.ReasonCapacityUnpublished, "the claim can only be created in member %q, which has %s, but the host has no CSIStorageCapacity of StorageClass %q for this member. If this does not change soon, see the events of `kubectl describe clusterregistration %s`",
+				m.Registration, o.source.Of, o.class.Name, m.Registration)
+		}
 		return say(v1alpha1.ReasonNotOffered, "the claim can only be created in member %q, which has %s, but no StorageClass %q (by %s). Create the class in that member, map the class of the claim to another one in the ClusterRegistration (spec.storage.classes), or delete this claim and use the class of its source",
 			m.Registration, o.source.Of, class, rule)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -53,6 +54,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Namespace is the manager's namespace, which contains the CSIStorageCapacities.
 	Namespace string
+	// Classes records the members' classes.
+	Classes *reflection.Book
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
@@ -81,6 +84,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIStorageCapacity{}, around).
 		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
+		WatchesRawSource(r.Classes.Offers(func(ctx context.Context, _ string) []reconcile.Request { return r.all(ctx, nil) })).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))
@@ -111,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{now: r.Clock.Now()}
+	o := observed{now: r.Clock.Now(), has: r.Classes.Has}
 	var err error
 	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, key); err != nil {
 		return o, err

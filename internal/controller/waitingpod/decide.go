@@ -41,6 +41,8 @@ type observed struct {
 	onHost  bool
 	claims  []claimSeen
 	members []registered.Member
+	// has reports whether a member has a class.
+	has func(registration, class string) bool
 	// namespace is the Pod's namespace. It is read together with the members.
 	namespace placement.Namespace
 	now       time.Time
@@ -168,8 +170,11 @@ func ofOneMember(problem *mirror.Refusal) bool {
 }
 
 // concernsPod reports whether a claim's problem is repeated on the Pod. NotOffered is not,
-// because obstacles reports which members lack the class, together with other problems.
-func (observed) concernsPod(reason string) bool { return reason != v1alpha1.ReasonNotOffered }
+// because obstacles reports which members lack the class, together with other problems. The same
+// applies to CapacityUnpublished.
+func (observed) concernsPod(reason string) bool {
+	return reason != v1alpha1.ReasonNotOffered && reason != v1alpha1.ReasonCapacityUnpublished
+}
 
 // unschedulableSince returns when the Pod became unschedulable, or false if it is not.
 func unschedulableSince(pod *corev1.Pod) (time.Time, bool) {
@@ -402,6 +407,10 @@ func (o observed) noCapacity(m registered.Member) *obstacle {
 		largest, offered := m.Largest[c.class.Name]
 		if !offered {
 			class, rule := m.ClassFor(c.class)
+			if o.has(m.Registration, class) {
+				return &obstacle{v1alpha1.ReasonCapacityUnpublished, fmt.Sprintf("has no CSIStorageCapacity in the host for class %q of claim %q", c.class.Name, c.claim.Name),
+					fmt.Sprintf("If this does not change soon, see the events of `kubectl describe clusterregistration %s`.", m.Registration)}
+			}
 			return &obstacle{v1alpha1.ReasonNotOffered, fmt.Sprintf("has no StorageClass %q (for class %q of claim %q, by %s)", class, c.class.Name, c.claim.Name, rule),
 				"Create the class in a member, or map the class of the claim to another one in the ClusterRegistration (spec.storage.classes)."}
 		}

@@ -52,6 +52,7 @@ func seen(change ...func(*observed)) observed {
 			class: class,
 		}},
 		members: []registered.Member{there("a"), there("b")},
+		has:     func(string, string) bool { return false },
 		now:     now,
 	}
 	for _, f := range change {
@@ -250,6 +251,12 @@ func TestDecide(t *testing.T) {
 		"a class that no member has": {
 			observed: seen(each(func(m *registered.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
 			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
+		},
+		"a class without capacity in the host": {
+			observed: seen(each(func(m *registered.Member) { m.Largest = nil }), func(o *observed) {
+				o.has = func(_, class string) bool { return class == "fast" }
+			}),
+			reason: v1alpha1.ReasonCapacityUnpublished, says: []string{`member "a" has no CSIStorageCapacity in the host for class "fast"`, "kubectl describe clusterregistration b"},
 		},
 		"both members are away": {
 			observed: seen(each(away)), reason: v1alpha1.ReasonMemberAway,

@@ -179,6 +179,21 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
+	It("is reported on the claim and its Pod if the host rejects it", func(ctx SpecContext) {
+		s := begin(ctx)
+		const class = "unpublished"
+		probe := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}, StorageClassName: class}
+		allow := deniedUnless(ctx, x.Host, probe, storagev1.SchemeGroupVersion.WithResource("csistoragecapacities"),
+			fmt.Sprintf("object.storageClassName != %q", class), "no capacities today")
+		roomy(ctx, class)
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonCapacityUnpublished, fmt.Sprintf("member %q has no CSIStorageCapacity in the host", one), "kubectl describe clusterregistration "+one)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonCapacityUnpublished, one, two, "events"))
+		allow(ctx)
+		until[corev1.Pod](ctx, s, x.Host, "app", phase(corev1.PodRunning))
+	}, SpecTimeout(storyTime))
+
 	It("is the capacity of the largest segment, not the sum, and zero if all segments are full", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "racks")

@@ -45,15 +45,21 @@ func (s *story) cordoned(ctx context.Context, node string) (uncordon func(contex
 // until allow() is called. It returns when the cluster rejects them.
 func denied(ctx context.Context, c *harness.Cluster, obj client.Object, resource schema.GroupVersionResource, message string) (allow func(context.Context)) {
 	GinkgoHelper()
-	objects := suite.Denying("story-denies-"+obj.GetName(), resource,
-		admissionv1.Validation{Expression: fmt.Sprintf("object.metadata.name != %q", obj.GetName()), Message: message}, admissionv1.Create)
+	return deniedUnless(ctx, c, obj, resource, fmt.Sprintf("object.metadata.name != %q", obj.GetName()), message)
+}
+
+// deniedUnless does the same for all new objects of a resource for which the expression is false.
+// probe is such an object.
+func deniedUnless(ctx context.Context, c *harness.Cluster, probe client.Object, resource schema.GroupVersionResource, expression, message string) (allow func(context.Context)) {
+	GinkgoHelper()
+	objects := suite.Denying("story-denies-"+probe.GetName(), resource, admissionv1.Validation{Expression: expression, Message: message}, admissionv1.Create)
 	for _, policy := range objects {
 		inMember(ctx, c, policy)
 	}
 	answer := func(ctx context.Context) string {
-		probe, ok := obj.DeepCopyObject().(client.Object)
+		object, ok := probe.DeepCopyObject().(client.Object)
 		Expect(ok).To(BeTrue())
-		return fmt.Sprint(c.API.Create(ctx, probe, client.DryRunAll))
+		return fmt.Sprint(c.API.Create(ctx, object, client.DryRunAll))
 	}
 	Eventually(ctx, answer).Should(ContainSubstring(message))
 	return func(ctx context.Context) {
@@ -389,7 +395,7 @@ var _ = Describe("The nodes of all members", func() {
 					patch(ctx, member, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, body)
 				}
 				change(ctx, set)
-				DeferCleanup(func(ctx SpecContext) { change(ctx, unset) }, NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
+				DeferCleanup(func(ctx SpecContext) { change(ctx, unset) }, NodeTimeout(settle))
 			}
 		}
 		for _, name := range []string{nodeOne, nodeTwo} {

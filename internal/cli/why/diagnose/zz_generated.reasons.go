@@ -20,6 +20,7 @@ var toDoOfXylem = map[string]string{
 	"Broken":                    "As for the reason at the beginning of the message.",
 	"CSINodeMissing":            "Let the manager's account create and patch CSINodes (config/rbac, or the chart), and check the host's admission policies.",
 	"CSINodeNameTaken":          "Delete the existing CSINode, so that Xylem creates its own.",
+	"CapacityUnpublished":       "See the events of the registration.",
 	"ClaimNotBound":             "Let the scheduler place the Pod.",
 	"ClaimNotOfPod":             "Delete the existing claim, or rename the Pod.",
 	"ClassInvalid":              "Delete the class and create a correct one.",
