@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -349,30 +350,17 @@ func (o Observed) elsewhere(c Claim) string {
 	return "the scheduler has chosen another node"
 }
 
-// mayGoEarly decides whether the root is pushed before the host has bound it. At least one
-// claim must wait for a consumer in the member, each unbound claim must be requested on this
-// node, and the bound ones must be in this member. The scheduler must have chosen the node,
-// because a tenant can write a claim's selected-node annotation.
+// mayGoEarly decides whether the root is pushed before the host has bound it. Its claims must be
+// requested in this member. The scheduler must have chosen the node, because a tenant can write a
+// claim's selected-node annotation.
 func (o Observed) mayGoEarly() Decision {
-	waits := false
-	for _, c := range o.Claims {
-		switch {
-		case c.Root == nil || c.Root.DeletionTimestamp != nil || c.Foreign:
-			return Nothing{}
-		case c.Root.Spec.VolumeName != "":
-			if c.here(o.Member) != nil || c.awaitsLeaf() {
-				return Nothing{}
-			}
-		case c.Root.Annotations[route.AnnSelectedNode] != o.Member.NodeName,
-			c.Root.Annotations[v1alpha1.AnnotationPlacedIn] != o.Member.ClusterID,
-			c.Leaf == nil, c.Shared:
-			return Nothing{}
-		default:
-			waits = waits || c.LeafWaits
-		}
-	}
+	claim, ready := o.requested()
 	switch {
-	case !waits, len(o.Root.Spec.SchedulingGates) > 0, podstatus.Finished(o.Root), o.Node == nil:
+	case claim == "", len(o.Root.Spec.SchedulingGates) > 0, podstatus.Finished(o.Root), o.Node == nil:
+		return Nothing{}
+	case !ready && mirror.ReporterOf(o.Root).ClusterID != o.Member.ClusterID:
+		return o.Awaiting(claim) // instead of the problem in the member where the claim was before
+	case !ready:
 		return Nothing{}
 	case o.Nominated && o.Root.Status.NominatedNodeName != o.Member.NodeName:
 		return Nothing{}
@@ -382,6 +370,31 @@ func (o Observed) mayGoEarly() Decision {
 		return refuseDaemonSet()
 	}
 	return o.create()
+}
+
+// requested returns the first unbound claim, if each unbound claim is requested in this member, and
+// the bound ones are there. ready reports whether all leaf claims exist and at least one of them
+// waits for a consumer.
+func (o Observed) requested() (claim string, ready bool) {
+	exist, waits := true, false
+	for _, c := range o.Claims {
+		switch {
+		case c.Root == nil || c.Root.DeletionTimestamp != nil || c.Foreign:
+			return "", false
+		case c.Root.Spec.VolumeName != "":
+			if c.here(o.Member) != nil || c.awaitsLeaf() {
+				return "", false
+			}
+		case c.Root.Annotations[route.AnnSelectedNode] != o.Member.NodeName,
+			c.Root.Annotations[v1alpha1.AnnotationPlacedIn] != o.Member.ClusterID,
+			c.Leaf != nil && c.Shared:
+			return "", false
+		default:
+			claim = cmp.Or(claim, c.Name)
+			exist, waits = exist && c.Leaf != nil, waits || c.LeafWaits
+		}
+	}
+	return claim, exist && waits
 }
 
 // create returns Create, or a decision that reports why the leaf Pod cannot be created. Copies of
