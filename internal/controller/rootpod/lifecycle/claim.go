@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -63,6 +64,11 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q is bound to volume %q, which member %q cannot reach. Run the Pod where the volume is, or use another claim", c.Name, c.Volume.Name, m.Registration).Problem
 	}
 	return nil
+}
+
+// allows reports whether the node affinity of a bound claim's volume allows a node.
+func (c Claim) allows(node *corev1.Node) bool {
+	return node != nil && c.Volume != nil && volumehelpers.CheckNodeAffinity(c.Volume, node.Labels) == nil
 }
 
 // ending reports whether the claim is being deleted and its disk exists. As with a kubelet, no

@@ -354,17 +354,18 @@ func (o Observed) elsewhere(c Claim) string {
 // requested in this member. The scheduler must have chosen the node, because a tenant can write a
 // claim's selected-node annotation.
 func (o Observed) mayGoEarly() Decision {
-	claim, ready := o.requested()
+	claim, ready, problem := o.requested()
+	chosen := o.Nominated && o.Root.Status.NominatedNodeName == o.Member.NodeName || !o.Nominated && o.Node != nil && placement.Schedulable(o.Root, o.Node)
 	switch {
 	case claim == "", len(o.Root.Spec.SchedulingGates) > 0, podstatus.Finished(o.Root), o.Node == nil:
 		return Nothing{}
+	case problem != nil && chosen:
+		return Nothing{problem} // the scheduler does not know that the node cannot mount the volume
+	case problem != nil:
+		return Nothing{}
 	case !ready && mirror.ReporterOf(o.Root).ClusterID != o.Member.ClusterID:
 		return o.Awaiting(claim) // instead of the problem in the member where the claim was before
-	case !ready:
-		return Nothing{}
-	case o.Nominated && o.Root.Status.NominatedNodeName != o.Member.NodeName:
-		return Nothing{}
-	case !o.Nominated && !placement.Schedulable(o.Root, o.Node):
+	case !ready, !chosen:
 		return Nothing{}
 	case podspec.IsDaemonSetPod(o.Root):
 		return refuseDaemonSet()
@@ -372,29 +373,32 @@ func (o Observed) mayGoEarly() Decision {
 	return o.create()
 }
 
-// requested returns the first unbound claim, if each unbound claim is requested in this member, and
-// the bound ones are there. ready reports whether all leaf claims exist and at least one of them
-// waits for a consumer.
-func (o Observed) requested() (claim string, ready bool) {
+// requested returns the first unbound claim, if each unbound claim is requested in this member. ready
+// reports whether all leaf claims exist and at least one of them waits for a consumer. problem is the
+// reason why a bound claim's volume cannot be mounted in this member, although the volume's node
+// affinity lets the scheduler choose the member.
+func (o Observed) requested() (claim string, ready bool, problem *mirror.Refusal) {
 	exist, waits := true, false
 	for _, c := range o.Claims {
 		switch {
 		case c.Root == nil || c.Root.DeletionTimestamp != nil || c.Foreign:
-			return "", false
+			return "", false, nil
 		case c.Root.Spec.VolumeName != "":
-			if c.here(o.Member) != nil || c.awaitsLeaf() {
-				return "", false
+			elsewhere := c.here(o.Member)
+			if elsewhere == nil && c.awaitsLeaf() || elsewhere != nil && !c.allows(o.Node) {
+				return "", false, nil
 			}
+			problem = cmp.Or(problem, elsewhere)
 		case c.Root.Annotations[route.AnnSelectedNode] != o.Member.NodeName,
 			c.Root.Annotations[v1alpha1.AnnotationPlacedIn] != o.Member.ClusterID,
 			c.Leaf != nil && c.Shared:
-			return "", false
+			return "", false, nil
 		default:
 			claim = cmp.Or(claim, c.Name)
 			exist, waits = exist && c.Leaf != nil, waits || c.LeafWaits
 		}
 	}
-	return claim, exist && waits
+	return claim, exist && waits, problem
 }
 
 // create returns Create, or a decision that reports why the leaf Pod cannot be created. Copies of

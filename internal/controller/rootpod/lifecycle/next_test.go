@@ -165,11 +165,14 @@ func TestDecide(t *testing.T) {
 		"the claim is being provisioned, and the Pod reports a problem in this member": {
 			seen(pushed(here, corev1.ConditionFalse), claims(with(asked("data", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), lifecycle.Nothing{}},
 		"one claim waits, and another binds immediately: the Pod is the consumer": {seen(claims(asked("data", here), with(asked("more", here), func(c *lifecycle.Claim) { c.LeafWaits = false }))), leaf},
-		"the claim does not exist":                                              {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
-		"the claim is being deleted":                                            {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
-		"one claim is bound here, and the other waits here":                     {seen(claims(bound("data", here), asked("more", here))), leaf},
-		"one claim is bound here, and its leaf claim is gone":                   {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
-		"one claim is bound in another member (I3)":                             {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
+		"the claim does not exist":                                                  {seen(claims(lifecycle.Claim{Name: "data"})), lifecycle.Nothing{}},
+		"the claim is being deleted":                                                {seen(claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Root.DeletionTimestamp = &now }))), lifecycle.Nothing{}},
+		"one claim is bound here, and the other waits here":                         {seen(claims(bound("data", here), asked("more", here))), leaf},
+		"one claim is bound here, and its leaf claim is gone":                       {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }), asked("more", here))), lifecycle.Nothing{}},
+		"one claim is bound in another member (I3)":                                 {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
+		"one claim is bound to a volume of the host, which the member cannot mount": {seen(claims(ofHost("data"), asked("more", here))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"one claim is bound to a volume of the host, and the scheduler has not chosen this node (I8)": {
+			seen(claims(ofHost("data"), asked("more", here)), nominated(there.NodeName)), lifecycle.Nothing{}},
 		"one claim names a volume that is not bound to it, and the other waits": {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
 		"all claims are bound here, but the Pod is not: no early push":          {seen(claims(bound("data", here))), lifecycle.Nothing{}},
 		"the Pod has a scheduling gate":                                         {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
@@ -380,4 +383,14 @@ func TestMessages(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ofHost returns a claim that is bound to a volume of the host without a node affinity.
+func ofHost(name string) lifecycle.Claim {
+	return with(bound(name, here), func(c *lifecycle.Claim) {
+		c.Leaf, c.Volume = nil, &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
+			Spec:       corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs.example.com", Path: "/"}}},
+		}
+	})
 }
