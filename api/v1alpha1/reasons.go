@@ -111,6 +111,9 @@ const (
 	// selected, because their CSIStorageCapacities do not exist in the host, for example because a
 	// policy or a quota in the host rejects them. To do: see the events of the registration.
 	ReasonCapacityUnpublished = "CapacityUnpublished"
+	// ReasonQuantityOutOfRange: the claim requests an amount of storage that is longer than 128 bytes,
+	// or has an exponent beyond ±100. To do: correct spec.resources of the claim.
+	ReasonQuantityOutOfRange = "QuantityOutOfRange"
 	// ReasonDataSourceUnsupported: the claim has a data source that Xylem cannot use: one in
 	// another namespace, one whose volume is not in a member, or a kind that the registrations do
 	// not list. To do: use another data source, or have an admin list the source's kind in the

@@ -3,6 +3,7 @@ package rootpvc
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof/placing"
@@ -223,6 +225,9 @@ func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
 	to, _ := pvc.Growth(o.Root, o.Leaf)
 	after := o.Leaf.DeepCopy()
 	after.Spec.Resources.Requests[corev1.ResourceStorage] = to
+	if refused := fields.OutOfRange(&after.Spec, pvc.Table.Root); len(refused) > 0 {
+		return r.reports.SetPlaced(ctx, o.Root, mirror.Refuse(v1alpha1.ReasonQuantityOutOfRange, "the volume cannot be expanded in a member: %s", strings.Join(refused, "; ")))
+	}
 	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
 		return r.reports.RefusedByMember(ctx, o.Root, "grow", err)
 	}

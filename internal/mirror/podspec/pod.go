@@ -26,7 +26,8 @@ func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	scheduling.Place(&leaf.Spec, root.Labels, m)
 	leaf.Spec.AutomountServiceAccountToken = new(bool)
 
-	if refused := fields.Shaped(podShape, &leaf.Spec, Table.Root); len(refused) > 0 {
+	refused := append(fields.Shaped(podShape, &leaf.Spec, Table.Root), fields.OutOfRange(&leaf.Spec, Table.Root)...)
+	if len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonPodUnsupported,
 			Message: "the Pod cannot run in a member: " + strings.Join(refused, "; "),

@@ -25,6 +25,12 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; "),
 		}
 	}
+	if refused := fields.OutOfRange(&leaf.Spec, Table.Root); len(refused) > 0 {
+		return nil, &mirror.Refusal{
+			Reason:  v1alpha1.ReasonQuantityOutOfRange,
+			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; "),
+		}
+	}
 	leaf.Spec.StorageClassName = fields.Clone(class)
 	leaf.Spec.VolumeAttributesClassName = nil
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -181,6 +182,31 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		for _, name := range []string{"named", "old", "none"} {
 			hasNoLeaf(ctx, a, name)
 		}
+	}, SpecTimeout(attackTime))
+
+	It("a member that is disconnected for everybody: quantities that Xylem rejects in the member's responses", func(ctx SpecContext) {
+		a := attacker(ctx)
+		huge := resource.MustParse("1e102")
+		scratch := a.pod("scratch", nodeOne, nil, func(pod *corev1.Pod) {
+			pod.Spec.NodeName = nodeOne
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &huge}}})
+		})
+		cpu := a.pod("cpu", nodeOne, nil, func(pod *corev1.Pod) {
+			pod.Spec.NodeName = nodeOne
+			pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: huge}
+		})
+		data := a.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeOne}
+			c.Spec.Resources.Requests[corev1.ResourceStorage] = huge
+		})
+		for _, obj := range []client.Object{scratch, cpu, data} {
+			Expect(a.api.Create(ctx, obj)).To(Succeed())
+		}
+		a.told(ctx, scratch, v1alpha1.ReasonPodUnsupported, "spec.volumes[tmp].emptyDir.sizeLimit")
+		a.told(ctx, cpu, v1alpha1.ReasonPodUnsupported, "spec.containers[", "limits[cpu]")
+		a.told(ctx, data, v1alpha1.ReasonQuantityOutOfRange, "spec.resources.requests[storage]")
+		a.runs(ctx, "connected", nodeOne)
+		hasNoLeaf(ctx, a, "data")
 	}, SpecTimeout(attackTime))
 
 	It("a disk in a member that the class excludes: selected-node", func(ctx SpecContext) {

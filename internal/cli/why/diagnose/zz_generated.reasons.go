@@ -128,6 +128,7 @@ var toDoOfXylem = map[string]string{
 	"ProvisionerSilent":         "Ask the member's admin to check that the driver's controller runs, and that the StorageClass in the member names its provisioner. If the driver is only slow, do nothing.",
 	"ProvisioningFailed":        "Nothing, if another member is suitable. Otherwise, check the driver in the member.",
 	"Pushed":                    "Nothing.",
+	"QuantityOutOfRange":        "Correct spec.resources of the claim.",
 	"ReadinessGatesNotReady":    "Check the controller that sets the gate.",
 	"Ready":                     "Nothing.",
 	"ReclaimPolicyUnsupported":  "Set the volume's reclaim policy to Delete or Retain.",
