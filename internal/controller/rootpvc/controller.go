@@ -2,6 +2,7 @@ package rootpvc
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,10 @@ const (
 	// askAgain is the interval at which other members are checked for the leaf claim of a root whose
 	// placement a restored host may have lost. No event enqueues the root when a member connects.
 	askAgain = 10 * time.Second
+	// checkKept is the interval at which the host PV that represents a deleted claim's volume is looked
+	// up again. While a root waits, the interval is askAgain. The events of such a PV do not enqueue the
+	// claim here if its record was changed.
+	checkKept = 5 * time.Minute
 	// DefaultSilentAfter is the default of --silent-after. A provisioner normally responds when its
 	// call to the driver times out: after 10 s by default (csi-provisioner's --timeout), and after 60 s
 	// in the manifests of several drivers. The rest is for a restart of the provisioner.
@@ -95,7 +100,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if plan.Step != lifecycle.Place {
 		r.Gate.Leave(r.ClusterID, request.NamespacedName)
 	}
-	if err := r.act(ctx, o, plan); err != nil || o.Root == nil {
+	switch err := r.act(ctx, o, plan); {
+	case errors.Is(err, errKept) && o.Root == nil:
+		return reconcile.Result{RequeueAfter: checkKept}, nil
+	case errors.Is(err, errKept):
+		return reconcile.Result{RequeueAfter: askAgain}, nil
+	case err != nil, o.Root == nil:
 		return reconcile.Result{}, err
 	}
 	if o.Observed.Placement.Counterparts.Any() {

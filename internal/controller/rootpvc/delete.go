@@ -1,6 +1,7 @@
 package rootpvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -176,8 +177,12 @@ func (r *reconciler) unmirrored(ctx context.Context, o observing.Claim, thorough
 	return e, err == nil, err
 }
 
+// errKept means that a leaf claim is kept because a host PV represents its volume.
+var errKept = errors.New("a host volume represents the volume")
+
 // keep reports that a leaf claim is kept because a host PV represents its volume. It reports on
-// the root that waits for the deletion, or else on that PV. If the proof failed, it returns err.
+// the root that waits for the deletion, or else on that PV, and returns errKept. If the proof failed,
+// it returns err.
 func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.PersistentVolume, err error) error {
 	if err != nil || by == nil {
 		return err
@@ -186,9 +191,9 @@ func (r *reconciler) keep(ctx context.Context, o observing.Claim, by *corev1.Per
 		o.Origin.Root, r.Registration, by.Name, toAbandon(by))
 	if o.Root == nil {
 		r.reports.EventProblem(by, problem)
-		return nil
+		return errKept
 	}
-	return r.reports.Problem(ctx, o, problem)
+	return cmp.Or(r.reports.Problem(ctx, o, problem), errKept)
 }
 
 // toAbandon returns how an admin can abandon the volume that a host PV represents. host_volume

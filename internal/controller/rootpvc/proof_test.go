@@ -119,7 +119,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"a host PV has the volume's name with a suffix": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Name = hostpv.Name(pv.Name, here.ClusterID, true)
@@ -137,7 +137,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			pv := mirrorFor(o)
 			pv.Labels[v1alpha1.LabelClusterID] = "edited"
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"a host PV has the volume's name, but represents another member's volume": {change: func(o *scene, host *cluster) {
 			other := here
 			other.ClusterID = elsewhereID
@@ -205,7 +205,7 @@ func TestVolumeKeptHasRemedy(t *testing.T) {
 			o := s.observe()
 			r, host, _, told := proving(o)
 			host.add(pv)
-			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil {
+			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, errKept) {
 				t.Fatal(err)
 			}
 			event := <-told.Events
@@ -272,13 +272,13 @@ func TestWithdrawIsProven(t *testing.T) {
 			leaf.add(made(o, "static"))
 			r.Cache = &cluster{indexed: leaf.volumes}
 			host.add(mirrored(o, made(o, "static")))
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"the member lacks the volume, its provisioner will re-create it, and the host has a PV for it": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			host.add(mirrored(o, made(o, provisioned)))
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"the host has a PV for the root, whose volume this member lacks": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			host.add(forRoot(o, r, made(o, "pv-1")))
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"the host has a Released PV for the root, with policy Delete": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
@@ -288,7 +288,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"the host has a PV for the root, whose volume belongs to another leaf claim": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
 			other := made(o, "pv-1")
 			other.Spec.ClaimRef.UID = "another-leaf"
@@ -313,7 +313,7 @@ func TestWithdrawIsProven(t *testing.T) {
 			pv := mirrored(o, made(o, provisioned))
 			pv.Name = "restored-by-an-admin"
 			host.add(pv)
-		}, told: v1alpha1.ReasonVolumeKept},
+		}, told: v1alpha1.ReasonVolumeKept, want: errKept},
 		"the claim was placed here in the meantime": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
 			host.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "changed"
 		}},
