@@ -146,9 +146,10 @@ func (s *Observed) Confirmed() bool {
 }
 
 // MayBeForgotten reports whether a restored host may lack the record that the root is placed in
-// another member: the root is older than the restore, is not placed, and has no leaf claim here.
+// another member, or may have an outdated record that it is placed here: the root is older than the
+// restore, is not placed elsewhere, and has no leaf claim here.
 func (s *Observed) MayBeForgotten() bool {
-	return s.Alone() && s.Claim == nil && s.PlacedIn() == "" && (s.Root.Spec.VolumeName == "" || s.Promise != nil) &&
+	return s.Alone() && s.Claim == nil && (s.PlacedIn() == "" || s.PlacedIn() == s.Member.ClusterID) && (s.Root.Spec.VolumeName == "" || s.Promise != nil) &&
 		s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 

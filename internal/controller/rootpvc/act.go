@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -32,11 +33,11 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 	case lifecycle.None:
 		return r.report(ctx, o, plan)
 	case lifecycle.Place:
-		return r.placeUnlessElsewhere(ctx, o)
+		return r.unlessElsewhere(ctx, o, plan.Step, r.place)
 	case lifecycle.Unselect:
 		return r.unselect(ctx, o, plan.Report)
 	case lifecycle.CreateClaim:
-		return r.create(ctx, o)
+		return r.unlessElsewhere(ctx, o, plan.Step, r.create)
 	case lifecycle.Grow:
 		return r.grow(ctx, o)
 	case lifecycle.Modify:
@@ -86,26 +87,32 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lif
 	return back(ctx, o)
 }
 
-// placeUnlessElsewhere places a claim. If a restored host may lack the record of the claim's
-// placement, it first checks all other members, and reports one that has, or may have, its leaf
-// claim (I3). If another member places the claim after this check, the write here is rejected,
-// because the claim's resourceVersion has changed.
-func (r *reconciler) placeUnlessElsewhere(ctx context.Context, o observing.Claim) error {
+// unlessElsewhere places a claim, or creates its leaf claim. If a restored host may lack the record of
+// the claim's placement, or may have an outdated one, it first checks all other members. If one has,
+// or may have, its leaf claim, it reports this, and removes an outdated record (I3). If another member
+// places the claim after this check, the placement here is rejected, because the claim's
+// resourceVersion has changed.
+func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, step states.Step, do func(context.Context, observing.Claim) error) error {
 	s := o.Observed
-	if s.MayBeForgotten() {
-		others, err := r.Others(ctx, r.Member)
-		if err != nil {
-			return err
-		}
-		if s.Placement.Counterparts, err = placing.CounterpartsOf(ctx, r.HostID, o.Root, others); err != nil {
-			return err
-		}
-		if plan := planned(o); plan.Step != lifecycle.Place {
-			r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
-			return r.reports.Problem(ctx, o, plan.Report)
-		}
+	if !s.MayBeForgotten() {
+		return do(ctx, o)
 	}
-	return r.place(ctx, o)
+	others, err := r.Others(ctx, r.Member)
+	if err != nil {
+		return err
+	}
+	if s.Placement.Counterparts, err = placing.CounterpartsOf(ctx, r.HostID, o.Root, others); err != nil {
+		return err
+	}
+	switch plan := planned(o); plan.Step {
+	case step:
+		return do(ctx, o)
+	case lifecycle.Unplace:
+		return r.unlessUsed(ctx, o, plan, r.unplace)
+	default:
+		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
+		return r.reports.Problem(ctx, o, plan.Report)
+	}
 }
 
 // place places the claim in this member. It also starts to measure the provisioning latency,

@@ -24,14 +24,17 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/attributes"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -220,3 +223,41 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 type noVolumes struct{ client.Reader }
 
 func (noVolumes) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+// A restored host may have an outdated record that a claim is placed here. Before the leaf claim is
+// created, every other member is proven to have none, or the record is removed (I3).
+func TestCreateUnlessElsewhere(t *testing.T) {
+	restored := func(o *scene) {
+		o.root.CreationTimestamp, o.restores.Host = metav1.NewTime(now.Add(-time.Hour)), now.Time
+	}
+	leaf := seen(pushed).Leaf
+	for name, tc := range map[string]struct {
+		change []func(*scene)
+		others []placing.Other
+		want   states.Step
+	}{
+		"the host was not restored":          {others: []placing.Other{{Registration: "cluster39", Live: reads{claim: leaf}}}, want: lifecycle.CreateClaim},
+		"the other member has no leaf claim": {change: []func(*scene){restored}, others: []placing.Other{{Live: reads{}, Unrestored: func(context.Context) error { return nil }}}, want: lifecycle.CreateClaim},
+		"the other member has a leaf claim":  {change: []func(*scene){restored}, others: []placing.Other{{Registration: "cluster39", Live: reads{claim: leaf}}}, want: lifecycle.Unplace},
+		"the other member is not linked":     {change: []func(*scene){restored}, others: []placing.Other{{Registration: "cluster39"}}, want: lifecycle.Unplace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sceneOf(append([]func(*scene){asked}, tc.change...)...)
+			o := s.observe()
+			r, host, _, _ := proving(o)
+			host.claim = s.root.DeepCopy()
+			r.Restores = func() fencing.Restores { return s.restores }
+			r.Others = func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, nil }
+			r.Mirrors, r.attributes = account.NewMirrors(host, host), attributes.New(r.Link, r.reports)
+			if plan := planned(o); plan.Step != lifecycle.CreateClaim {
+				t.Fatalf("without a look at the other members, the step is %s", plan.Step)
+			}
+			if err := r.act(t.Context(), o, lifecycle.Plan{Step: lifecycle.CreateClaim, Owner: lifecycle.RootPVC}); !errors.Is(err, errWrite) {
+				t.Errorf("error is %v, want %v", err, errWrite)
+			}
+			if plan := planned(o); plan.Step != tc.want {
+				t.Errorf("the step is %s, want %s", plan.Step, tc.want)
+			}
+		})
+	}
+}

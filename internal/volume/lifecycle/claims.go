@@ -52,6 +52,7 @@ var claims = []section{
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Unconfirmed, When: []fact{not(placed), maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
+		{Phase: Unplacing, When: []fact{maybeElsewhere}, Step: Unplace, Owner: RootPVC},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
 	{Title: "The claim names no volume, and the scheduler did not select this member", When: []fact{alone, not(named)}, Rows: []row{

@@ -255,6 +255,8 @@ func wrongForClaim(s *volume.Observed, p Plan) string {
 			return "a leaf claim is created before the placement is recorded (I3)"
 		case s.Claim != nil:
 			return "a second leaf claim is created (I3)"
+		case s.MayBeForgotten() && s.Placement.Counterparts.Any():
+			return "a leaf claim is created for a claim that another member has, or may have (I3)"
 		case deleting(root):
 			return "a leaf claim is created for a claim that is being deleted"
 		case root.Spec.VolumeName != "" && s.Promise == nil:

@@ -47,6 +47,7 @@ var promises = []section{
 		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff, " + refusals, Report: problem.ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "the claim's data source changes, or the claim is deleted"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
+		{Phase: Unconfirmed, When: []fact{maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},
 		{Phase: Placing, Step: CreateClaim, Owner: RootPVC},
 	}},
 	{Title: "A promise without a disk and its claim are assigned to this member", When: []fact{alone, diskless}, Rows: []row{

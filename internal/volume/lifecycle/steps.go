@@ -57,7 +57,7 @@ var steps = []states.Action{
 	states.Act(Unselect, "remove the annotation with the selected node, so that the scheduler selects a node again", states.Nothing()),
 	states.Act(Label, "label the promise for this member, and record which Pod needs the disk", states.Nothing()),
 	states.Act(Unlabel, "remove this member's labels from the promise, because no objects of the claim are left in the member", states.Proofs("LivePodsOfClaim", "LeafClaimGone")),
-	states.Act(CreateClaim, "create the leaf claim; if the volume exists, the leaf claim names it", states.Proofs("PlacedHere", "Promised", "SourceHere")),
+	states.Act(CreateClaim, "create the leaf claim; if the volume exists, the leaf claim names it", states.Proofs("CounterpartsOf", "PlacedHere", "Promised", "SourceHere")),
 	states.Act(Withdraw, "delete a leaf claim that is not bound to a volume", states.Evidence("Withdrawing", "LivePodsOfClaim", "RootGone", "RootUnchanged", "NothingMade", "MemberCurrent")),
 	states.Act(Touch, "make the member's PV controller reconcile the leaf claim again", states.Nothing()),
 	states.Act(Grow, "set the leaf claim's storage request to that of the root claim", states.Nothing()),

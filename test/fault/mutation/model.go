@@ -137,7 +137,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "places-beside-another", Class: "a claim gets a second volume in another member, because a restored host lost the record of its placement",
-			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if s.MayBeForgotten() {\n", "	if s.MayBeForgotten() && s.Claim != nil {\n"}},
+			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if !s.MayBeForgotten() {\n", "	if !s.MayBeForgotten() || s.Claim == nil {\n"}},
 			Check: "TestMembers", Caught: []string{"I3"},
 		},
 		{
