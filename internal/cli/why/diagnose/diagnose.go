@@ -39,6 +39,7 @@ const (
 	stageLeafPod                   // the member's scheduler
 	stageContainer                 // containers
 	stageEvent                     // Warnings that no condition repeats
+	stageStale                     // a message of the host's scheduler about an earlier attempt
 	stageAside                     // problems of a Pod's claims despite which the Pod can use them
 	stageDeregistered              // conditions that concern deletions in the member
 )
@@ -58,7 +59,7 @@ func Of(facts *gather.Facts) *Diagnosis {
 	w.visit(&tree.Root)
 	d.Causes = ordered(w.causes)
 	d.Evidence = evidence(&tree.Root, nil)
-	if len(d.Causes) > 0 && d.Causes[0].stage != stageAside {
+	if len(d.Causes) > 0 && d.Causes[0].stage != stageStale && d.Causes[0].stage != stageAside {
 		first := d.Causes[0]
 		d.Verdict, d.Summary, d.ToDo = Problem, fmt.Sprintf("%s %s: %s", d.Subject, w.state(first.usable), first.What), first.ToDo
 		return d
@@ -265,8 +266,18 @@ func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 		at = stageLeafPod
 	case wording.RejectedBinding(c.Message, v1alpha1.NamespacePolicy):
 		at, reason = stagePlace, v1alpha1.ReasonNamespaceNotAdmitted
+	case wording.BindingTimedOut(c.Message), w.nominated(n.Name):
+		at = stageStale
 	}
 	w.add(n, at, reason, c.Message, c.Since)
+}
+
+// nominated reports whether the scheduler has since chosen a virtual node for a Pod, and waits for its
+// volumes. The scheduler does not remove the message of an earlier attempt.
+func (w *walk) nominated(pod string) bool {
+	return slices.ContainsFunc(w.pods(), func(p *gather.PodFacts) bool {
+		return p.Pod.Name == pod && p.Pod.Spec.NodeName == "" && p.Pod.Status.NominatedNodeName != "" && w.facts.MemberOfPod(p) != ""
+	})
 }
 
 // memberStage returns the stage of a registration's condition. Conditions about deletions matter

@@ -32,6 +32,14 @@ func member(status metav1.ConditionStatus, reason, message string) v1alpha1.Clus
 	return r
 }
 
+// bindingTimedOut is the scheduler's message after the bind timeout.
+const bindingTimedOut = `running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`
+
+func nominated(p *gather.PodFacts) *gather.PodFacts {
+	p.Pod.Status.NominatedNodeName = memberNode
+	return p
+}
+
 func claimCondition(kind corev1.PersistentVolumeClaimConditionType, reason, message string) corev1.PersistentVolumeClaimCondition {
 	return corev1.PersistentVolumeClaimCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message}
 }
@@ -175,6 +183,18 @@ func TestOf(t *testing.T) {
 			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu.")),
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonNotOffered, `only some members offer StorageClass "fast". Create the class in that member`)),
 			want:  Problem, reason: corev1.PodReasonUnschedulable, says: []string{"insufficient cpu"},
+		},
+		"the scheduler has chosen a node since its message": {
+			pod: nominated(pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu."))),
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) {
+				c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
+			}),
+			want: Waiting, says: []string{`the volume of claim "data" has not been provisioned in member "cluster38" yet`},
+		},
+		"the scheduler no longer waits for the volume, and a queue in the member holds the Pod": {
+			pod: warned(pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonSchedulerError, bindingTimedOut)),
+				time.Second, v1alpha1.ReasonLeafPodGated, "the Pod waits in the member for the queue"),
+			claim: pendingClaim(), want: Problem, reason: v1alpha1.ReasonLeafPodGated, says: []string{"waits in the member for the queue"},
 		},
 		"no member has the class, as the Pod and the claim report": {
 			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available."),
