@@ -298,7 +298,7 @@ func (w *walk) object(n *model.Node) {
 		if n.Kind == gather.KindVolume {
 			at = stageVolume // a claim can request a member's volume before Xylem creates the PersistentVolume
 		}
-		w.add(n, at, model.StateNotFound, absence(n), metav1.Time{})
+		w.add(n, at, model.StateNotFound, w.absence(n), metav1.Time{})
 	case n.State == model.StateNotFound && n.Health == model.Bad, n.State == model.StateForeign:
 		w.add(n, stageVolume, n.State, mismatch(n), metav1.Time{})
 	case n.Kind == gather.KindClaim && n.Cluster == "":
@@ -335,16 +335,31 @@ func mismatch(n *model.Node) string {
 }
 
 // absence returns a message about a missing object in the host, with a remedy.
-func absence(n *model.Node) string {
+func (w *walk) absence(n *model.Node) string {
 	switch n.Kind {
 	case gather.KindClaim:
 		return fmt.Sprintf("claim %q does not exist in the host. Create the claim", n.Namespace+"/"+n.Name)
 	case gather.KindVolume:
-		return fmt.Sprintf("PersistentVolume %q, which the claim refers to, does not exist in the host. Restore the PersistentVolume, or delete the claim", n.Name)
+		what := fmt.Sprintf("PersistentVolume %q, which the claim refers to, does not exist in the host. ", n.Name)
+		if away := w.disconnected(); len(away) > 0 {
+			return what + fmt.Sprintf("If the volume is in a member that is not connected (%s), make that member reachable. Otherwise, restore the PersistentVolume, or delete the claim", strings.Join(away, ", "))
+		}
+		return what + "Restore the PersistentVolume, or delete the claim"
 	case gather.KindRegistration:
 		return fmt.Sprintf("member %q has no ClusterRegistration. Register the cluster again with `kubectl xylem register`", n.Name)
 	}
 	return fmt.Sprintf("the host has no %[1]s %[2]q. Create the %[1]s, or use another one", n.Kind, n.Name)
+}
+
+// disconnected returns the names of the members that are not connected.
+func (w *walk) disconnected() []string {
+	var names []string
+	for i := range w.facts.Registrations {
+		if r := &w.facts.Registrations[i]; !gather.Connected(r) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
 }
 
 // claim adds problems that Xylem does not report: a claim that has no class, or a class with

@@ -245,6 +245,11 @@ func TestOf(t *testing.T) {
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
 			want:  Problem, reason: "NotFound", says: []string{`PersistentVolume "pvc-9"`, "does not exist in the host", "Restore the PersistentVolume"},
 		},
+		"a claim requests a volume that does not exist, and a member is away": {
+			member: &away,
+			claim:  with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
+			want:   Problem, reason: "NotFound", says: []string{"not connected (cluster38)", "make that member reachable", "restore the PersistentVolume"},
+		},
 		"a claim requests a member's volume that does not match": {
 			claim: with(pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeMismatch, `volume "pvc-9" in member "cluster38" does not fit this claim: it has 1Gi`)),
 				func(c *gather.ClaimFacts) { c.Claim.Spec.VolumeName = "pvc-9" }),
