@@ -53,6 +53,7 @@ type Reconciler struct {
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -112,7 +113,9 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 			return nil
 		}
 		if d.reason == v1alpha1.ReasonBroken {
-			r.eventBroken(o.claim, d.message)
+			if err := r.eventBroken(ctx, o.claim, d.message); err != nil {
+				return err
+			}
 		}
 		return r.root.ApplyStatus(ctx, actor, o.claim, shown)
 	}

@@ -264,13 +264,14 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, HaveField("Spec.Capacity", has("3Gi")))
 	}, SpecTimeout(storyTime))
 
-	It("reports on its claim why the member does not create the disk", func(ctx SpecContext) {
+	It("reports on its claim and Pod why the member does not create the disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "big", ofClass(classPromiseLimited), ofSize("2Gi"))
 		s.promised(ctx, "big")
 		s.pod(ctx, "app", using("big"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed", one, "OutOfRange")))
 		s.noted(ctx, "PersistentVolumeClaim", "big", "PromiseBroken")
+		s.noted(ctx, "Pod", "app", "PromiseBroken", "OutOfRange")
 
 		By("deleting the Pod, so that the claim is removed from the member")
 		s.deletePod(ctx, "app")
