@@ -527,6 +527,11 @@ const (
 	// them. To do: install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller
 	// in the member, and grant the permissions in config/member. Xylem detects the change.
 	ReasonSnapshotsUnsupported = "SnapshotsUnsupported"
+	// ReasonSnapshotterSilent: a program in the member has not responded to the snapshot for some time
+	// (--silent-after). The message names it: the snapshot-controller, or the csi-snapshotter of the
+	// driver. It may not run, or may not be installed. To do: ask the member's admin to check that the
+	// program runs. If it is only slow, do nothing.
+	ReasonSnapshotterSilent = "SnapshotterSilent"
 	// ReasonSnapshotSourceInvalid: the content's source is not the volume of the snapshot's claim,
 	// or is not a volume of Xylem; or the content was created for a snapshot that already exists.
 	// To do: use a snapshot class for the driver of the claim's volume.

@@ -194,7 +194,9 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		rootpv.Setup,
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
 		rootsnapshot.Setup,
-		func(link *member.Link) error { return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book}) },
+		func(link *member.Link) error {
+			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})
+		},
 		leafpod.Setup,
 		leafattachment.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },

@@ -50,6 +50,11 @@ type Observed struct {
 	// example because it lacks the class or the leaf claim.
 	Class string
 	Unmet *mirror.Refusal
+	// Silent is set if the member's snapshot-controller or csi-snapshotter has not responded for a
+	// long time. SilentIn is how long to wait until this must be checked, or 0. Only leaf_snapshot
+	// observes them.
+	Silent   *mirror.Refusal
+	SilentIn time.Duration
 }
 
 // Record returns the host content's record of the leaves.

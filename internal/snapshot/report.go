@@ -74,6 +74,9 @@ func (s *Observed) ReportUnavailable() *mirror.Refusal { return s.Unavailable }
 // ReportUnmet reports which object the member lacks.
 func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
 
+// ReportSilent reports which program in the member does not respond.
+func (s *Observed) ReportSilent() *mirror.Refusal { return s.Silent }
+
 // Away reports that a member is not connected. A zero since means that it was never connected.
 func Away(registration string, since time.Time) *mirror.Refusal {
 	if since.IsZero() {

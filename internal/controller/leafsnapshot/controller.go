@@ -3,6 +3,7 @@ package leafsnapshot
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -35,6 +36,9 @@ type reconciler struct {
 type Options struct {
 	// Book is the orphan tracker. The controller notifies it of possible orphans.
 	Book *account.Book
+	// SilentAfter is how long a member's snapshot-controller and csi-snapshotter may take to respond
+	// before they are reported.
+	SilentAfter time.Duration
 }
 
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch;patch
@@ -47,7 +51,7 @@ func Setup(link *member.Link, o Options) error {
 
 // Reconcile takes the next step for one snapshot, or reports its state.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
+	s, err := observe.Observer{Link: r.Link, SilentAfter: r.SilentAfter}.OfContent(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -64,7 +68,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
 		return reconcile.Result{}, r.act(ctx, s, step)
 	}
-	return reconcile.Result{}, r.report(ctx, s, plan)
+	if err := r.report(ctx, s, plan); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: s.SilentIn}, nil
 }
 
 // act takes a step of this controller.

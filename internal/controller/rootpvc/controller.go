@@ -39,7 +39,8 @@ const (
 	checkKept = 5 * time.Minute
 	// DefaultSilentAfter is the default of --silent-after. A provisioner normally responds when its
 	// call to the driver times out: after 10 s by default (csi-provisioner's --timeout), and after 60 s
-	// in the manifests of several drivers. The rest is for a restart of the provisioner.
+	// in the manifests of several drivers. The rest is for a restart of the provisioner. leaf_snapshot
+	// uses the same time: a csi-snapshotter responds before its call to the driver.
 	DefaultSilentAfter = 2 * time.Minute
 )
 

@@ -83,7 +83,7 @@ const handleLimit = 1024
 func RecordContent(content, leaf *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeLeafUID, string(leaf.UID))
-	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeDriver, sanitize.Plain(leaf.Spec.Driver, handleLimit))
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeDriver, DriverOf(leaf))
 	if handle := HandleOf(leaf); handle != "" {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeHandle, handle)
 		delete(after.Annotations, AnnBeingCreated)
@@ -100,6 +100,17 @@ func HandleOf(leaf *snapshotv1.VolumeSnapshotContent) string {
 		return ""
 	}
 	return sanitize.Plain(*leaf.Status.SnapshotHandle, handleLimit)
+}
+
+// DriverOf returns the name of a leaf content's driver.
+func DriverOf(leaf *snapshotv1.VolumeSnapshotContent) string {
+	return sanitize.Plain(leaf.Spec.Driver, handleLimit)
+}
+
+// Begun reports whether a csi-snapshotter has begun to take the snapshot of a leaf content. It
+// annotates the content before it calls the driver, and writes the status with the driver's response.
+func Begun(leaf *snapshotv1.VolumeSnapshotContent) bool {
+	return leaf.Status != nil || metav1.HasAnnotation(leaf.ObjectMeta, AnnBeingCreated)
 }
 
 // Leave returns a host content that records the deregistration of its member, with the last name of

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -62,7 +63,12 @@ func sourceOf(ctx context.Context, host client.Reader, root *snapshotv1.VolumeSn
 }
 
 // Observer observes snapshots through a member's link.
-type Observer struct{ *member.Link }
+type Observer struct {
+	*member.Link
+	// SilentAfter is how long the member's snapshot-controller and csi-snapshotter may take to
+	// respond. If it is 0, their silence is not observed.
+	SilentAfter time.Duration
+}
 
 // OfContent observes the snapshot with the named host content. It returns nil if the snapshot
 // does not concern this member, or if the member's snapshots have not been read yet.
@@ -87,7 +93,13 @@ func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observe
 	if problem != nil {
 		return s, nil
 	}
-	return s, o.observeLeaves(ctx, s)
+	if err := o.observeLeaves(ctx, s); err != nil {
+		return nil, err
+	}
+	if o.SilentAfter > 0 {
+		s.Silent, s.SilentIn = s.Silence(o.SilentAfter, o.Clock.Now())
+	}
+	return s, nil
 }
 
 // unrepresented observes leaves that no host content represents.

@@ -17,6 +17,9 @@ const (
 	settle = suite.Settle
 	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
+	// silentAfter is how long a snapshot-controller or csi-snapshotter may take to respond before it is
+	// reported. It is long enough for a slow machine.
+	silentAfter = 15 * time.Second
 )
 
 // Names of the members and of their nodes in the host.
@@ -44,7 +47,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members:     controlplane.Members(one, two),
 		Snapshots:   true,
-		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s", "--stuck-after=2s"},
+		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s", "--stuck-after=2s", "--silent-after=" + silentAfter.String()},
 	}
 }, func(ctx SpecContext) {
 	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))

@@ -157,6 +157,7 @@ var toDoOfXylem = map[string]string{
 	"SnapshotSourceNotReady":    "Follow the message. Xylem takes the snapshot as soon as the disk exists.",
 	"SnapshotTerminating":       "Restore what you need, then delete the snapshot.",
 	"SnapshotsUnsupported":      "Install the VolumeSnapshot CustomResourceDefinitions and the snapshot-controller in the member, and grant the permissions in config/member. Xylem detects the change.",
+	"SnapshotterSilent":         "Ask the member's admin to check that the program runs. If it is only slow, do nothing.",
 	"SourceElsewhere":           "Change the Pod, or use a source in another member.",
 	"SourceGone":                "Delete the claim and create it again from a source that exists.",
 	"SourceMismatch":            "Delete the claim and create it again with the size, volumeMode and class of its source.",

@@ -1,0 +1,45 @@
+package snapshot
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// Silence reports which program in the member has not responded for some time: the
+// snapshot-controller, which creates the leaf's content, or the csi-snapshotter, which takes the
+// snapshot. Before that, it returns how long to wait. This is not evidence that no snapshot will be
+// taken.
+func (s *Observed) Silence(after time.Duration, now time.Time) (*mirror.Refusal, time.Duration) {
+	if s.Leaf == nil || s.RootEnded() || s.Content == nil && s.Leaf.Status != nil || s.Content != nil && mirrorsnapshot.Begun(s.Content) {
+		return nil, 0
+	}
+	created := s.Leaf.CreationTimestamp
+	if s.Content != nil {
+		created = s.Content.CreationTimestamp
+	}
+	if left := s.left(created, after, now); left > 0 {
+		return nil, left
+	}
+	if s.Content == nil {
+		return mirror.Refuse(v1alpha1.ReasonSnapshotterSilent, "the snapshot-controller of member %q has not responded to VolumeSnapshot %q for %s. Ask the member's admin to check that the snapshot-controller is installed and running",
+			s.Member.Registration, s.Origin.Root, duration.HumanDuration(after)), 0
+	}
+	return mirror.Refuse(v1alpha1.ReasonSnapshotterSilent, "the csi-snapshotter of driver %q in member %q has not responded to VolumeSnapshotContent %q for %s. Ask the member's admin to check that the driver's controller is running, and has a csi-snapshotter",
+		mirrorsnapshot.DriverOf(s.Content), s.Member.Registration, s.Content.Name, duration.HumanDuration(after)), 0
+}
+
+// left returns how long the creation of a leaf object is less than a limit ago. The member's clock
+// may be behind, so the object counts as newer than the host content; or it may be ahead, so the
+// result is at most the limit.
+func (s *Observed) left(created metav1.Time, limit time.Duration, now time.Time) time.Duration {
+	if host := s.Host.CreationTimestamp; created.Before(&host) {
+		created = host
+	}
+	return min(created.Add(limit).Sub(now), limit)
+}
