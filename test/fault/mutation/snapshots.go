@@ -38,6 +38,11 @@ func ofSnapshotModel() []Mutation {
 			Edits:  []Edit{{snapshotTable, "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced}", "destroyed}, Rows: []row{\n		{Phase: Mismatched, When: []fact{replaced, not(hosted)}"}},
 			Caught: []string{"is not deleted"},
 		},
+		{
+			Name: "snapshot-silent-snapshotter", Class: "the member's snapshot-controller or csi-snapshotter does not run: the snapshot is never ready, and nothing reports it",
+			Edits:  []Edit{{snapshotTable, "{Phase: Taking, When: []fact{silent}", "{Phase: Taking, When: []fact{silent, not(hosted)}"}},
+			Caught: []string{"the VolumeSnapshot is not ready"},
+		},
 	}
 }
 

@@ -30,6 +30,10 @@ import (
 
 // Model contains what all worlds of a check have in common.
 type Model struct {
+	// SilentAfter is how long the member's snapshot-controller and csi-snapshotter may take to
+	// respond. If every object is older (age), both are reported until they respond.
+	SilentAfter time.Duration
+
 	bound   uint8
 	objects *objects
 	indexes map[string]client.IndexerFunc
@@ -39,7 +43,7 @@ type Model struct {
 // New returns a model with a maximum number of disruptions on the path to a world.
 func New(ctx context.Context, disruptions uint8) (*Model, error) {
 	m := &Model{
-		bound: disruptions, objects: &objects{ids: map[string]id{}}, indexes: map[string]client.IndexerFunc{}, taken: map[stepKey][]step{},
+		SilentAfter: 2 * age, bound: disruptions, objects: &objects{ids: map[string]id{}}, indexes: map[string]client.IndexerFunc{}, taken: map[stepKey][]step{},
 	}
 	return m, index.SetupSnapshots(ctx, m)
 }
@@ -173,7 +177,7 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	if controller == rootsnapshot.Name {
 		err = rootsnapshot.Setup(link)
 	} else {
-		err = leafsnapshot.Setup(link, leafsnapshot.Options{Book: account.NewBook()})
+		err = leafsnapshot.Setup(link, leafsnapshot.Options{Book: account.NewBook(), SilentAfter: m.SilentAfter})
 	}
 	return link.Controllers()[0], err
 }

@@ -23,6 +23,9 @@ func (m *Model) disruptions(w world) []move {
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(w *world) { w.suspended = neither })
 	}
+	if w.stopped {
+		ms.add("the member's snapshot-controller and csi-snapshotter start", func(w *world) { w.stopped = false })
+	}
 	if w.budget == 0 {
 		return ms.all
 	}
@@ -31,6 +34,7 @@ func (m *Model) disruptions(w world) []move {
 	ms.ofHostAdmins()
 	ms.ofMemberAdmins()
 	ms.ofClusters()
+	ms.ofSnapshotters()
 	if w.lagging == none {
 		for k := rootSnapshots; k <= leafContents; k++ {
 			ms.add("a cache becomes stale"+k.String(), func(w *world) {
@@ -123,6 +127,19 @@ func (ms *moves) ofHandles(slot int) {
 		w.theirs = true
 		change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { c.Status.SnapshotHandle = ptr.To(strangers) })
 	})
+}
+
+// ofSnapshotters makes the move that stops the member's snapshot-controller and csi-snapshotter
+// before the latter responds. Only a model in which silence is reported has it.
+func (ms *moves) ofSnapshotters() {
+	for n := range leaves {
+		if c := ms.model.content(ms.from.state, leafContent+n); c != nil && (c.Status != nil || metav1.HasAnnotation(c.ObjectMeta, mirrorsnapshot.AnnBeingCreated)) {
+			return
+		}
+	}
+	if ms.model.SilentAfter < age {
+		ms.add("the member's snapshot-controller and csi-snapshotter stop", func(w *world) { w.stopped = true })
+	}
 }
 
 func (ms *moves) ofClusters() {

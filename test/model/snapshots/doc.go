@@ -10,7 +10,8 @@
 //   - a step of Kubernetes: the snapshot-controllers of both clusters, and the member's
 //     csi-snapshotter with its driver (external-snapshotter, pkg/common-controller and
 //     pkg/sidecar-controller);
-//   - a disruption: an action of a user or admin, a backup, a restore, or a cache that stops.
+//   - a disruption: an action of a user or admin, a backup, a restore, a cache that stops, or the
+//     member's snapshot-controller and csi-snapshotter if they stop.
 //
 // It asserts that no step destroys data without evidence (I2), takes a second snapshot for one
 // VolumeSnapshot (I3), is rejected by the guards, or writes an object for which another controller

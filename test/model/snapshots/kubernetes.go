@@ -52,6 +52,9 @@ func newSnapshot(uid types.UID) *snapshotv1.VolumeSnapshot {
 func (m *Model) kubernetes(w world) []move {
 	ms := &moves{model: m, from: w}
 	ms.controller("host", root, content, roots, w.hostPolicy.of())
+	if w.stopped {
+		return ms.all
+	}
 	ms.controller("member", leaf, leafContent, leaves, w.leafPolicy.of())
 	for n := range leaves {
 		ms.sidecar(n)

@@ -132,6 +132,9 @@ type world struct {
 	lagging kind
 	stale   state // what the lagging cache shows
 
+	// stopped reports whether the member's snapshot-controller and csi-snapshotter do not run.
+	stopped bool
+
 	budget uint8 // remaining disruptions
 }
 
@@ -265,5 +268,8 @@ func deleting(obj client.Object) string {
 
 var (
 	made    = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	deleted = metav1.NewTime(made.Add(time.Hour))
+	deleted = metav1.NewTime(made.Add(age))
 )
+
+// age is the age of every object.
+const age = time.Hour
