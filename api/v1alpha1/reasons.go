@@ -47,6 +47,18 @@ const (
 	// volume. To do: ask the member's admin to check that the driver's controller runs, and that the
 	// StorageClass in the member names its provisioner. If the driver is only slow, do nothing.
 	ReasonProvisionerSilent = "ProvisionerSilent"
+	// ReasonProvisioningSlow: the member's provisioner has repeatedly failed, for some time
+	// (--silent-after), with errors after which the volume may still be created. Xylem tries no other
+	// member. To do: ask the member's admin about the failure that the message quotes.
+	ReasonProvisioningSlow = "ProvisioningSlow"
+	// ReasonControllerManagerSilent: the member has not requested the volume from a provisioner for
+	// some time (--silent-after). To do: ask the member's admin to check that its
+	// kube-controller-manager runs.
+	ReasonControllerManagerSilent = "ControllerManagerSilent"
+	// ReasonSchedulerSilent: the member's scheduler has not processed a Pod that uses the claim for
+	// some time (--silent-after). To do: ask the member's admin to check that the scheduler that the
+	// message names runs.
+	ReasonSchedulerSilent = "SchedulerSilent"
 	// ReasonOutOfSpace: the member's driver reports that it is out of space. To do: nothing, if
 	// another member is suitable. Otherwise, free or add capacity in the member.
 	ReasonOutOfSpace = "OutOfSpace"

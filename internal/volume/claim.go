@@ -64,8 +64,8 @@ type Placement struct {
 type Attempt struct {
 	// Provisioning is why the provisioner fails according to the leaf claim's events.
 	Provisioning *mirror.Refusal
-	// Silent is set if the provisioner has not responded for a long time. SilentIn is how long to
-	// wait until this must be checked, or 0.
+	// Silent is set if the member has made no progress for a long time. SilentIn is how long to wait
+	// until this must be checked, or 0.
 	Silent   *mirror.Refusal
 	SilentIn time.Duration
 	// Consumers are the claim's Pods that have not ended.

@@ -180,15 +180,17 @@ func dropManagedFields(obj any) (any, error) {
 }
 
 // reduceClaim makes claims share equal values. Of the managed fields of an unbound claim, it keeps
-// the time at which its volume was requested: the PV controller asked the provisioner, or later the
-// scheduler selected another node.
+// the time at which its volume was requested: the scheduler selected a node, or the PV controller asked
+// the provisioner, whichever is later.
 func reduceClaim(obj any) (any, error) {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
 		return obj, nil
 	}
 	var requested time.Time
-	if _, asked := claim.Annotations[volumehelpers.AnnStorageProvisioner]; asked && claim.Spec.VolumeName == "" {
+	_, asked := claim.Annotations[volumehelpers.AnnStorageProvisioner]
+	_, selected := claim.Annotations[volumehelpers.AnnSelectedNode]
+	if (asked || selected) && claim.Spec.VolumeName == "" {
 		requested = timeline.WrittenAt(claim, volumehelpers.AnnStorageProvisioner)
 		if selected := timeline.WrittenAt(claim, volumehelpers.AnnSelectedNode); selected.After(requested) {
 			requested = selected

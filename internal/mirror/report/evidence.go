@@ -7,9 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -35,7 +33,7 @@ func FailsAtOnce(reason string) bool { return reason == v1alpha1.ReasonNamespace
 // Paced reports whether a member can change the message of a reason of the Placed condition often,
 // because the message quotes the member.
 func Paced(reason string) bool {
-	return FailsClaim(reason) || reason == v1alpha1.ReasonProvisionerSilent
+	return FailsClaim(reason) || reason == v1alpha1.ReasonProvisionerSilent || reason == v1alpha1.ReasonProvisioningSlow
 }
 
 // FailedIn returns why and since when a member fails a claim, or nil.
@@ -97,39 +95,6 @@ func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 func MayBeProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) bool {
 	_, requested := leaf.Annotations[volumehelpers.AnnStorageProvisioner]
 	return requested && lastFailure(leaf, events) == nil || StillProvisioning(leaf, events)
-}
-
-// SilentProvisioner reports that the member requested a leaf claim's volume from a provisioner, which
-// has not responded for some time. Before that, it returns how long to wait. This is not evidence
-// that no volume will be created. A leaf claim that waits for a node must not be passed.
-func SilentProvisioner(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m mirror.Member, after time.Duration, now time.Time) (*mirror.Refusal, time.Duration) {
-	provisioner, requested := leaf.Annotations[volumehelpers.AnnStorageProvisioner]
-	last := lastFailure(leaf, events)
-	if !requested || leaf.Spec.VolumeName != "" || leaf.DeletionTimestamp != nil || last != nil && !isSlow(last.Message) {
-		return nil, 0
-	}
-	since, limit := requestedAt(leaf), after
-	if last != nil && lastSeen(last).After(since) {
-		since, limit = lastSeen(last).Time, after+betweenRetries
-	}
-	if left := since.Add(limit).Sub(now); left > 0 {
-		return nil, min(left, limit) // the member's clock may be ahead
-	}
-	return mirror.Refuse(v1alpha1.ReasonProvisionerSilent, "member %q asked provisioner %q for the volume, and the provisioner has reported nothing for %s. Ask the member's admin to check that the driver's controller runs, and that StorageClass %q names the right provisioner",
-		m.Registration, sanitize.Plain(provisioner, wordsLimit), duration.HumanDuration(limit), ptr.Deref(leaf.Spec.StorageClassName, "")), 0
-}
-
-// betweenRetries is how long a provisioner may report nothing after a failed call: the maximum time
-// after which it retries (csi-provisioner's --retry-interval-max), and a long timeout of the next call.
-const betweenRetries = 10 * time.Minute
-
-// requestedAt returns when the volume was requested. leafcache keeps only this time of the managed
-// fields.
-func requestedAt(leaf *corev1.PersistentVolumeClaim) time.Time {
-	if len(leaf.ManagedFields) > 0 && leaf.ManagedFields[0].Time != nil {
-		return leaf.ManagedFields[0].Time.Time
-	}
-	return leaf.CreationTimestamp.Time
 }
 
 // isSlow reports whether the volume may still be created after a failure. If the class was deleted,

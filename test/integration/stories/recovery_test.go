@@ -35,10 +35,16 @@ func (s *story) impatient(ctx context.Context) string {
 // stoppedProvisioner stops member one's provisioner until the story starts it, or ends.
 func stoppedProvisioner(ctx context.Context) *controlplane.Process {
 	GinkgoHelper()
-	provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
-	Expect(provisioner.Stop(ctx)).To(Succeed())
-	DeferCleanup(provisioner.Start, NodeTimeout(settle)) // reports an error as a failure
-	return provisioner
+	return stopped(ctx, one, controlplane.Provisioner)
+}
+
+// stopped stops a member's process until the story ends.
+func stopped(ctx context.Context, member string, name controlplane.ProcessName) *controlplane.Process {
+	GinkgoHelper()
+	process := x.Fleet.Member(member).Process(name)
+	Expect(process.Stop(ctx)).To(Succeed())
+	DeferCleanup(process.Start, NodeTimeout(settle)) // reports an error as a failure
+	return process
 }
 
 // waits creates a class for the story, in the host and in the members, with the given placement

@@ -33,6 +33,26 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 		Expect(s.book(two, "data").LiveIDs()).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
+	DescribeTable("reports a program of Kubernetes that does not run in the member, and is provisioned once it runs",
+		func(ctx SpecContext, program controlplane.ProcessName, reason string) {
+			s := begin(ctx)
+			s.claim(ctx, "first")
+			s.pod(ctx, "first", using("first"), on(nodeOne))
+			s.running(ctx, "first", nodeOne)
+			process := stopped(ctx, one, program)
+			s.claim(ctx, "data")
+			s.pod(ctx, "app", using("data"), on(nodeOne))
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(reason, one, string(program)))
+			s.why(ctx, "pod", "app", reason, string(program))
+
+			Expect(process.Start(ctx)).To(Succeed())
+			s.running(ctx, "app", nodeOne)
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
+		},
+		Entry("the scheduler", SpecTimeout(storyTime), controlplane.Scheduler, v1alpha1.ReasonSchedulerSilent),
+		Entry("the controller manager", SpecTimeout(storyTime), controlplane.ControllerManager, v1alpha1.ReasonControllerManagerSilent),
+	)
+
 	It("reports a provisioner that is not installed", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)

@@ -1,6 +1,7 @@
 package observing
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 		}
 		attempt.Provisioning = report.ProvisioningProblem(c.Leaf, events, o.Member)
 		if own := (leafClaim{c.Leaf, s.Placement.LeafClass}); !own.waitsForNode() {
-			attempt.Silent, attempt.SilentIn = report.SilentProvisioner(c.Leaf, events, o.Member, o.SilentAfter, o.Clock.Now())
+			attempt.Silent, attempt.SilentIn = report.Silence(c.Leaf, events, o.Member, o.SilentAfter, o.Clock.Now())
 		}
 	}
 	pods := slices.Clone(s.Placement.Pods)
@@ -99,8 +100,18 @@ func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.
 	}
 	if own := (leafClaim{s.Claim, s.Placement.LeafClass}); own.claim == nil || own.waitsForNode() {
 		c.Problem = ofThisClaim(report.ConsumerProblem(pod, leaf, o.Member), others)
+		o.awaitScheduler(&s.Placement.Attempt, leaf)
 	}
 	return c, nil
+}
+
+// awaitScheduler records whether the member's scheduler has processed a consumer's leaf Pod.
+func (o Observer) awaitScheduler(attempt *volume.Attempt, leaf *corev1.Pod) {
+	silent, in := report.SilentScheduler(leaf, o.Member, o.SilentAfter, o.Clock.Now())
+	attempt.Silent = cmp.Or(attempt.Silent, silent)
+	if attempt.SilentIn == 0 || in > 0 && in < attempt.SilentIn {
+		attempt.SilentIn = in
+	}
 }
 
 // apart reports whether an unbound claim must not be created here, because its data source is in
