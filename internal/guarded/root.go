@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,15 +29,17 @@ import (
 // Xylem's annotations on them, and Xylem's own objects.
 type Root struct {
 	writer
-	// pace limits the bytes of written statuses.
+	// pace limits the bytes of the objects that the member makes Xylem change.
 	pace pacing.Bytes
+	// changes limits how often the member makes Xylem change the same host PV.
+	changes *pacing.Changes
 }
 
 // NewRoot creates the writer for one member. cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	w := newWriter(c, cluster, results.Root, guard)
 	w.turns = pacing.NewTurns()
-	return &Root{writer: w, pace: pacing.NewBytes()}
+	return &Root{writer: w, pace: pacing.NewBytes(), changes: pacing.NewChanges()}
 }
 
 // ApplyStatus applies an actor's part of the status of a user's Pod or claim. seen is the state on
@@ -99,6 +103,17 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 		return err
 	}
 	return r.patch(ctx, by, before, after)
+}
+
+// Delay counts a change of a host object that only follows a change in the member, and returns 0. If
+// the member causes such changes too often, Delay counts nothing and returns how long to wait. It
+// does not block, so the caller can handle other objects in the meantime.
+func (r *Root) Delay(seen client.Object) time.Duration {
+	now := clock.RealClock{}.Now()
+	if wait := r.changes.Take(seen.GetUID(), now); wait > 0 {
+		return wait
+	}
+	return r.pace.Take(seen, now)
 }
 
 // PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, even if the

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
@@ -18,6 +19,18 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
+
+// proceed takes the plan's step, or requeues the volume if the step must wait. A member's admin can
+// change the capacity of a leaf PV again and again, and many controllers in the host react to each
+// change of the host PV. An update that also keeps the data safe does not wait.
+func (r *reconciler) proceed(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) (reconcile.Result, error) {
+	if plan.By(lifecycle.LeafPV) == lifecycle.UpdateHost && desired.OnlyFollows(s) {
+		if wait := r.Root.Delay(s.Host); wait > 0 {
+			return reconcile.Result{RequeueAfter: wait}, nil
+		}
+	}
+	return reconcile.Result{}, r.act(ctx, s, plan)
+}
 
 // act takes the plan's step if this controller owns the step.
 func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) error {

@@ -91,7 +91,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	r.reportImports(s)
 	plan := lifecycle.Next(s)
 	r.Book.SetCandidate(r.Registration, request.Name, suspicious(s, plan))
-	return reconcile.Result{}, r.act(ctx, s, plan)
+	return r.proceed(ctx, s, plan)
 }
 
 // forget drops the record of the host PV that was created for a root, once the root is bound or

@@ -3,21 +3,23 @@ package pacing
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// statusRate limits, in bytes per second, the total size of the objects whose statuses one
-	// member changes. statusBurst is the burst in bytes. Each change writes the whole object to the
-	// host's etcd, which keeps old versions for five minutes. A thousand Pods that start at the
-	// same time take a third of the burst. On average, the rate allows about 80 changes a second.
+	// statusRate limits, in bytes per second, the total size of the objects whose statuses, or whose
+	// other fields that follow a leaf, one member changes. statusBurst is the burst in bytes. Each
+	// change writes the whole object to the host's etcd, which keeps old versions for five minutes. A
+	// thousand Pods that start at the same time take a third of the burst. On average, the rate allows
+	// about 80 changes a second.
 	statusRate  = 512 << 10
 	statusBurst = 64 << 20
 )
 
-// Bytes limits the rate of status writes to the host that one member causes.
+// Bytes limits the rate of writes to the host that one member causes by changing its own objects.
 type Bytes struct{ limiter *rate.Limiter }
 
 // NewBytes returns the limit for one member.
@@ -25,6 +27,16 @@ func NewBytes() Bytes { return Bytes{rate.NewLimiter(statusRate, statusBurst)} }
 
 // sized is implemented by objects that can compute their encoded size.
 type sized interface{ Size() int }
+
+// Take counts the write of an object and returns 0. If the write must wait, Take counts nothing and
+// returns how long.
+func (b Bytes) Take(seen client.Object, now time.Time) time.Duration {
+	object, ok := seen.(sized)
+	if !ok {
+		return 0
+	}
+	return take(b.limiter, min(object.Size(), statusBurst), now)
+}
 
 // Wait waits until the rate allows the status of an object of this size to be written. Call Wait
 // before Turns.Take, so that a waiting status does not occupy a turn.

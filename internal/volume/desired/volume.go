@@ -112,12 +112,7 @@ func overrules(s *volume.Observed) bool {
 // retained. It returns nil if the host PV already has them.
 func CurrentHost(s *volume.Observed) *corev1.PersistentVolume {
 	return changed(s.Host, func(after *corev1.PersistentVolume) {
-		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
-		metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)
-		delete(after.Annotations, v1alpha1.AnnotationClusterGone)
-		if overrules(s) {
-			retain(after)
-		}
+		own(s, after)
 		change := hostpv.Drift(s.Host, s.Leaf, attributesClass(s))
 		if change.Capacity != nil {
 			after.Spec.Capacity = change.Capacity
@@ -126,6 +121,22 @@ func CurrentHost(s *volume.Observed) *corev1.PersistentVolume {
 			after.Spec.VolumeAttributesClassName = change.VolumeAttributesClassName
 		}
 	})
+}
+
+// own sets the fields of a host PV that Xylem determines, not the member.
+func own(s *volume.Observed, after *corev1.PersistentVolume) {
+	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
+	metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)
+	delete(after.Annotations, v1alpha1.AnnotationClusterGone)
+	if overrules(s) {
+		retain(after)
+	}
+}
+
+// OnlyFollows reports whether CurrentHost differs from the host PV only in fields that the member's
+// admin can change at any time: the capacity and the volume attributes class.
+func OnlyFollows(s *volume.Observed) bool {
+	return changed(s.Host, func(after *corev1.PersistentVolume) { own(s, after) }) == nil
 }
 
 // attributesClass returns the host's name for the leaf PV's VolumeAttributesClass, or "" if the

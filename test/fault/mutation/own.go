@@ -9,7 +9,7 @@ func own() []Mutation {
 			Name: "no-finalizer", Class: "I1: the host PV lacks the finalizer that keeps it until its leaf is handled",
 			Edits: []Edit{
 				{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  nil,"},
-				{desiredVolume, "		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "		_ = controllerutil.AddFinalizer\n"},
+				{desiredVolume, "	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "	_ = controllerutil.AddFinalizer\n"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -54,7 +54,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "writes-for-ever", Class: "I5: a write that changes nothing is repeated",
-			Edits:    []Edit{{desiredVolume, "		delete(after.Annotations, v1alpha1.AnnotationClusterGone)\n", "		metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", s.Host.ResourceVersion)\n"}},
+			Edits:    []Edit{{desiredVolume, "	delete(after.Annotations, v1alpha1.AnnotationClusterGone)\n", "	metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", s.Host.ResourceVersion)\n"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{

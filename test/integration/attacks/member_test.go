@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -282,6 +283,48 @@ var _ = Describe("A member's admin tries to make", func() {
 			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "Hacked"), HaveField("Message", And(Not(ContainSubstring("\x1b")), WithTransform(length, BeNumerically("<=", 1024)))))))
 		}).WithContext(ctx).Should(Succeed())
 		barrier(ctx)
+	}, SpecTimeout(attackTime))
+
+	It("the host's API server write one volume again and again: a leaf volume whose capacity alternates", func(ctx SpecContext) {
+		a := attacker(ctx)
+		a.runs(ctx, "data", nodeOne)
+		m := x.Member(one)
+		leaf := must[corev1.PersistentVolume](ctx, m, "", must[corev1.PersistentVolumeClaim](ctx, m, a.namespace, "data").Spec.VolumeName)
+		host := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data").Spec.VolumeName
+		writes, err := x.Host.API.Watch(ctx, &corev1.PersistentVolumeList{}, client.MatchingFields{metav1.ObjectNameField: host})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(writes.Stop)
+		var seen atomic.Int32
+		go func() {
+			for range writes.ResultChan() {
+				seen.Add(1)
+			}
+		}()
+		resized := func(ctx context.Context, gi int) {
+			GinkgoHelper()
+			Expect(patched(ctx, m.API, leaf, fmt.Sprintf(`{"spec":{"capacity":{"storage":"%dGi"}}}`, gi))).To(Succeed())
+		}
+		hasSize := func(ctx context.Context, gi int) {
+			GinkgoHelper()
+			Eventually(ctx, func(ctx context.Context) (int64, error) {
+				pv, err := get[corev1.PersistentVolume](ctx, x.Host, "", host)
+				return pv.Spec.Capacity.Storage().Value(), err
+			}).Should(BeEquivalentTo(gi << 30))
+		}
+		By("resizing it a few times, which the host follows at once")
+		for gi := 2; gi <= 4; gi++ {
+			resized(ctx, gi)
+			hasSize(ctx, gi)
+		}
+		By("resizing it many times")
+		const changes = 200
+		for i := range changes {
+			resized(ctx, 5+i%2)
+		}
+		resized(ctx, 1)
+		hasSize(ctx, 1)
+		barrier(ctx)
+		Expect(seen.Load()).To(And(BeNumerically(">", 3), BeNumerically("<", changes/4)), "writes of the host PV")
 	}, SpecTimeout(attackTime))
 
 	It("the virtual node have hostile names and numbers, copied from the member's nodes", func(ctx SpecContext) {
