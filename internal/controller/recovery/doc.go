@@ -77,10 +77,20 @@
 // because the driver reports on one topology segment, and the member's scheduler may find another
 // (I8). recovery records it in the Link's exhausted.Sizes. capacity then publishes less for five
 // minutes, or until the member publishes new figures, or until a claim of that size is satisfied
-// there. recovery reassigns no claim before the lower capacity is published. OutOfRange does not
-// count: drivers also return it for sizes that are too small, so a tenant's claim of one byte would
-// make the class unavailable to all tenants. A Pod that cannot be scheduled does not count either
-// (I8).
+// there. OutOfRange does not count: drivers also return it for sizes that are too small, so a
+// tenant's claim of one byte would make the class unavailable to all tenants. A Pod that cannot be
+// scheduled does not count either (I8).
+//
+// The capacity stays if the claim's Pods may themselves exclude nodes (scheduling.Confines), or may
+// have a volume that does: a shared one, or one of another class. The nodes that remain may be full
+// while others are not, so a tenant could make the class look full for all tenants (I8). For the same
+// reason, one of the Pods must have been pushed for the timeout: a Pod that has just replaced another
+// proves nothing. Resource requests can also exclude nodes, but every Pod has them, so they do not
+// count.
+//
+// If the capacity is reduced, recovery reassigns the claim only once that is published. But a lower
+// capacity only spares other claims an attempt. The reassignment does not depend on it: the scheduler
+// keeps to selected-node, and tried excludes the member for the rest of the round.
 //
 // # A lost member
 //

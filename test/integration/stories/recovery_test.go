@@ -310,6 +310,30 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "small", nodeOne)
 	}, SpecTimeout(storyTime))
 
+	It("is reassigned without reducing the published capacity, if its Pod requires some of the member's nodes (I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		s.faulty(one, codes.ResourceExhausted, "the zone is full", "data")
+		mark, err := x.Host.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne), awayFrom("in-the-way-of", s.namespace))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "the zone is full")
+
+		By("placing another claim of the same size in that member, whose capacity was not reduced")
+		Expect(s.room(ctx, x.Member(one))).To(BeNumerically(">", 1<<40))
+		s.claim(ctx, "next", ofClass(class))
+		s.pod(ctx, "next", using("next"), on(nodeOne))
+		s.running(ctx, "next", nodeOne)
+		requests, err := x.Host.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		for _, r := range requests.By(harness.HostUser).Writes() {
+			Expect(r.Resource).NotTo(Equal("csistoragecapacities"), "%s", r.Verb)
+		}
+	}, SpecTimeout(storyTime))
+
 	It("is not reassigned while the member is only slow", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)

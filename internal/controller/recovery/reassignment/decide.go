@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/mirror/scheduling"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -79,7 +80,9 @@ type (
 	Nothing struct{ Again time.Duration }
 	// Settle removes recovery's annotations from a claim that has its volume.
 	Settle struct{}
-	// Lower publishes less capacity here, so that the claim no longer fits.
+	// Lower publishes less capacity here, so that the claim, and others of its size, no longer fit. It
+	// only spares these claims an attempt. Move does not depend on it: the scheduler keeps to the node
+	// that Move selects.
 	Lower struct{}
 	// Move reassigns the claims to a node.
 	Move struct {
@@ -352,7 +355,7 @@ func (o Observed) recover(why *mirror.Refusal) Decision {
 	}
 	claims := slices.DeleteFunc(slices.Clone(o.Group), func(c Claim) bool { return !o.here(c) })
 	others := o.candidates()
-	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fits(*o.Claim, o.own()) {
+	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fits(*o.Claim, o.own()) && o.unconfined() {
 		return Lower{}
 	}
 	known := tried.Has(o.Member.ClusterID)
@@ -370,6 +373,21 @@ func (o Observed) recover(why *mirror.Refusal) Decision {
 		return Stay{claims, tried, why}
 	}
 	return waiting
+}
+
+// unconfined reports whether the member could have provisioned the claim on any of its nodes. If the
+// claim's own Pods or their other volumes exclude nodes, the nodes that remain may lack capacity
+// while others have it, and a tenant could make the class look full for all tenants. One Pod must
+// have waited in the member for the timeout: a Pod that has just replaced another proves nothing.
+func (o Observed) unconfined() bool {
+	if len(o.Shared) > 0 || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
+		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.Confines(&pod, o.Member) }) {
+		return false
+	}
+	return slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool {
+		c := podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPushed)
+		return c != nil && c.Status == corev1.ConditionTrue && !c.LastTransitionTime.Add(o.Claim.Timeout).After(o.Now)
+	})
 }
 
 // movable reports whether another member can satisfy the claims: all have Xylem's classes, and none

@@ -182,6 +182,33 @@ func pushed(o *Observed) {
 	o.Pods[0].Status.Conditions = append(o.Pods[0].Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
 }
 
+// waited marks the Pod as pushed here for longer than the timeout.
+func waited(o *Observed) { pushedFor(timeout)(o) }
+
+func pushedFor(age time.Duration) func(*Observed) {
+	return func(o *Observed) {
+		pushed(o)
+		conditions := o.Pods[0].Status.Conditions
+		conditions[len(conditions)-1].LastTransitionTime = metav1.NewTime(now.Add(-age))
+	}
+}
+
+// another adds a Pod that uses the claim.
+func another(change func(*corev1.Pod)) func(*Observed) {
+	return func(o *Observed) {
+		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "worker"}}
+		change(&pod)
+		o.Pods = append(o.Pods, pod)
+	}
+}
+
+// confined makes a Pod require one of the member's nodes.
+func confined(pod *corev1.Pod) {
+	pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"on": "the-full-node"}},
+	}}}}
+}
+
 func started(o *Observed) {
 	o.Claim.Started = true
 	o.Group[0] = *o.Claim
@@ -206,6 +233,20 @@ func siblingBoundIn(cluster string) func(*Claim) {
 		set(c.Root, v1alpha1.AnnotationPlacedIn, cluster)
 	}
 }
+
+func siblingOfAnotherClass(c *Claim) {
+	class := c.Class.DeepCopy()
+	class.Name = "zonal"
+	c.Class = class
+}
+
+// offersZonal publishes capacity for the class of siblingOfAnotherClass.
+func offersZonal(o *Observed) {
+	for _, p := range o.Places {
+		p.Capacity["zonal"] = p.Capacity["disk"]
+	}
+}
+
 func siblingForeign(c *Claim) { c.Class = nil }
 func siblingLarge(c *Claim) {
 	c.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
@@ -429,11 +470,30 @@ func TestDecide(t *testing.T) {
 
 		// Out of space.
 		"the member has been out of space for less than the timeout: the published capacity is unchanged (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
-		"out of space for the timeout: less capacity is published before the reassignment (I3)":                {seen(reason(v1alpha1.ReasonOutOfSpace)), "lower"},
-		"out of space, and less capacity is published: the claim is reassigned":                                {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"out of space, and the class is no longer offered here: the claim is reassigned":                       {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
-		"out of space, and no other member is suitable: the claim stays":                                       {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
-		"a tenant's unschedulable Pod does not reduce the capacity":                                            {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
+		"out of space for the timeout: less capacity is published before the reassignment (I3)":                {seen(reason(v1alpha1.ReasonOutOfSpace), waited), "lower"},
+		"out of space, and the Pod may only run on some of the member's nodes: only the claim is reassigned":   {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { confined(&o.Pods[0]) }), "move data to kosmos-third tried first"},
+		"out of space, and another Pod of the claim may only run on some nodes":                                {seen(reason(v1alpha1.ReasonOutOfSpace), waited, another(confined)), "move data to kosmos-third tried first"},
+		"out of space, and another Pod of the claim may run on any node":                                       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, another(func(*corev1.Pod) {})), "lower"},
+		"out of space, and the Pod prefers some nodes": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) {
+			o.Pods[0].Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1}}}}
+		}), "lower"},
+		"out of space, and the Pod requires this member": {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) {
+			o.Pods[0].Spec.NodeSelector = map[string]string{"team": "red"}
+			for _, p := range o.Places {
+				p.Node.Labels["team"] = "red"
+			}
+		}), "lower"},
+		"out of space, and the Pod has just replaced another":                            {seen(reason(v1alpha1.ReasonOutOfSpace), pushedFor(timeout-time.Second)), "move data to kosmos-third tried first"},
+		"out of space, and no Pod has been pushed":                                       {seen(reason(v1alpha1.ReasonOutOfSpace)), "move data to kosmos-third tried first"},
+		"out of space, and the Pod has another claim of the class":                       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling()), "lower"},
+		"out of space, and the Pod has a claim of a class that may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling(siblingOfAnotherClass), offersZonal), "move data,logs to kosmos-third tried first"},
+		"out of space, and the Pod uses a shared volume, which may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { o.Shared = []*corev1.PersistentVolume{{}} }), "move data to kosmos-third tried first"},
+		"out of space in all members, for a Pod that may only run on some nodes":         {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { confined(&o.Pods[0]) }, tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"freed, and selected for this member again: the next attempt begins later":       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { confined(&o.Pods[0]) }, tried(paused(30*time.Second))), "again in 30s"},
+		"out of space, and less capacity is published: the claim is reassigned":          {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"out of space, and the class is no longer offered here: the claim is reassigned": {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
+		"out of space, and no other member is suitable: the claim stays":                 {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
+		"a tenant's unschedulable Pod does not reduce the capacity":                      {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, said(Decide(tc.Observed))); diff != "" {
