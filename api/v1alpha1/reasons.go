@@ -462,7 +462,8 @@ const (
 	ReasonAbandoned = "Abandoned"
 	// ReasonCopiesRemain: the volume's claim was deleted, but other members still have copies of the
 	// shared volume. Xylem releases the volume once they are gone. To do: nothing, unless a member is
-	// away: make it reachable, or deregister it.
+	// away: make it reachable, or deregister it. If a copy's PersistentVolume does not get policy Retain
+	// again, ask the member's admin to set it.
 	ReasonCopiesRemain = "CopiesRemain"
 	// ReasonReclaimPolicyUnsupported: the volume's claim was deleted, but Xylem does not support
 	// the volume's reclaim policy, Recycle. Xylem keeps the data. To do: set the volume's reclaim

@@ -33,6 +33,17 @@ func (l *Leaf) CreateCopy(ctx context.Context, by Actor, obj client.Object) erro
 	return l.create(ctx, by, obj)
 }
 
+// RetainCopy sets the reclaim policy of a copy's PV to Retain, because the member could otherwise
+// destroy the shared volume when the copy's claim is deleted.
+func (l *Leaf) RetainCopy(ctx context.Context, by Actor, pv *corev1.PersistentVolume) error {
+	if _, ours := mirror.VolumeCopyIn(l.hostID, pv); !ours {
+		return foreign(pv, "it is not stamped as a copy of a shared volume")
+	}
+	after := pv.DeepCopy()
+	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	return l.patch(ctx, by, pv, after)
+}
+
 // DeleteCopy deletes the claim or the PV of a copy of a shared volume, if the evidence covers it,
 // destruction is allowed, and the object is unchanged.
 func (l *Leaf) DeleteCopy(ctx context.Context, obj client.Object, evidence copies.Obsolete) error {

@@ -80,7 +80,7 @@ func (missing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ .
 // obsolete proves that the host PV of a copy is gone.
 func obsolete(t *testing.T, object *corev1.PersistentVolumeClaim) copies.Obsolete {
 	t.Helper()
-	p := proof.Prover{Member: mirror.Member{HostID: hostID}, HostLive: missing{}, Clock: clock.RealClock{}}
+	p := proof.Prover{Member: mirror.Member{HostID: hostID}, HostLive: missing{}, Live: missing{}, Clock: clock.RealClock{}}
 	e, proven, err := copies.ClaimObsolete(t.Context(), p, object)
 	if err != nil || !proven {
 		t.Fatalf("proven: %t, %v", proven, err)
@@ -119,6 +119,45 @@ func TestDeleteCopy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// RetainCopy changes only the policy of a copy, and only if the copy has not changed since it was read.
+func TestRetainCopy(t *testing.T) {
+	deleted := func(pv *corev1.PersistentVolume) {
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	}
+	seen := &recordedPatch{}
+	if err := NewLeaf(seen, hostID, "cluster38", open).RetainCopy(t.Context(), actor, copyVolume(deleted)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `{"metadata":{"resourceVersion":"7","uid":"uid"},"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`
+	if seen.body != want {
+		t.Errorf("the patch is %s, want %s", seen.body, want)
+	}
+	for name, pv := range map[string]*corev1.PersistentVolume{
+		"a leaf PV":                volume(corev1.PersistentVolumeReclaimDelete, stamped),
+		"a foreign PV":             volume(corev1.PersistentVolumeReclaimDelete),
+		"a copy of another host's": copyVolume(deleted, func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelHost] = "other" }),
+	} {
+		if err := NewLeaf(untouchable{}, hostID, "cluster38", open).RetainCopy(t.Context(), actor, pv); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %v, want ErrForeign", name, err)
+		}
+	}
+	if err := NewLeaf(untouchable{}, hostID, "cluster38", fenced).RetainCopy(t.Context(), actor, copyVolume(deleted)); !errors.Is(err, ErrFenced) {
+		t.Errorf("a fenced manager: %v, want ErrFenced", err)
+	}
+}
+
+// recordedPatch is a client that records the body of a patch.
+type recordedPatch struct {
+	client.Client
+	body string
+}
+
+func (r *recordedPatch) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	body, err := patch.Data(obj)
+	r.body = string(body)
+	return err
 }
 
 // The other methods do not write to a copy.

@@ -59,7 +59,7 @@ func (s *Sharer) Ensure(ctx context.Context, by guarded.Actor, claim, host strin
 				return refusal
 			}
 			err = s.Leaf.CreateCopy(ctx, by, pv)
-		case None, Ready, DeleteClaim, DeleteVolume, DropRecord:
+		case None, Ready, SetRetain, DeleteClaim, DeleteVolume, DropRecord:
 		}
 		if refusal := report.CopyRefused(s.Registration, claim, err); refusal != nil {
 			problem = refusal
@@ -104,6 +104,8 @@ func (s *Sharer) Reduce(ctx context.Context, by guarded.Actor, host string) erro
 		switch step {
 		case Record:
 			return s.Root.Patch(ctx, by, o.Host, hostpv.WithCopyIn(o.Host, s.ClusterID))
+		case SetRetain:
+			return client.IgnoreNotFound(s.Leaf.RetainCopy(ctx, by, o.Volume))
 		case DeleteClaim:
 			e, proven, err := copies.ClaimObsolete(ctx, s.Proof(), o.Claim)
 			return s.remove(ctx, o.Claim, e, proven, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/copies"
 )
 
@@ -41,6 +42,7 @@ const (
 	Record       Step = "Record"
 	CreateClaim  Step = "CreateClaim"
 	CreateVolume Step = "CreateVolume"
+	SetRetain    Step = "SetRetain"
 	DeleteClaim  Step = "DeleteClaim"
 	DeleteVolume Step = "DeleteVolume"
 	DropRecord   Step = "DropRecord"
@@ -53,6 +55,8 @@ func Next(o Observed) (Step, *mirror.Refusal) {
 	switch {
 	case (claimed || made) && o.recordable():
 		return Record, nil // the host was restored; record the copy first, so that no other member destroys the volume
+	case made && !o.Wanted && !proof.Retained(o.Volume):
+		return SetRetain, nil // before the claim is deleted, so that the member does not destroy the volume through its copy
 	case claimed && (!copies.Needed(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
 		return unlessDeleting(o.Claim, DeleteClaim), nil // the member keeps a claim that a Pod uses
 	case made && (!claimed || !copies.Needed(o.Host, volume) || !o.holds()):

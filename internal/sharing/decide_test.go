@@ -11,6 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
+const deletes = corev1.PersistentVolumeReclaimDelete
+
 // seen returns an observation of a recorded volume whose copy a Pod needs and does not have yet.
 func seen(change ...func(*Observed)) Observed {
 	o := Observed{Place: here(), Host: hostpv.WithCopyIn(sharedPV(), here().ClusterID), Class: hostClass(), MemberClass: memberClass(), Wanted: true}
@@ -62,6 +64,11 @@ func noClaim(o *Observed) { o.Claim = nil }
 func noVolume(o *Observed) { o.Volume = nil }
 
 func lost(o *Observed) { o.Claim.Status.Phase = corev1.ClaimLost }
+
+// policy sets the reclaim policy of the copy's PV, as the member's admin can.
+func policy(is corev1.PersistentVolumeReclaimPolicy) func(*Observed) {
+	return func(o *Observed) { o.Volume.Spec.PersistentVolumeReclaimPolicy = is }
+}
 
 // reclaimed gives the host PV to another claim.
 func reclaimed(o *Observed) { o.Host.Spec.ClaimRef.UID = "claim-2" }
@@ -128,6 +135,18 @@ func TestNext(t *testing.T) {
 		"the PV is a copy for another claim of the host":          {seen(withCopy, func(o *Observed) { o.Volume.Annotations[v1alpha1.AnnotationCopyFor] = "claim-2" }), DeleteVolume, ""},
 		"only the claim is left":                                  {seen(withCopy, unwanted, released, noVolume), DeleteClaim, ""},
 		"the host PV is gone, and only the PV is left":            {seen(withCopy, unwanted, gone, noClaim), DeleteVolume, ""},
+
+		// The member's admin changed the policy of the copy's PV.
+		"the PV has policy Delete, and the copy is needed":                 {seen(withCopy, unwanted, policy(deletes)), SetRetain, ""},
+		"the PV has policy Delete, and a Pod waits: shared_pv sets Retain": {seen(withCopy, policy(deletes)), Ready, ""},
+		"the PV has policy Delete, and the host's claim is gone":           {seen(withCopy, unwanted, released, policy(deletes)), SetRetain, ""},
+		"the PV has policy Delete, and the claim is being deleted":         {seen(withCopy, unwanted, released, claimDeleting, policy(deletes)), SetRetain, ""},
+		"the PV has policy Delete, and only the PV is left":                {seen(withCopy, unwanted, released, noClaim, policy(deletes)), SetRetain, ""},
+		"the PV has policy Delete, and is being deleted":                   {seen(withCopy, unwanted, released, noClaim, volumeDeleting, policy(deletes)), SetRetain, ""},
+		"the PV has policy Delete, and the host PV is gone":                {seen(withCopy, unwanted, gone, policy(deletes)), SetRetain, ""},
+		"the PV has policy Delete, and the host lost the record":           {seen(withCopy, unwanted, unrecorded, policy(deletes)), Record, ""},
+		"the PV has policy Recycle":                                        {seen(withCopy, unwanted, policy(corev1.PersistentVolumeReclaimRecycle)), SetRetain, ""},
+		"a foreign PV with this name has policy Delete":                    {seen(unwanted, released, func(o *Observed) { o.Volume = &corev1.PersistentVolume{} }, policy(deletes)), DropRecord, ""},
 
 		// The record.
 		"the host's claim is gone, and no copy is left":            {seen(unwanted, released), DropRecord, ""},

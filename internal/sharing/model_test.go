@@ -48,6 +48,7 @@ type claimCopy struct {
 type volumeCopy struct {
 	ref, of, claim uint8 // ref is the UID of its claim, or 0 if the PV does not exist
 	deleting       bool
+	deletes        bool // its reclaim policy is Delete
 }
 
 type podPhase uint8
@@ -98,10 +99,10 @@ type world struct {
 // variant is a variant of the code and of the environment.
 type variant struct {
 	next func(Observed) (Step, *mirror.Refusal)
-	// ignoresRecords, unprovenDrop and unlocked remove one safeguard each.
-	ignoresRecords, unprovenDrop, unlocked bool
-	restores, claims, forced               bool
-	until                                  string // the problem that ends the search
+	// ignoresRecords, unprovenDrop, unlocked and unprovenPolicy remove one safeguard each.
+	ignoresRecords, unprovenDrop, unlocked, unprovenPolicy bool
+	restores, claims, forced, policies                     bool
+	until                                                  string // the problem that ends the search
 }
 
 const claims = 2 // of the host
@@ -150,6 +151,10 @@ func observed(h hostSide, m memberSide, wanted bool) Observed {
 	if v := m.pv; v.ref != 0 {
 		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: Name(o.Place.HostID, sharedPV()), DeletionTimestamp: deletion(v.deleting)}}
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: copyUID(v.ref)}
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		if v.deletes {
+			pv.Spec.PersistentVolumeReclaimPolicy = deletes
+		}
 		copyOf(v.of, v.claim).Stamp(pv)
 		o.Volume = pv
 	}
@@ -317,7 +322,7 @@ func (s *search) ensure(w world, add adder) {
 			w.pending = creation{step: 2, of: w.host.uid, claim: w.host.ref, ref: w.member.claim.uid}
 			return ""
 		})
-	case None, Ready, DeleteClaim, DeleteVolume, DropRecord:
+	case None, Ready, SetRetain, DeleteClaim, DeleteVolume, DropRecord:
 	}
 }
 
@@ -356,15 +361,26 @@ func (s *search) reduce(w world, add adder) {
 				return ""
 			})
 		}
+	case SetRetain:
+		if m.pv == w.member.pv {
+			add("Reduce sets the PV to Retain", true, func(w *world) string {
+				w.member.pv.deletes = false
+				return ""
+			})
+		}
 	case DeleteClaim:
-		if m.claim == w.member.claim && !w.suspended && (!w.host.needed(m.claim.of, m.claim.claim) || m.claim.lost) {
+		reclaims := w.member.pv.deletes && w.member.pv.ref == m.claim.uid
+		if m.claim == w.member.claim && !w.suspended && (!w.host.needed(m.claim.of, m.claim.claim) || m.claim.lost) && (!reclaims || s.unprovenPolicy) {
 			add("Reduce deletes the claim", true, func(w *world) string {
 				w.member.claim.deleting = true
+				if reclaims {
+					return destroyedThroughCopy
+				}
 				return ""
 			})
 		}
 	case DeleteVolume:
-		if m.pv == w.member.pv && !w.suspended && w.member.claim.uid != m.pv.ref {
+		if m.pv == w.member.pv && !m.pv.deletes && !w.suspended && w.member.claim.uid != m.pv.ref {
 			add("Reduce deletes the PV", true, func(w *world) string {
 				w.member.pv.deleting = true
 				return ""
@@ -505,6 +521,12 @@ func (s *search) people(w world, add adder) {
 		w.member.pv.deleting = w.member.pv.ref != 0
 		return ""
 	})
+	if s.policies && w.member.pv.ref != 0 {
+		add("the member's admin sets the PV to Delete", false, func(w *world) string {
+			w.member.pv.deletes = true
+			return ""
+		})
+	}
 	if s.forced {
 		add("the member's admin deletes the PV and its finalizers", false, func(w *world) string {
 			w.member.pv = volumeCopy{}
@@ -555,6 +577,8 @@ func (s *search) unsettled(w world) string {
 	switch {
 	case w.suspended:
 		return "" // until an admin confirms the restore
+	case m.pv.deletes:
+		return "a PV with policy Delete remains"
 	case m.pv.ref != 0 && m.claim.uid == 0:
 		return "a PV without a claim remains"
 	case m.claim.uid != 0 && !h.needed(m.claim.of, m.claim.claim) && m.pod != runningPod:
@@ -712,8 +736,9 @@ func (c *components) visit(n int32) {
 // example because the member is away, Xylem may destroy the volume.
 func TestModel(t *testing.T) {
 	for name, v := range map[string]variant{
-		"two claims":      {next: Next, claims: true, forced: true},
-		"a restored host": {next: Next, restores: true},
+		"two claims":                             {next: Next, claims: true, forced: true},
+		"a restored host":                        {next: Next, restores: true},
+		"an admin who changes the copy's policy": {next: Next, policies: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := (&search{variant: v}).run()
@@ -742,6 +767,9 @@ func TestModelWithoutSafeguard(t *testing.T) {
 		"a Lost claim is kept":                          {variant{next: keepLost, forced: true}, "a Pod neither runs nor reports why it has no copy"},
 		"a record is added only while the PV is needed": {variant{next: recordNeeded, restores: true}, destroyedInUse},
 		"a record that is over is kept":                 {variant{next: keepRecord}, "a record without a copy remains"},
+		"the claim is deleted before the policy is set": {variant{next: claimBeforePolicy, policies: true, unprovenPolicy: true}, destroyedThroughCopy},
+		"the claim's PV is not read live":               {variant{next: Next, policies: true, unprovenPolicy: true}, destroyedThroughCopy},
+		"the policy is not set back":                    {variant{next: keepPolicy, policies: true}, "a PV with policy Delete remains"},
 		"a record is dropped while the PV is bound":     {variant{next: dropEarly}, "automatic steps repeat forever"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -754,6 +782,9 @@ func TestModelWithoutSafeguard(t *testing.T) {
 		})
 	}
 }
+
+// destroyedThroughCopy is a loss if the copy's admin also made a provisioner responsible for the PV.
+const destroyedThroughCopy = "the member may destroy the volume through its copy"
 
 const destroyedInUse = "the volume is destroyed although a member has a copy"
 
@@ -769,6 +800,25 @@ func volumeFirst(o Observed) (Step, *mirror.Refusal) {
 	step, refusal := Next(o)
 	if step == DeleteClaim && o.Volume != nil {
 		return DeleteVolume, refusal
+	}
+	return step, refusal
+}
+
+// keepPolicy does not set the PV to Retain, and continues with the other steps.
+func keepPolicy(o Observed) (Step, *mirror.Refusal) {
+	step, refusal := Next(o)
+	if step == SetRetain {
+		return None, nil
+	}
+	return step, refusal
+}
+
+func claimBeforePolicy(o Observed) (Step, *mirror.Refusal) {
+	step, refusal := Next(o)
+	if step == SetRetain && o.Claim != nil {
+		o.Volume = o.Volume.DeepCopy()
+		o.Volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		return Next(o)
 	}
 	return step, refusal
 }

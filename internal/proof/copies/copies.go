@@ -17,13 +17,15 @@ import (
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
-// Obsolete is evidence that a copy of a shared volume can be deleted. That never deletes data,
-// because copies have policy Retain.
+// Obsolete is evidence that a copy of a shared volume can be deleted without deleting data, because
+// the copy's PV has policy Retain.
 type Obsolete struct{ w *witness.Witness }
 
 // ClaimObsolete proves by a live read of the host that the claim of a copy is not needed: the
 // host's claim is no longer bound to the volume. A claim that has lost its PV is never needed,
-// because it cannot be bound again.
+// because it cannot be bound again. A live read of the member proves that the claim's PV outlives the
+// claim, even if somebody has removed the PV's stamp. If it does not, ClaimObsolete returns an error,
+// because the member's admin must act if Xylem cannot.
 func ClaimObsolete(ctx context.Context, p proof.Prover, claim *corev1.PersistentVolumeClaim) (Obsolete, bool, error) {
 	c, ours := mirror.VolumeCopyIn(p.HostID, claim)
 	if !ours {
@@ -36,6 +38,14 @@ func ClaimObsolete(ctx context.Context, p proof.Prover, claim *corev1.Persistent
 	}
 	if Needed(host, c) && claim.Status.Phase != corev1.ClaimLost {
 		return Obsolete{}, false, nil
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(claim.Spec.VolumeName))
+	if err != nil {
+		return Obsolete{}, false, fmt.Errorf("prove that volume %s outlives claim %s: %w", claim.Spec.VolumeName, client.ObjectKeyFromObject(claim), err)
+	}
+	if !proof.Outlives(pv, claim) {
+		return Obsolete{}, false, fmt.Errorf("claim %s is not deleted, because volume %s has reclaim policy %s: the member could destroy the shared volume",
+			client.ObjectKeyFromObject(claim), pv.Name, pv.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return Obsolete{witness.New(p.Clock, began, claim.UID, "")}, true, nil
 }

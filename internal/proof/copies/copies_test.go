@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,7 @@ var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "
 
 // prover returns a Prover for the given host.
 func prover(host client.Reader) proof.Prover {
-	return proof.Prover{Member: here, HostLive: host, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
+	return proof.Prover{Member: here, HostLive: host, Live: cluster{}, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))}
 }
 
 func stamp(m *metav1.ObjectMeta) {
@@ -154,6 +155,38 @@ func TestClaimObsolete(t *testing.T) {
 			_, proven, err := ClaimObsolete(t.Context(), prover(tc.host), tc.claim)
 			if proven != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", proven, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
+// A claim is deleted only if the PV that it names outlives it, even if the host no longer needs it.
+func TestClaimObsoleteKeepsTheVolume(t *testing.T) {
+	policy := func(is corev1.PersistentVolumeReclaimPolicy) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = is }
+	}
+	heldBy := func(uid types.UID) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = uid }
+	}
+	for name, tc := range map[string]struct {
+		member cluster
+		want   bool
+	}{
+		"the PV is gone":                             {cluster{}, true},
+		"the PV has policy Retain":                   {cluster{pv: copyPV()}, true},
+		"somebody set the PV to Delete":              {cluster{pv: copyPV(policy(deletes))}, false},
+		"somebody set the PV to Recycle":             {cluster{pv: copyPV(policy(corev1.PersistentVolumeReclaimRecycle))}, false},
+		"somebody also removed the PV's stamp":       {cluster{pv: copyPV(policy(deletes), plain)}, false},
+		"the PV may be bound to the claim":           {cluster{pv: copyPV(policy(deletes), heldBy(""))}, false},
+		"the PV has policy Delete for another claim": {cluster{pv: copyPV(policy(deletes), heldBy("another"))}, true},
+		"the member is away":                         {cluster{fails: errDown}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := prover(cluster{})
+			p.Live = tc.member
+			_, proven, err := ClaimObsolete(t.Context(), p, copyClaim(func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = copyName }))
+			if proven != tc.want || (err == nil) != tc.want {
+				t.Errorf("got %t, %v; want %t, and an error otherwise", proven, err, tc.want)
 			}
 		})
 	}

@@ -61,7 +61,8 @@ func ReportLost(s *volume.Observed) *mirror.Refusal {
 // ReportCopies reports that other members still have copies of a shared volume whose claim is gone.
 func ReportCopies(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonCopiesRemain, "volume %q in member %q is not released yet, because other members may have copies of it: %s. "+
-		"Xylem removes each copy as soon as no Pod in that member uses it. If one of these members is away, make it reachable, or deregister it",
+		"Xylem removes each copy as soon as no Pod in that member uses it. If one of these members is away, make it reachable, or deregister it. "+
+		"If a copy stays although no Pod uses it, ask that member's admin to set the reclaim policy of the copy's PersistentVolume to Retain",
 		s.Name, s.Member.Registration, strings.Join(s.Copies, ", "))
 }
 

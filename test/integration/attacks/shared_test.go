@@ -211,10 +211,18 @@ var _ = Describe("A token stolen from a member that shares volumes", func() {
 			Expect(patched(ctx, api, other.DeepCopy(), stamp)).To(denied("may not change the annotations xylem.io/copy-of"))
 		}
 
-		By("deleting a copy whose policy somebody else has changed")
+		By("deleting a copy whose policy somebody else has changed, and changing more than the policy back")
 		Expect(patched(ctx, m.API, pv.DeepCopy(), `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)).To(Succeed())
 		Expect(api.Delete(ctx, pv.DeepCopy(), client.DryRunAll)).To(denied("except copies of shared volumes with policy Retain"))
-		Expect(patched(ctx, m.API, pv.DeepCopy(), `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)).To(Succeed())
+		for patch, words := range map[string]string{
+			`{"spec":{"persistentVolumeReclaimPolicy":"Recycle"}}`:                                                 "may not change the spec of a copy",
+			`{"spec":{"persistentVolumeReclaimPolicy":"Retain","capacity":{"storage":"1Pi"}}}`:                     "may not change the spec of a copy",
+			`{"spec":{"persistentVolumeReclaimPolicy":"Retain","claimRef":null}}`:                                  "may not change the spec of a copy",
+			`{"spec":{"persistentVolumeReclaimPolicy":"Retain"},"metadata":{"annotations":{"xylem.io/root":"a"}}}`: "or set its root",
+		} {
+			Expect(patched(ctx, api, pv.DeepCopy(), patch)).To(denied(words), patch)
+		}
+		Expect(patched(ctx, api, pv.DeepCopy(), `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)).To(Succeed())
 
 		By("deleting the claim and the copy, as Xylem does")
 		Expect(api.Delete(ctx, claim)).To(Succeed())

@@ -301,7 +301,10 @@ var writers = map[string]map[string]string{
 	"leaf PersistentVolumeClaim": {
 		"xylem-root-pvc": `^metadata/(labels|annotations)|^spec/`,
 	},
-	"copy": {"xylem-root-pod": `^metadata/(labels|annotations)|^spec/`},
+	"copy": {
+		"xylem-root-pod":  `^metadata/(labels|annotations)|^spec/`,
+		"xylem-shared-pv": `^spec/persistentVolumeReclaimPolicy$`,
+	},
 	"promise": {
 		"xylem-promise":  `^metadata/(annotations|finalizers)|^spec/`,
 		"xylem-root-pvc": `^metadata/(labels/xylem.io/cluster|annotations/xylem.io/consumer)`,

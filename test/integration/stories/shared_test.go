@@ -206,6 +206,32 @@ var _ = Describe("A shared volume", Ordered, func() {
 		Expect(s.book(owner, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
+	It("keeps its data if the member's admin sets the copy to Delete: Xylem sets it back to Retain, and removes it only then (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		host := provisioned(ctx, s, many)
+		used(ctx, s, "second")
+		m := x.Member(user)
+		made := copiesOf(ctx, user, host.Name)[0]
+		patch(ctx, m, made.DeepCopy(), `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		kept := until[corev1.PersistentVolume](ctx, s, m, made.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+		Expect(kept.UID).To(Equal(made.UID))
+		Expect(kept.ManagedFields).To(ContainElement(HaveField("Manager", "xylem-shared-pv")))
+		for _, pod := range []string{"first", "second"} {
+			s.deletePod(ctx, pod)
+			gone[corev1.Pod](ctx, s, x.Host, pod)
+		}
+
+		By("setting it to Delete while no manager runs, and deleting the claim")
+		Expect(x.Manager.Stop()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+		patch(ctx, m, made.DeepCopy(), `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		s.deleteClaim(ctx, "data")
+		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, phase(corev1.VolumeReleased))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		ended(ctx, s, host.Name)
+		Expect(s.book(user, "data").Count(ledger.DeleteVolume)).To(BeZero())
+	}, SpecTimeout(storyTime))
+
 	It("stays in its own member if its access modes do not allow sharing", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, withModes(corev1.ReadWriteOnce, corev1.ReadOnlyMany))

@@ -34,7 +34,7 @@ var toDoOfXylem = map[string]string{
 	"ContainerStatusUnknown":    "Nothing.",
 	"ContainersAdded":           "Exempt the Pod from this program, or ask the member's admin to add such containers as restartable init containers.",
 	"ControllerManagerSilent":   "Ask the member's admin to check that its kube-controller-manager runs.",
-	"CopiesRemain":              "Nothing, unless a member is away: make it reachable, or deregister it.",
+	"CopiesRemain":              "Nothing, unless a member is away: make it reachable, or deregister it. If a copy's PersistentVolume does not get policy Retain again, ask the member's admin to set it.",
 	"DaemonSetNotPushed":        "Run the DaemonSet in the member, or exclude nodes with the label xylem.io/virtual-node=true.",
 	"DataSourceUnsupported":     "Use another data source, or have an admin list the source's kind in the registration (spec.storage.dataSources). Otherwise, remove the data source from the claim, and copy the data in a Pod.",
 	"Deregistering":             "Nothing.",
