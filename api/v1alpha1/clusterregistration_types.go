@@ -365,8 +365,8 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions describe the state of the member. The types are Connected, NodeReady, Synced,
-	// VolumesAccounted, SnapshotsAccounted, DeletionsProgressing, ClassesReflected, TokenFresh and
-	// Ready.
+	// VolumesAccounted, SnapshotsAccounted, DeletionsProgressing, ClassesReflected, TokenFresh,
+	// PolicyEnforced, NamespacesAdmitted and Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

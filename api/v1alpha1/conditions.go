@@ -48,9 +48,11 @@ const (
 	// ReasonKubeconfigInvalid: the kubeconfig cannot be parsed or is incomplete. The message names
 	// what is missing. To do: write a complete kubeconfig.
 	ReasonKubeconfigInvalid = "KubeconfigInvalid"
-	// ReasonKubeconfigRefused: the kubeconfig contains an entry that could run a program or read a
-	// file in the manager's Pod. The message names it. To do: use only the server, its CA, and a
-	// token or certificate, all inline.
+	// ReasonKubeconfigRefused: the kubeconfig contains an entry that the manager does not allow, such
+	// as one that runs a program, reads a file or impersonates a user. Or the manager does not connect
+	// to the server's address, such as that of a metadata service. The message names the entry or the
+	// address. To do: use only the server, its CA, and a token or certificate, all inline, and the
+	// address of the member's API server.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
 	// ReasonUnreachable: the member is unreachable. To do: check the network and the member's API
 	// server. No data in the member is lost.

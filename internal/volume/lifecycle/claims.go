@@ -45,7 +45,7 @@ var claims = []section{
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},
 		{Phase: Placing, When: []fact{placed, sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
 		{Phase: Unplaced, When: []fact{sourceAway}, Owner: RootPVC, Until: "the controller source selects the member that has the data source; if it cannot, host_claim reports why"},
-		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff", Report: problem.ReportRefused},
+		{Phase: Unplaced, When: []fact{not(pinned), classRefused}, Step: Unselect, Owner: RootPVC, Reasons: classReasons, Report: problem.ReportRefused},
 		{Phase: Unplaced, When: []fact{refused}, Owner: RootPVC, Reasons: refusals, Report: problem.ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Unplaced, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "the claim's data source changes, or the claim is deleted"},
 		{Phase: Unplaced, When: []fact{not(placed), apart}, Owner: RootPVC, Until: "recovery selects the member that has the other claim's data source"},
@@ -67,6 +67,8 @@ var claims = []section{
 const (
 	refusals = "NamespaceConflict and similar reasons"
 	failures = "ProvisioningFailed, ProvisionerSilent and similar reasons"
+	// classReasons are the reasons why a member rejects a claim's class.
+	classReasons = v1alpha1.ReasonClassNotFound + ", " + v1alpha1.ReasonClassKeepsOff
 	// sources are the reasons why a member cannot create a claim from its data source.
 	sources = "SourceNotReady, SourceMismatch"
 	// awaySources are the reasons why the data source cannot be used in this member.

@@ -44,7 +44,7 @@ var promises = []section{
 	}},
 	{Title: "A Pod waits for a promise's disk, which this member must provision", When: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, Rows: []row{
 		{Phase: Placing, When: []fact{sourceAway}, Owner: RootPVC, Reasons: awaySources, Report: problem.ReportSourceAway, Until: "the data source is ready, or the claim is deleted"},
-		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: "ClassNotFound, ClassKeepsOff, " + refusals, Report: problem.ReportRefused, Until: "the cause of the refusal changes"},
+		{Phase: Placing, When: []fact{refused}, Owner: RootPVC, Reasons: classReasons + ", " + refusals, Report: problem.ReportRefused, Until: "the cause of the refusal changes"},
 		{Phase: Placing, When: []fact{sourceRefused}, Owner: RootPVC, Reasons: sources, Report: problem.ReportSource, Until: "the claim's data source changes, or the claim is deleted"},
 		{Phase: Placing, When: []fact{not(namespaced)}, Owner: RootPVC, Until: "leaf_namespace creates the namespace"},
 		{Phase: Unconfirmed, When: []fact{maybeElsewhere}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacementUnconfirmed, Report: problem.ReportMaybeElsewhere, Until: askedAgain},

@@ -146,6 +146,8 @@ from the comments in ` + "`" + contract + "`" + `. The message next to a reason 
 their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem why`" + ` names the problem to solve first, and ` + "`kubectl xylem tree`" + ` shows all problems.
 [TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) is organized by symptom.
 
+*Root*: the user's object in the host. *Leaf*: its counterpart in the member. *Promise*: a PersistentVolume that has no disk yet.
+
 ## Conditions
 
 | Condition | Meaning |

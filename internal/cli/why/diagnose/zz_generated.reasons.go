@@ -59,7 +59,7 @@ var toDoOfXylem = map[string]string{
 	"ImmediateUnsupported":      "Use a class with volumeBindingMode WaitForFirstConsumer, or a promise class (xylem.io/provisioning: promise).",
 	"IsHost":                    "Use the kubeconfig of another cluster.",
 	"KubeconfigInvalid":         "Write a complete kubeconfig.",
-	"KubeconfigRefused":         "Use only the server, its CA, and a token or certificate, all inline.",
+	"KubeconfigRefused":         "Use only the server, its CA, and a token or certificate, all inline, and the address of the member's API server.",
 	"LastClaimLost":             "Check the data before you set the policy to Delete again.",
 	"LeafPodEvicted":            "Nothing. The Pod's owner creates another Pod.",
 	"LeafPodGated":              "Wait, or ask the member's admin about the program.",
