@@ -153,3 +153,24 @@ func TestLeft(t *testing.T) {
 		})
 	}
 }
+
+func TestRemaining(t *testing.T) {
+	one := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}}
+	claims := make([]corev1.PersistentVolumeClaim, 1)
+	for name, tc := range map[string]struct {
+		l    leaving
+		want string
+	}{
+		"only copies": {leaving{copied: append(one, one...)}, "2 copies of shared volumes"},
+		"every kind except snapshots": {
+			leaving{pods: []corev1.Pod{pod("a", corev1.PodRunning, false)}, unbound: claims, bound: claims, promises: one, volumes: one, copied: one},
+			"1 Pod, 2 claims, 1 promise without a disk, 1 volume, 1 copy of shared volumes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.l.remaining(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -145,6 +145,23 @@ func (l *leaving) left() string {
 	return strings.Join(parts, " and ")
 }
 
+// remaining counts the objects that an unreachable member still has, by kind. It is a pure function.
+func (l *leaving) remaining() string {
+	var parts []string
+	for _, kind := range []struct {
+		count    int
+		name, of string
+	}{
+		{len(l.pods), "Pod", ""}, {len(l.unbound) + len(l.bound), "claim", ""}, {len(l.promises), "promise", " without a disk"},
+		{len(l.volumes), "volume", ""}, {len(l.snapshots), "snapshot", ""}, {len(l.copied), "copy", " of shared volumes"},
+	} {
+		if kind.count > 0 {
+			parts = append(parts, text.Count(kind.count, kind.name)+kind.of)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // rootsOf returns the names of the VolumeSnapshots that the contents belong to.
 func rootsOf(contents []snapshotv1.VolumeSnapshotContent) []string {
 	names := make([]string, 0, len(contents))
@@ -249,9 +266,8 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, "waiting until Xylem has connected to the member, or has failed to do so several times (see condition Connected)")
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member is unreachable (see condition Connected), but still has %s, %s, %s, %s and %s of shared volumes. Make the member reachable, or abandon it by setting this annotation on the registration: %s=true",
-			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound), "claim"), text.Count(len(l.volumes), "volume"),
-			text.Count(len(l.snapshots), "snapshot"), text.Count(len(l.copied), "copy"), v1alpha1.AnnotationForceDeregister))
+			"the member is unreachable (see condition Connected), but still has %s. Make the member reachable, or abandon it by setting this annotation on the registration: %s=true",
+			l.remaining(), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
 			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
@@ -440,7 +456,7 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 	}
 	message := fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(l.pods), "Pod"), some(l.pods))
 	if len(blocked) > 0 {
-		message = fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s). Xylem will retry", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
+		message = fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s). Xylem retries. Add replicas elsewhere, or change the budgets", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
 	}
 	if err := r.Report(ctx, cr, v1alpha1.ReasonDeregistering, message); err != nil {
 		return err

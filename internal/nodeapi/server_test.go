@@ -532,7 +532,7 @@ func TestMembersAnswers(t *testing.T) {
 	}{
 		"a container is waiting":          {status(http.StatusBadRequest, "container \"app\" in pod \"web-0\" is waiting to start"), false, http.StatusBadRequest, http.StatusBadRequest, "waiting to start"},
 		"denied by a policy":              {status(http.StatusForbidden, "denied by policy"), false, http.StatusForbidden, http.StatusForbidden, "denied by policy"},
-		"permission is missing":           {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "kubectl xylem register --with-"},
+		"permission is missing":           {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "--member-kubeconfig FILE --with-"},
 		"the response contains the token": {status(http.StatusBadGateway, "sent "+memberToken), false, http.StatusInternalServerError, http.StatusBadGateway, "sent ********"},
 		"the response has several lines":  {status(http.StatusInternalServerError, "a\nb\x1b[2J"), false, http.StatusInternalServerError, http.StatusInternalServerError, "a b"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {

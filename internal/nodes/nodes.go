@@ -99,16 +99,16 @@ const DefaultEviction = 300 * time.Second
 // awayMessage describes how long a member has been unreachable, and what happens to its Pods.
 func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
 	since := away.LastTransitionTime.UTC()
-	cause, is := away.Message, "away"
+	cause, is, remedy := away.Message, "away", "Make the member reachable"
 	if away.Reason == v1alpha1.ReasonNoReadyNodes {
-		is = "unavailable"
+		is, remedy = "unavailable", "Repair the member's nodes"
 	}
 	if registration.WhenAway() == v1alpha1.WhenAwayEvict {
-		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to the member's Pods until %s. From then on, the host evicts the Pods, unless their tolerations let them stay longer (spec.node.whenAway: Evict). The volumes remain. Bring the member back, or set spec.node.whenAway to Keep",
-			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339))
+		return fmt.Sprintf("member %q has been %s since %s: %s. The host keeps the member's Pods until %s. From then on, it evicts the Pods, unless their tolerations let them stay longer (spec.node.whenAway: Evict). The volumes remain. %s, or set spec.node.whenAway to Keep",
+			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339), remedy)
 	}
-	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to the member's Pods and volumes, however long the outage lasts, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back. If the member is lost permanently, delete its ClusterRegistration and set the annotation %s=true on that ClusterRegistration",
-		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
+	return fmt.Sprintf("member %q has been %s since %s: %s. The host keeps the member's Pods and volumes, however long the outage lasts, and the scheduler places new Pods in other members (spec.node.whenAway: Keep). %s. If the member is lost permanently, delete its ClusterRegistration and set the annotation %s=true on that ClusterRegistration",
+		registration.Name, is, since.Format(time.RFC3339), cause, remedy, v1alpha1.AnnotationForceDeregister)
 }
 
 // Ready returns a Node's Ready condition, or nil.

@@ -95,7 +95,7 @@ func (d *demo) runAdopt(ctx context.Context, volume string) error {
 		d.prompt(d.host, "kubectl xylem adopt "+pinned+" \\")
 		d.out.line("       %s --class %s \\", volume, archiveClass)
 		d.out.line("       --name %s --claim %s/%s%s \\", archiveApp, space, archiveApp, note)
-		d.out.line("       --member-kubeconfig %s-admin.kubeconfig", pinned)
+		d.out.line("       --member-kubeconfig ~/%s.kubeconfig", pinned)
 		out, err := d.kubectl(ctx, d.host, append(args, "--member-kubeconfig", d.members[0].KubeconfigPath())...)
 		if err != nil {
 			return err

@@ -101,7 +101,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		other := runningPod(ctx, world.Host(), "unreached", "app").Name
 		out, err = user(ctx, world.Host(), "", "kubectl", "-n", "unreached", "exec", other, "--", "/workload", "say", "hello")
 		Expect(err).To(HaveOccurred())
-		Expect(out).To(ContainSubstring("kubectl xylem register --with-exec"))
+		Expect(out).To(ContainSubstring("--member-kubeconfig FILE --with-exec"))
 	}, SpecTimeout(storyTime))
 
 	It("reaches a Pod with a terminal, attach, port-forward, cp and debug", func(ctx SpecContext) {

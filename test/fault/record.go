@@ -81,7 +81,7 @@ func withTotal(page string, entries []entry) string {
 		return page
 	}
 	var out strings.Builder
-	out.WriteString("| | runs | faults | not reached | violations | not made | minutes |\n|---|---|---|---|---|---|---|\n")
+	out.WriteString("| | runs | faults | not reached | violations | could not run | minutes |\n|---|---|---|---|---|---|---|\n")
 	commands := map[string]*entry{}
 	var sum entry
 	for _, e := range entries {

@@ -12,7 +12,7 @@ func TestWithTotal(t *testing.T) {
 		{Command: "enumerate", Runs: 5, Faults: 5, Violations: 1, Minutes: 1},
 		{Command: "random", Runs: 1, Faults: 1, Missed: 1, Errors: 1},
 	}
-	table := `| | runs | faults | not reached | violations | not made | minutes |
+	table := `| | runs | faults | not reached | violations | could not run | minutes |
 |---|---|---|---|---|---|---|
 | enumerate | 5 | 5 | 0 | 1 | 0 | 1 |
 | random | 11 | 19 | 3 | 0 | 1 | 3 |

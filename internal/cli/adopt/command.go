@@ -59,9 +59,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"Xylem never destroys the volume, unless you set --policy=Delete and the volume's policy in the member is also Delete.\n" +
 			"To undo the command, delete the PersistentVolume in the host: the data stays in the member.",
 		Example: "  # Show the changes, and check whether the host can adopt the volume:\n" +
-			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --dry-run\n" +
+			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig ~/cluster38.kubeconfig --dry-run\n" +
 			"  # Adopt the volume for one claim only, and under another name:\n" +
-			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig cluster38-admin.kubeconfig --name orders-db --claim shop/orders",
+			"  kubectl xylem adopt cluster38 disk-7 --member-kubeconfig ~/cluster38.kubeconfig --name orders-db --claim shop/orders",
 		Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.registration, r.leafName = args[0], args[1]

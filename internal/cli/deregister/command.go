@@ -61,7 +61,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"delete the objects that `kubectl xylem register` created in the member. The command never destroys a volume that\n" +
 			"a claim uses.",
 		Example: "  kubectl xylem deregister cluster38 --dry-run\n" +
-			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig cluster38-admin.kubeconfig",
+			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig ~/cluster38.kubeconfig",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.name = args[0]

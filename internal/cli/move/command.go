@@ -59,8 +59,8 @@ func newClaim(env *command.Env) *cobra.Command {
 			"Files keep their owners, modes, times, links, holes, access control lists, user attributes and capabilities.\n" +
 			"A block device is copied byte by byte. An interrupted copy starts from the beginning.\n\n" +
 			"You need permission to change PersistentVolumes, and to exec into Pods of the namespace: both members must grant\n" +
-			"Xylem exec (kubectl xylem register --with-exec). The Pods run as root, so the namespace must not enforce the Pod\n" +
-			"Security level restricted.",
+			"Xylem exec (kubectl xylem register NAME --member-kubeconfig FILE --with-exec). The Pods run as root, so the namespace\n" +
+			"must not enforce the Pod Security level restricted.",
 		Example: "  kubectl xylem move pvc orders-db --to cluster39 --dry-run -n shop\n" +
 			"  kubectl xylem move pvc orders-db --to cluster39 -n shop\n" +
 			"  # Revert to the old disk:\n" +
@@ -82,7 +82,7 @@ func newClaim(env *command.Env) *cobra.Command {
 func (o *options) addFlags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&o.To, "to", "", "Name of the ClusterRegistration of the member to move the data to.")
-	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless a Pod may have written to it.")
+	flags.BoolVar(&o.undo, "undo", false, "Switch the claim back to its old disk. This destroys the copy, unless Pods may have written to it, the old disk was deleted, or the host or a member was restored from a backup after the move began.")
 	flags.BoolVar(&o.deleteOld, "delete-source", false, "Destroy the old disks that earlier moves of the claim kept.")
 	flags.StringVar(&o.Image, "image", DefaultImage, "Image of the two Pods. The image must contain a POSIX shell, GNU tar with extended attributes, GNU coreutils and findutils.")
 	flags.BoolVarP(&o.Yes, "yes", "y", false, "Do not prompt for confirmation.")

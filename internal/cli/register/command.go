@@ -83,16 +83,16 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"or lists those that remain. Rotating the token does not revoke older tokens: they stay valid until they expire, and\n" +
 			"anybody who has one of them can keep renewing it. To revoke all tokens, delete the ServiceAccount in the member, and\n" +
 			"register the member again.",
-		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
+		Example: "  kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig\n" +
 			"  # Allow kubectl logs, exec, attach, cp and port-forward for Pods in the member (add --with-debug and --with-metrics\n" +
 			"  # for kubectl debug and top):\n" +
-			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --with-logs --with-exec\n" +
 			"  # Accept only the namespaces of one team:\n" +
-			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --namespaces example.com/team=payments\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --namespaces example.com/team=payments\n" +
 			"  # Register a kind cluster whose kubeconfig points to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
 			"  # Print the objects that the command would create in the member:\n" +
-			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml --print member",
+			"  kubectl xylem register cluster38 --member-kubeconfig ~/cluster38.kubeconfig --dry-run=client -o yaml --print member",
 		Args: cobra.MatchAll(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.name = args[0]

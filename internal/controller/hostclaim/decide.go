@@ -119,7 +119,7 @@ func (o observed) promised() decision {
 func (o observed) unsourced(timeout time.Duration) decision {
 	switch o.selected {
 	case plain:
-		return unselected(o, "which belongs to this cluster: volumes of StorageClass %q exist only in members, whose nodes have the label %s=true",
+		return unselected(o, "which belongs to the host: volumes of StorageClass %q exist only in members, whose nodes have the label %s=true",
 			o.class.Name, v1alpha1.LabelVirtualNode)
 	case missing:
 		return unselected(o, "which does not exist")

@@ -13,7 +13,7 @@ func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID
 		return
 	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: the data is kept in the member, and this cluster no longer uses the volume",
+		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: the data is kept in the member, and the host no longer uses the volume",
 		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
 }
 

@@ -83,8 +83,7 @@ func decide(o observed) decision {
 	case !podstatus.HadLeaf(o.root):
 		return o.admission()
 	}
-	return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
-		"the Pod's counterpart in member %q was evicted or deleted, and Xylem does not run this Pod again", o.member.Registration)), leafPodGone: true}
+	return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonLeafVanished, o.removed()), leafPodGone: true}
 }
 
 // shows returns the decision to write a leaf's status. If the leaf was evicted, it returns fail,
@@ -103,9 +102,15 @@ func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	want := podstatus.Translate(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
 		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
-		want.Message = fmt.Sprintf("the Pod's counterpart in member %q was evicted or deleted, and Xylem does not run this Pod again", o.member.Registration)
+		want.Message = o.removed()
 	}
 	return want
+}
+
+// removed describes that the leaf was removed in the member before it finished.
+func (o observed) removed() string {
+	return fmt.Sprintf("the Pod was evicted or deleted in member %q, and Xylem does not run it again. If the Pod has an owner, the owner replaces it; otherwise, create the Pod again",
+		o.member.Registration)
 }
 
 // cutShort reports whether a container terminated after the deletion of its Pod was requested.

@@ -60,8 +60,8 @@ func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err error) string {
 	if apierrors.IsForbidden(err) {
 		if allowed, err := r.Streams.May(ctx, debugVerb, debugSubresource, namespace); err == nil && !allowed {
-			return fmt.Sprintf("Xylem's account in member %q lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register --with-debug, or with the value debug.enabled=true of the chart xylem-member",
-				r.Registration, debugVerb, debugSubresource)
+			return fmt.Sprintf("Xylem's account in member %q lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s --member-kubeconfig FILE --with-debug, or with the value debug.enabled=true of the chart xylem-member",
+				r.Registration, debugVerb, debugSubresource, r.Registration)
 		}
 	}
 	problem := report.RefusedByMember(r.Registration, "add", "it", err)

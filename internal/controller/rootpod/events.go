@@ -61,7 +61,7 @@ func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 func (r *reconciler) eventLeftOut(root *corev1.Pod) {
 	if names := podspec.LeftOut(root); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
-			"the Pod runs in member %q without %s, which have no meaning outside this cluster. Remove these fields if the Pod does not need them, or run the Pod on a node of this cluster",
+			"the Pod runs in member %q without %s, which have no meaning outside the host. Remove these fields if the Pod does not need them, or run the Pod on one of the host's own nodes",
 			r.Registration, strings.Join(names, ", "))
 	}
 }

@@ -110,7 +110,7 @@ func TestReporter(t *testing.T) {
 		"a webhook that does not respond":               {apierrors.NewInternalError(errors.New("no response")), apply, []time.Duration{persists}, []string{"no response"}},
 		"each further attempt, for the event's counter": {denied, apply, []time.Duration{persists, time.Minute}, []string{"rules.example.com", "rules.example.com"}},
 		"a rejection long ago":                          {denied, apply, []time.Duration{memory + time.Minute}, nil},
-		"no response":                                   {context.DeadlineExceeded, create, []time.Duration{hangs}, []string{"this cluster does not respond", `claim "data": `}},
+		"no response":                                   {context.DeadlineExceeded, create, []time.Duration{hangs}, []string{"the host does not respond", `claim "data": `}},
 		"a slow response":                               {context.DeadlineExceeded, create, []time.Duration{hangs / 2}, nil},
 		"a conflict":                                    {conflict, patch, []time.Duration{persists}, nil},
 		"a namespace that is being deleted":             {terminating, patch, []time.Duration{persists}, nil},

@@ -64,8 +64,8 @@ type Options struct {
 	// AnswerLimit is the maximum memory for one decoded response from a member. CacheLimit is the
 	// maximum memory for all of a member's objects in caches.
 	AnswerLimit, CacheLimit resource.QuantityValue
-	// NodeAPIAddress is the address on which the kubelet endpoints for the host's API server are
-	// served; "0" disables them. NodeAPIHost is the address at which the API server reaches them.
+	// NodeAPIAddress is the address on which the node API for the host's API server is served; "0"
+	// disables it. NodeAPIHost is the address at which the API server reaches it.
 	NodeAPIAddress, NodeAPIHost string
 	// NodeAPICertDir contains the serving certificate. If it is empty, the manager creates a
 	// certificate, or requests one from the host if NodeAPIRequest is set.
@@ -116,9 +116,9 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.SilentAfter, "silent-after", rootpvc.DefaultSilentAfter, "Time after which Xylem reports that a member's provisioner has neither created a volume nor reported a failure, or that its snapshot-controller or csi-snapshotter has not begun to take a snapshot. If the drivers take longer to create volumes, increase it.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
-	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response from a member, such as 128Mi. Xylem closes the link to a member that exceeds this limit.")
+	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response from a member, such as 128Mi. Xylem closes the connection to a member that exceeds this limit.")
 	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Cache, resource.BinarySI)}
-	flags.Var(&o.CacheLimit, "member-cache-limit", "Maximum memory for the objects of one member in the manager's caches, such as 256Mi. A volume with its claim takes about 4Ki, and a Pod 8Ki. Xylem closes the link to a member that exceeds this limit.")
+	flags.Var(&o.CacheLimit, "member-cache-limit", "Maximum memory for the objects of one member in the manager's caches, such as 256Mi. A volume with its claim takes about 4Ki, and a Pod 8Ki. Xylem closes the connection to a member that exceeds this limit.")
 	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager serves the node API to the host's API server, so that kubectl logs, exec, attach and port-forward work for Pods on virtual nodes; 0 disables the node API.")
 	flags.StringVar(&o.NodeAPIHost, "node-api-advertise-address", os.Getenv("POD_IP"), "IP address at which the host's API server can reach this replica. Virtual nodes report this address as their InternalIP while this replica is the leader. Default: the environment variable POD_IP.")
 	flags.StringVar(&o.NodeAPICertDir, "node-api-cert-dir", "", "Directory with tls.crt and tls.key for the node API. The manager reloads these files when they change. If empty, the manager uses a self-signed certificate in memory.")

@@ -82,19 +82,19 @@ func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.
 		return nil, nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
 	}
 	if config.CurrentContext == "" {
-		return invalid("the kubeconfig has no current-context")
+		return invalid("the kubeconfig has no current-context. Set it to the member's context")
 	}
 	chosen := config.Contexts[config.CurrentContext]
 	if chosen == nil {
-		return invalid("the kubeconfig has no context %q, although it is the current-context", config.CurrentContext)
+		return invalid("the kubeconfig has current-context %q, but no context with this name. Correct current-context, or add the context", config.CurrentContext)
 	}
 	cluster := config.Clusters[chosen.Cluster]
 	if cluster == nil {
-		return invalid("the kubeconfig has no cluster %q, to which context %q refers", chosen.Cluster, config.CurrentContext)
+		return invalid("the kubeconfig has no cluster %q, to which context %q refers. Add the cluster, or correct the context", chosen.Cluster, config.CurrentContext)
 	}
 	user := config.AuthInfos[chosen.AuthInfo]
 	if user == nil {
-		return invalid("the kubeconfig has no user %q, to which context %q refers", chosen.AuthInfo, config.CurrentContext)
+		return invalid("the kubeconfig has no user %q, to which context %q refers. Add the user, or correct the context", chosen.AuthInfo, config.CurrentContext)
 	}
 	return cluster, user, nil
 }
@@ -133,15 +133,15 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 		return invalid("the server %q in the kubeconfig is not a plain https URL", redacted(cluster.Server))
 	}
 	if len(cluster.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(cluster.CertificateAuthorityData) {
-		return invalid("certificate-authority-data contains no PEM certificate")
+		return invalid("certificate-authority-data contains no PEM certificate. Put the CA's certificate there")
 	}
 	if cluster.InsecureSkipTLSVerify && len(cluster.CertificateAuthorityData) > 0 {
-		return invalid("certificate-authority-data and insecure-skip-tls-verify are mutually exclusive")
+		return invalid("certificate-authority-data and insecure-skip-tls-verify are mutually exclusive. Remove one of them")
 	}
 	hasCertificate := len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0
 	if hasCertificate {
 		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
-			return invalid("client-certificate-data and client-key-data do not match: %v", err)
+			return invalid("client-certificate-data and client-key-data do not match: %v. Use the key of that certificate", err)
 		}
 	}
 	token := strings.TrimSpace(user.Token)
@@ -183,7 +183,7 @@ func Explain(doing string, err error) error {
 	case apierrors.IsForbidden(err):
 		return Problemf(v1alpha1.ReasonForbidden, Forbidden+" (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade the chart xylem-member in the member", theMember, doing, err)
 	}
-	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem keeps trying", theMember, doing, err)
+	return Problemf(v1alpha1.ReasonUnreachable, Unreachable+" (%s): %v. Check the server in the kubeconfig, and the network between the manager and the member. Xylem retries", theMember, doing, err)
 }
 
 // AccountPolicy is the admission policy of config/member that limits Xylem's accounts.
@@ -199,11 +199,11 @@ func ExplainWrite(doing, what, namespace string, err error) error {
 	}
 	switch {
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return Problemf(v1alpha1.ReasonLeaseRejected, "the member cannot store %s while namespace %q is being deleted. Ask the member's admin why the namespace was deleted, and to create it again. Xylem keeps trying", what, namespace)
+		return Problemf(v1alpha1.ReasonLeaseRejected, "the member cannot store %s while namespace %q is being deleted. Ask the member's admin why the namespace was deleted, and to create it again. Xylem retries", what, namespace)
 	case apierrors.IsInternalError(err) && !wording.WebhookFailed(err):
-		return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem keeps trying", what, said)
+		return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but fails to store %s: %s. Ask the member's admin to check the API server, and policies that change this object. Xylem retries", what, said)
 	}
-	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem keeps trying",
+	return Problemf(v1alpha1.ReasonLeaseRejected, "the member answers, but rejects the write of %s: %s. Ask the member's admin to exempt namespace %q from the webhook or policy, or to repair the webhook. Xylem retries",
 		what, said, namespace)
 }
 

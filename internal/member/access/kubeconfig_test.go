@@ -98,7 +98,7 @@ func TestParseKubeconfig(t *testing.T) {
 		"empty":                    {kubeconfig: "", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"no current-context"}},
 		"not YAML":                 {kubeconfig: "\x00{", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"cannot be parsed"}},
 		"a kind other than Config": {kubeconfig: "apiVersion: v1\nkind: Pod\n", reason: v1alpha1.ReasonKubeconfigInvalid},
-		"current-context names a missing context":   {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no context "c"`}},
+		"current-context names a missing context":   {kubeconfig: "current-context: c", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`current-context "c", but no context`}},
 		"the context names a missing cluster":       {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no cluster "x"`}},
 		"the context names a missing user":          {kubeconfig: "current-context: c\ncontexts: [{name: c, context: {cluster: x, user: u}}]\nclusters: [{name: x, cluster: {}}]", reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{`no user "u"`}},
 		"no server":                                 {kubeconfig: kubeconfig("tls-server-name: x", token), reason: v1alpha1.ReasonKubeconfigInvalid, says: []string{"server"}},

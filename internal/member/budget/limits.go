@@ -86,7 +86,7 @@ func (l *Limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
 
 // Exceed ends the link because the member exceeds a limit.
 func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
-	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem has closed the connection, and tries again every %s", fmt.Sprintf(format, args...), OverLimitPause)
+	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem has closed the connection, and retries every %s", fmt.Sprintf(format, args...), OverLimitPause)
 	select {
 	case l.exceeded <- p:
 	default: // the link is ending already

@@ -72,10 +72,10 @@ func RejectedByMember(registration, doing, what string, err error) *mirror.Refus
 // is the verb, and what describes the object.
 func RefusedByHost(doing, what string, err error) *mirror.Refusal {
 	if Unanswered(err) {
-		return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "this cluster does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask an admin of this cluster to check for a webhook that does not respond",
+		return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "the host does not respond when Xylem tries to %s %s, although it responds to other requests. Xylem retries. Ask an admin of the host to check for a webhook that does not respond",
 			doing, what)
 	}
-	return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "this cluster does not let Xylem %s %s: %s. Xylem retries. Ask an admin of this cluster to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
+	return mirror.Refuse(v1alpha1.ReasonRefusedByHost, "the host does not let Xylem %s %s: %s. Xylem retries. Ask an admin of the host to exempt Xylem from the policy or webhook, to repair the webhook, or to grant the permission",
 		doing, what, said(err))
 }
 

@@ -226,7 +226,7 @@ var grants = map[string]struct{ flag, value string }{
 // member, and how to grant it.
 func MissingPermission(c call.Call, registration string) *failure.Failure {
 	grant := grants[c.Subresource]
-	return failure.Forbidden("member %q does not let Xylem %s: Xylem's account in the member lacks the verb %q on pods/%s. An admin of the member can grant the verb with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",
+	return failure.Forbidden("member %q does not let Xylem %s: Xylem's account in the member lacks the verb %q on pods/%s. An admin of the member can grant the verb with kubectl xylem register %s --member-kubeconfig FILE %s, or with the value %s=true of the chart xylem-member",
 		registration, map[string]string{call.Log: "read logs", call.Exec: "exec", call.Attach: "attach", call.PortForward: "forward ports"}[c.Subresource],
-		c.Verb(), c.Subresource, grant.flag, grant.value)
+		c.Verb(), c.Subresource, registration, grant.flag, grant.value)
 }

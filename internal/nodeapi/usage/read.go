@@ -87,7 +87,7 @@ func refused(api API, registration string, code int, content []byte) *failure.Fa
 	case http.StatusNotFound:
 		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1), so Xylem cannot report the resource usage of Pods in the member. Ask the member's admin to install metrics-server", registration)
 	case http.StatusForbidden:
-		failed = failure.Forbidden(`member %q does not let Xylem read the resource usage of Pods: Xylem's account in the member lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant the verb with kubectl xylem register --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration)
+		failed = failure.Forbidden(`member %q does not let Xylem read the resource usage of Pods: Xylem's account in the member lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant the verb with kubectl xylem register %s --member-kubeconfig FILE --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration, registration)
 	}
 	failed.Exact = true
 	return failed

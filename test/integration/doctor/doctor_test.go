@@ -227,7 +227,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 		shown(ctx, here, asAdminOf(one)...)
 	}, SpecTimeout(storyTime))
 
-	It("finds that the API server cannot reach the kubelet endpoint of a manager that hangs", func(ctx SpecContext) {
+	It("finds that the API server cannot reach the node API of a manager that hangs", func(ctx SpecContext) {
 		Expect(x.Manager.Signal(syscall.SIGSTOP)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(x.Manager.Signal(syscall.SIGCONT)).To(Succeed())

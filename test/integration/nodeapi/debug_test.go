@@ -127,7 +127,7 @@ var _ = Describe("kubectl debug", func() {
 		debug(ctx, "ungranted", "first")
 		Eventually(ctx, func() []string { return notRun(ctx, "ungranted") }).WithContext(ctx).Should(HaveLen(1))
 		Expect(notRun(ctx, "ungranted")[0]).To(And(ContainSubstring(`"first"`), ContainSubstring("pods/ephemeralcontainers"),
-			ContainSubstring("kubectl xylem register --with-debug"), ContainSubstring("debug.enabled=true")))
+			ContainSubstring("--member-kubeconfig FILE --with-debug"), ContainSubstring("debug.enabled=true")))
 		grant(ctx, two, "debug")
 		DeferCleanup(func(ctx SpecContext) { revoke(ctx, two, "debug") })
 		Eventually(ctx, leafDebuggers(ctx, two, "ungranted")).WithContext(ctx).Should(Equal([]string{"first"}))

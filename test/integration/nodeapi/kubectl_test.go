@@ -157,7 +157,7 @@ var _ = Describe("failures", func() {
 
 	It("names the permission that the member's admin has not granted", func(ctx SpecContext) {
 		for _, way := range [][]string{webSocket, spdy} {
-			refused(ctx, "kubectl xylem register --with-exec", way, "exec", "other", "-c", "app", "--", "true")
+			refused(ctx, "--member-kubeconfig FILE --with-exec", way, "exec", "other", "-c", "app", "--", "true")
 		}
 	}, SpecTimeout(settle))
 

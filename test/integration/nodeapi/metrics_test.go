@@ -108,7 +108,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		Expect(content).To(And(ContainSubstring("no metrics API"), ContainSubstring(one), Not(ContainSubstring("\n"))))
 		code, content = ask(ctx, admin(), strings.Replace(path, nodeOne, nodeTwo, 1))
 		Expect(code).To(Equal(http.StatusForbidden))
-		Expect(content).To(And(ContainSubstring("kubectl xylem register --with-metrics"), Not(ContainSubstring("\n"))))
+		Expect(content).To(And(ContainSubstring("--member-kubeconfig FILE --with-metrics"), Not(ContainSubstring("\n"))))
 		code, content = ask(ctx, admin(), "/metrics/resource")
 		Expect(code).To(Equal(http.StatusNotFound))
 		Expect(content).To(ContainSubstring(metricsPathKey))

@@ -228,7 +228,7 @@ var _ = Describe("The Pods of an away member", func() {
 		s.why(ctx, "Pod", "during", v1alpha1.ReasonMemberAway, two)
 		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway))
 		Expect(cr.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to the member's Pods and volumes, however long the outage lasts")))))
+			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("The host keeps the member's Pods and volumes, however long the outage lasts")))))
 		evicts(ctx, s)
 		kept, err := read[corev1.Pod](ctx, s, x.Host, pod.Name)
 		Expect(err).NotTo(HaveOccurred())
@@ -281,7 +281,7 @@ var _ = Describe("A Pod that is pushed", func() {
 		pod := s.running(ctx, "app", nodeOne)
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "example/debug"}}}
 		Expect(x.Host.API.SubResource("ephemeralcontainers").Update(ctx, pod)).To(Succeed())
-		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one, "pods/ephemeralcontainers", "kubectl xylem register --with-debug")
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one, "pods/ephemeralcontainers", "kubectl xylem register "+one+" --member-kubeconfig FILE --with-debug")
 	}, SpecTimeout(storyTime))
 
 	It("reports that a resize has no effect, and does not show it as observed", func(ctx SpecContext) {

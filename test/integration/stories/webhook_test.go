@@ -195,7 +195,7 @@ var _ = Describe("A webhook that rejects what Xylem writes", func() {
 			hook := s.guards(ctx, x.Host, harness.HostUser, operation, resource)
 			s.claim(ctx, "data")
 			s.pod(ctx, "app", using("data"), on(nodeOne))
-			s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByHost, "this cluster", "rules.example.com", hookRules, "admin")
+			s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByHost, "the host", "rules.example.com", hookRules, "admin")
 			s.noted(ctx, "Pod", "app", v1alpha1.ReasonRefusedByHost, `claim "data"`, hookRules)
 			hook.allows.Store(true)
 			s.running(ctx, "app", nodeOne)

@@ -58,7 +58,8 @@ func Accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host: %s. Xylem never deletes orphaned volumes", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+		condition.Message = fmt.Sprintf("the member has %s without a claim or volume in the host: %s. Xylem never deletes orphaned volumes. To use a volume again, re-create its claim with spec.volumeName. "+
+			"If nobody needs the data, set the volume's reclaim policy to Delete in the member, and delete its claim there if it has one", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 		return condition
 	}
 	if status.Volumes.Orphaned > 0 {

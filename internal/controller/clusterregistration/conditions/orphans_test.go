@@ -53,6 +53,8 @@ func TestListed(t *testing.T) {
 
 func TestAccounted(t *testing.T) {
 	one := v1alpha1.ClusterRegistrationStatus{Volumes: v1alpha1.VolumeCounts{Orphaned: 1}, Orphans: []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}}
+	const toDo = "To use a volume again, re-create its claim with spec.volumeName. " +
+		"If nobody needs the data, set the volume's reclaim policy to Delete in the member, and delete its claim there if it has one"
 	const ofOne = `"pv-1" of claim "shop/data" (RootGone, since 2026-11-20T11:00:00Z)`
 	for name, tc := range map[string]struct {
 		orphans account.Orphans
@@ -66,7 +68,7 @@ func TestAccounted(t *testing.T) {
 		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}},
 		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "the member has 1 volume without a claim or volume in the host: " + ofOne + ". Xylem never deletes orphaned volumes"}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "the member has 1 volume without a claim or volume in the host: " + ofOne + ". Xylem never deletes orphaned volumes. " + toDo}},
 		"the comparison failed before any orphan was found": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's. Every attempt since 2026-11-20T12:00:00Z has failed: list: timeout"}},
 		"the comparison failed after an orphan was found": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,

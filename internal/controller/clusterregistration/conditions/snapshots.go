@@ -37,7 +37,8 @@ func SnapshotsAccounted(orphans account.Orphans, status *v1alpha1.ClusterRegistr
 		condition.Message = fmt.Sprintf("Xylem could not compare the member's snapshots with the host's. Every attempt since %s has failed: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Snapshots.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedSnapshots
-		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host: %s. Xylem never deletes orphaned snapshots", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
+		condition.Message = fmt.Sprintf("the member has %s without a VolumeSnapshotContent in the host: %s. Xylem never deletes orphaned snapshots. "+
+			"If nobody needs the data, set the deletionPolicy of the snapshots to Delete in the member, and delete them there", text.Count(int(status.Snapshots.Orphaned), "snapshot"), some)
 		return condition
 	}
 	if status.Snapshots.Orphaned > 0 {

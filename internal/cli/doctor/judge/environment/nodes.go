@@ -22,7 +22,7 @@ func NodeAPI(h *facts.Host) []result.Finding {
 		return nil
 	}
 	if len(h.Paths) == 0 {
-		return []result.Finding{result.Passed(result.CheckNodeAPI, "", "virtual nodes have no kubelet endpoint, so kubectl logs, exec and port-forward are disabled (--node-api-bind-address)")}
+		return []result.Finding{result.Passed(result.CheckNodeAPI, "", "the node API is disabled (--node-api-bind-address), so kubectl logs, exec and port-forward do not work for Pods on virtual nodes")}
 	}
 	var reached int
 	failed := map[string][]string{} // nodes by error; usually, all have the same error, because they share an address
