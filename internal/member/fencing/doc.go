@@ -10,9 +10,11 @@
 //
 // Each leadership takes a new epoch. It writes the intended epoch to the host's record, then the
 // Lease in the member, then the reached epoch to the record, so that a crash between these writes
-// causes no disagreement. Epochs that disagree mean that one of the clusters was restored. The
-// manager then takes the fence but keeps the epochs, because they are the evidence, and MayDestroy
-// fails until the registration is annotated with the token that its condition names.
+// causes no disagreement. A write to the member may arrive after its sender has stopped waiting for
+// the response. The record therefore keeps all epochs that the host has intended since its current
+// one, and the member may have any of them. Epochs that disagree mean that one of the clusters was
+// restored. The manager then takes the fence but keeps the epochs, because they are the evidence, and
+// MayDestroy fails until the registration is annotated with the token that its condition names.
 //
 // A leadership may last for months, so last night's backup may have the same epoch. The manager
 // therefore also raises the epoch within a leadership, every --fence-epoch-interval (5 min). The

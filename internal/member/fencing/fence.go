@@ -218,16 +218,16 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 		return err
 	}
 	there := epoch.Of(lease)
-	here, next := epoch.Recorded(record)
-	suspended := epoch.Disagreement(there, here, next, confirmed)
+	in := epoch.In(record)
+	suspended := epoch.Disagreement(there, in, confirmed)
 	target := there
 	if suspended == nil {
 		f.mu.Lock()
 		f.unconfirmed = ""
 		f.mu.Unlock()
-		reconnects := lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == here
+		reconnects := lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && there == in.Here
 		if !reconnects { // the same leadership keeps its epoch
-			target = max(there, here, next) + 1
+			target = in.After(there)
 		}
 	}
 	return f.step(ctx, lease, record, target, suspended)

@@ -123,7 +123,8 @@ func (f *Fence) Advance(ctx context.Context) error {
 // Finish takes the next epoch before the fence is released, so that every backup of the host from
 // before the stop has a lower epoch. Otherwise, only the revision would show that a backup is from
 // the same epoch, and a restore may increase the revision. Finish does nothing if the fence is not
-// held, or if the epochs are evidence. A missing record was deleted with the registration.
+// held, or if the epochs are evidence. A missing record was deleted with the registration. Finish
+// reads the Lease again, because the response to the last write may have been lost.
 func (f *Fence) Finish(ctx context.Context) error {
 	if f.Held() != nil || f.Suspended() != nil {
 		return nil
@@ -135,11 +136,15 @@ func (f *Fence) Finish(ctx context.Context) error {
 	if err != nil || record == nil {
 		return err
 	}
-	f.mu.RLock()
-	lease := f.lease
-	f.mu.RUnlock()
+	lease, err := f.reread(ctx)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.lease, f.known = lease, lease
+	f.mu.Unlock()
 	target, p := epoch.Following(epoch.Of(lease), record)
-	if lease == nil || p != nil {
+	if p != nil {
 		return nil
 	}
 	return f.step(ctx, lease, record, target, nil)
@@ -172,13 +177,14 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	return now, nil
 }
 
-// ours reports whether this process holds the Lease, at the epoch that it last read or sent.
+// ours reports whether this process holds the Lease, at the epoch that it last read, or at one that
+// it has sent since. The last write may have failed while an earlier one arrived.
 func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	at := epoch.Of(lease)
 	return f.lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity &&
-		(at == epoch.Of(f.lease) || at == f.next)
+		epoch.Of(f.lease) <= at && at <= max(epoch.Of(f.lease), f.next)
 }
 
 // wentBack reports whether the Lease is older than a write that the member has acknowledged to

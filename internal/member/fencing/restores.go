@@ -65,12 +65,12 @@ func (f *Fence) Restores() Restores {
 // yet, it records the time. It returns the resulting record.
 func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	there := epoch.Of(lease)
-	here, next := epoch.Recorded(record)
+	in := epoch.In(record)
 	restores, unconfirmed := recorded(lease, record), ""
-	found := epoch.Disagreement(there, here, next, "")
+	found := epoch.Disagreement(there, in, "")
 	fresh := false
 	if found != nil {
-		unconfirmed = epoch.Confirmation(here, there)
+		unconfirmed = epoch.Confirmation(in.Here, there)
 		fresh = record == nil || record.Annotations[annotationUnconfirmed] != unconfirmed
 	}
 	switch {
@@ -88,7 +88,7 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	if !fresh {
 		return record, nil
 	}
-	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, here, next)
+	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, in.Here, in.Next)
 	if err != nil {
 		return nil, fmt.Errorf("record the restore in the host: %w", err)
 	}
@@ -153,11 +153,11 @@ func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) 
 // putBehind records in the host an epoch lower than the member's, unless the two disagree
 // already. It returns the resulting record.
 func (f *Fence) putBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	here, next := epoch.Recorded(record)
-	if there == 0 || epoch.Disagreement(there, here, next, "") != nil {
+	in := epoch.In(record)
+	if there == 0 || epoch.Disagreement(there, in, "") != nil {
 		return record, nil
 	}
-	behind := min(here, there-1)
+	behind := min(in.Here, there-1)
 	record, err := f.putEpoch(ctx, record, behind, 0)
 	if err != nil {
 		return nil, fmt.Errorf("record that the host was restored: %w", err)

@@ -132,6 +132,27 @@ func losing(lose *bool) interceptor.Funcs {
 	}}
 }
 
+// delayed is a patch whose sender has stopped waiting for the response.
+type delayed struct{ arrive func(context.Context) error }
+
+// delaying delays the nth patch: its sender gets an error. The patch after it arrives just after
+// the delayed one if overtaken is set.
+func delaying(nth int, overtaken bool) (*delayed, interceptor.Funcs) {
+	n, d := 0, &delayed{}
+	return d, interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		n++
+		if n == nth {
+			sent := obj.DeepCopyObject().(client.Object)
+			d.arrive = func(ctx context.Context) error { return api.Patch(ctx, sent, patch, opts...) }
+			return errCut
+		}
+		if n == nth+1 && overtaken {
+			Expect(d.arrive(ctx)).To(Succeed())
+		}
+		return api.Patch(ctx, obj, patch, opts...)
+	}}
+}
+
 // restoredUnder restores the member to its state before the last renewal of a manager's fence, and
 // returns that fence.
 func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
@@ -391,6 +412,88 @@ var _ = Describe("the fence", func() {
 		Entry("after the Lease is written", cut(2, true), interceptor.Funcs{}, false),
 		Entry("before the reached epoch is recorded", interceptor.Funcs{}, cut(4, false), true),
 		Entry("after the reached epoch is recorded", interceptor.Funcs{}, cut(4, true), true),
+	)
+
+	DescribeTable("takes its last epoch although the Lease has changed (I2)", func(ctx SpecContext, change func(context.Context, *fencing.Fence, *bool)) {
+		lose := false
+		a := w.manager("a", losing(&lose))
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		w.clock.Step(time.Second)
+		change(ctx, a, &lose)
+		before, backup := epochOf(w.lease(ctx)), w.record(ctx)
+		Expect(a.Finish(ctx)).To(Succeed())
+		Expect(a.Release(ctx)).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).NotTo(Equal(before))
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+		b := w.manager("b")
+		Expect(b.Acquire(ctx, "")).To(Succeed(), "the fence must be released")
+		Expect(b.Suspended()).To(Succeed())
+		Expect(b.Release(ctx)).To(Succeed())
+
+		By("restoring the host from a backup that was made before the stop")
+		restore(ctx, "fence-"+w.clusterID, backup)
+		c := w.manager("c")
+		Expect(c.Acquire(ctx, "")).To(Succeed())
+		Expect(c.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+	},
+		Entry("because the response to an advance was lost", func(ctx context.Context, a *fencing.Fence, lose *bool) {
+			*lose = true
+			Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+		}),
+		Entry("because the response to a renewal was lost", func(ctx context.Context, a *fencing.Fence, lose *bool) {
+			*lose = true
+			Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+		}),
+		Entry("because a note was written after a conflict", func(ctx context.Context, a *fencing.Fence, _ *bool) {
+			edited := w.lease(ctx)
+			edited.Labels["team"] = "storage"
+			Expect(api.Update(ctx, edited)).To(Succeed())
+			Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		}),
+	)
+
+	// The member's Lease and the host's record are at epoch 1, and the Lease is not held.
+	DescribeTable("does not mistake a delayed write to the member for a restore (I6)", func(ctx SpecContext, delay func(context.Context)) {
+		first := w.manager("first")
+		Expect(first.Acquire(ctx, "")).To(Succeed())
+		Expect(first.Release(ctx)).To(Succeed())
+		delay(ctx)
+		Expect(epochOf(w.lease(ctx))).NotTo(Equal(epochOf(w.record(ctx))), "the delayed write must be the last one")
+
+		next := w.manager("next")
+		Expect(next.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(duration)
+		Expect(next.Acquire(ctx, "")).To(Succeed())
+		Expect(next.Suspended()).To(Succeed())
+		Expect(next.MayDestroy()).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+	},
+		Entry("if an advance arrives during a clean stop", func(ctx context.Context) {
+			advance, funcs := delaying(2, true)
+			a := w.manager("a", funcs)
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.Advance(ctx)).NotTo(Succeed())
+			Expect(a.Finish(ctx)).NotTo(Succeed())
+			Expect(a.Release(ctx)).To(Succeed())
+			Expect(advance.arrive(ctx)).NotTo(Succeed(), "a delayed write arrives once")
+		}),
+		Entry("if an acquisition arrives during the next attempt", func(ctx context.Context) {
+			_, funcs := delaying(1, true)
+			a := w.manager("a", funcs)
+			Expect(a.Acquire(ctx, "")).NotTo(Succeed())
+			Expect(a.Acquire(ctx, "")).NotTo(Succeed())
+		}),
+		Entry("if a frozen leader's advance arrives after the next leader has ended", func(ctx context.Context) {
+			advance, funcs := delaying(2, false)
+			a := w.manager("a", funcs)
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.Advance(ctx)).NotTo(Succeed())
+			b := w.manager("b", cut(1, false))
+			Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			w.clock.Step(duration)
+			Expect(b.Acquire(ctx, "")).NotTo(Succeed(), "it must end between the intent and the Lease")
+			Expect(advance.arrive(ctx)).To(Succeed())
+		}),
 	)
 
 	It("leaves a deregistered member alone when it stops", func(ctx SpecContext) {

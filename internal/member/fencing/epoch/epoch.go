@@ -11,15 +11,33 @@ import (
 )
 
 // annotationNext is set on the host's record while a new epoch is being written to the member, so
-// that a crash between the two writes does not look like a restore.
-const annotationNext = v1alpha1.AnnotationFenceEpoch + "-next"
+// that a crash between the two writes does not look like a restore. annotationFirst is set with it
+// and contains the first of these epochs, if earlier writes to the member have unknown outcomes.
+const (
+	annotationNext  = v1alpha1.AnnotationFenceEpoch + "-next"
+	annotationFirst = v1alpha1.AnnotationFenceEpoch + "-first"
+)
+
+// Recorded contains the epochs in the host's record.
+type Recorded struct {
+	// Here is the current epoch.
+	Here int64
+	// First and Next are the first and the last epoch that the host has intended since then. Both
+	// are 0 if there is none. The member may have any epoch between them: a write to the member whose
+	// response was lost may arrive after the host has recorded the next intended epoch.
+	First, Next int64
+}
 
 // Of returns the epoch of the Lease in a member, or of the host's record, or 0.
 func Of(lease *coordinationv1.Lease) int64 { return read(lease, v1alpha1.AnnotationFenceEpoch) }
 
-// Recorded returns the current epoch in the host's record, and the intended one or 0.
-func Recorded(record *coordinationv1.Lease) (here, next int64) {
-	return Of(record), read(record, annotationNext)
+// In returns the epochs in the host's record.
+func In(record *coordinationv1.Lease) Recorded {
+	in := Recorded{Here: Of(record), First: read(record, annotationFirst), Next: read(record, annotationNext)}
+	if in.First == 0 || in.First > in.Next { // an earlier release wrote the record
+		in.First = in.Next
+	}
+	return in
 }
 
 func read(lease *coordinationv1.Lease, annotation string) int64 {
@@ -34,9 +52,14 @@ func read(lease *coordinationv1.Lease, annotation string) int64 {
 }
 
 // Set sets the current and the intended epoch in a Lease's annotations, which must not be nil. It
-// removes an annotation whose epoch is 0.
+// removes an annotation whose epoch is 0. Epochs that were intended before remain so as long as the
+// current epoch does not change.
 func Set(lease *coordinationv1.Lease, current, next int64) {
-	for annotation, n := range map[string]int64{v1alpha1.AnnotationFenceEpoch: current, annotationNext: next} {
+	first := next
+	if in := In(lease); next != 0 && in.Next != 0 && in.Here == current {
+		first = in.First
+	}
+	for annotation, n := range map[string]int64{v1alpha1.AnnotationFenceEpoch: current, annotationFirst: first, annotationNext: next} {
 		delete(lease.Annotations, annotation)
 		if n != 0 {
 			lease.Annotations[annotation] = strconv.FormatInt(n, 10)
@@ -47,25 +70,29 @@ func Set(lease *coordinationv1.Lease, current, next int64) {
 // Following returns the epoch after the member's and those in the host's record, and the problem if
 // the known ones disagree.
 func Following(there int64, record *coordinationv1.Lease) (int64, *access.Problem) {
-	here, next := Recorded(record)
-	return max(there, here, next) + 1, Disagreement(there, here, next, "")
+	in := In(record)
+	return in.After(there), Disagreement(there, in, "")
 }
 
+// After returns the epoch after the member's and those in the host's record.
+func (r Recorded) After(there int64) int64 { return max(there, r.Here, r.Next) + 1 }
+
 // Disagreement compares the member's epoch with the epoch of the host's record, and with the
-// intended epoch if there is one.
-func Disagreement(there, here, next int64, confirmed string) *access.Problem {
-	token := Confirmation(here, there)
-	if there == here || next != 0 && there == next || confirmed == token {
+// intended epochs if there are any.
+func Disagreement(there int64, in Recorded, confirmed string) *access.Problem {
+	token := Confirmation(in.Here, there)
+	intended := in.Here < there && in.First <= there && there <= in.Next
+	if there == in.Here || intended || confirmed == token {
 		return nil
 	}
-	if there > here {
+	if there > in.Here {
 		return access.Problemf(v1alpha1.ReasonHostRestored,
 			"the host was restored from an older state: the fence is at epoch %d in the member, but at %d in the host. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
-			there, here, v1alpha1.AnnotationConfirmRestore, token)
+			there, in.Here, v1alpha1.AnnotationConfirmRestore, token)
 	}
 	return access.Problemf(v1alpha1.ReasonMemberRestored,
 		"the member was restored from an older state: the fence is at epoch %d in the host, but at %d in the member. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
-		here, there, v1alpha1.AnnotationConfirmRestore, token)
+		in.Here, there, v1alpha1.AnnotationConfirmRestore, token)
 }
 
 // Confirmation returns the value of the annotation that confirms a disagreement.
