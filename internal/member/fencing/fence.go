@@ -50,12 +50,13 @@ type Fence struct {
 
 	// known is the Lease as of the last acknowledged write of this process, held or not. next is
 	// the last epoch sent, whose response may have been lost. recorded is the lowest epoch that the
-	// host's record may have.
+	// host's record may have. The fields above and these are guarded by mu.
 	known    *coordinationv1.Lease
 	next     int64
 	recorded int64
 
-	// watched is the other holder's Lease when it was first read in its current state.
+	// watched is the other holder's Lease when it was first read in its current state. Only Acquire
+	// uses it.
 	watched   *coordinationv1.Lease
 	watchedAt time.Time
 	// seenAlive reports whether the other holder renewed the Lease while this process watched it.
@@ -155,6 +156,7 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
 		return err
 	}
+	known := f.lastKnown()
 	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
 		return access.Explain("read the fence", err)
@@ -162,7 +164,7 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if wait := f.yield(lease); wait != nil {
 		return wait
 	}
-	if f.wentBack(lease) {
+	if wentBack(lease, known) {
 		if err := f.noteRestored(ctx, epoch.Of(lease)); err != nil {
 			return err
 		}
@@ -247,7 +249,9 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 		}
 	}
 	sent := f.clock.Now()
+	f.mu.Lock()
 	f.next = target
+	f.mu.Unlock()
 	if lease, err = f.write(ctx, f.member, f.hostID, lease, target, 0); err != nil {
 		return access.ExplainWrite("acquire the fence", f.name(), f.namespace, err)
 	}
@@ -265,12 +269,23 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 // putEpoch writes an epoch, and the next intended one, to the host's record. Whether or not a
 // failed write has arrived, the epoch that a later read finds is not evidence of a restore.
 func (f *Fence) putEpoch(ctx context.Context, record *coordinationv1.Lease, at, next int64) (*coordinationv1.Lease, error) {
+	f.mu.Lock()
 	f.recorded = min(f.recorded, at)
+	f.mu.Unlock()
 	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, at, next)
 	if err == nil {
+		f.mu.Lock()
 		f.recorded = at
+		f.mu.Unlock()
 	}
 	return record, err
+}
+
+// lastKnown returns the Lease as of the last acknowledged write of this process, or nil.
+func (f *Fence) lastKnown() *coordinationv1.Lease {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.known
 }
 
 // Drop stops all writes immediately. The Lease remains until it expires.
@@ -303,11 +318,12 @@ func (f *Fence) Release(ctx context.Context) error {
 // was lost. It leaves any other Lease alone, because another fence of this process may have taken
 // it for another registration of the same cluster.
 func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease) error {
+	known := f.lastKnown()
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil || now == nil {
 		return err
 	}
-	if f.wentBack(now) {
+	if wentBack(now, known) {
 		return f.noteRestored(ctx, epoch.Of(now))
 	}
 	renewed := now.UID == lease.UID && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity &&

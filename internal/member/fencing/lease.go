@@ -51,8 +51,8 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 // later returns the renewal time: now, or just after the last acknowledged renewal if the wall
 // clock was set back. A renewal time that decreases is evidence that the member was restored.
 func (f *Fence) later(now time.Time) *metav1.MicroTime {
-	if f.known != nil && f.known.Spec.RenewTime != nil && !now.After(f.known.Spec.RenewTime.Time) {
-		now = f.known.Spec.RenewTime.Add(time.Microsecond)
+	if known := f.lastKnown(); known != nil && known.Spec.RenewTime != nil && !now.After(known.Spec.RenewTime.Time) {
+		now = known.Spec.RenewTime.Add(time.Microsecond)
 	}
 	return &metav1.MicroTime{Time: now}
 }
@@ -85,11 +85,14 @@ func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 		return nil, fmt.Errorf("read the host's record of the fence: %w", err)
 	}
 	here := epoch.Of(record)
-	if here < f.recorded {
-		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrRestored, f.clusterID, here, f.recorded)
+	f.mu.Lock()
+	before := f.recorded
+	f.recorded = max(before, here)
+	f.mu.Unlock()
+	if here < before {
+		err := fmt.Errorf("%w: the host's record of cluster %s is at epoch %d, but was at %d before", hostrevision.ErrRestored, f.clusterID, here, before)
 		f.revision.Note(err)
 		return nil, err
 	}
-	f.recorded = here
 	return record, nil
 }

@@ -57,7 +57,8 @@ func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.
 
 // Note changes the annotations of the Lease, so that they survive a restore of the host. change
 // returns the same Lease if it already has the annotations. If the fence is not held, the error
-// wraps guarded.ErrFenced.
+// wraps guarded.ErrFenced. Workers call Note while the probe renews the Lease. If Note finds that the
+// member was restored, it returns an error, and the next probe records the restore.
 func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
 	f.mu.RLock()
 	lease := f.lease
@@ -67,12 +68,11 @@ func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*c
 	}
 	noted, err := f.note(ctx, lease, change)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // for example, after a concurrent renewal
-		now, err := f.reread(ctx)
-		if err != nil {
+		var now *coordinationv1.Lease
+		if lease, now, err = f.current(ctx); err != nil {
 			return err
 		}
-		_, err = f.note(ctx, now, change)
-		return err // the next renewal reads the Lease again
+		noted, err = f.note(ctx, now, change)
 	}
 	if err != nil {
 		return err
@@ -150,47 +150,66 @@ func (f *Fence) Finish(ctx context.Context) error {
 	return f.step(ctx, lease, record, target, nil)
 }
 
-// reread reads the Lease after a conflict. Either this process still holds it (a user edited it, or
-// the response to a write was lost), or the member was restored, or another manager acquired it. If
-// this process holds the Lease, the caller renews it, because observers depend on the time of the
-// Lease's last change.
+// reread reads the Lease after a conflict. If this process holds the Lease, the caller renews it,
+// because observers depend on the time of the Lease's last change. If the member was restored,
+// reread drops the fence and records the restore. Only the supervisor's goroutines call it.
 func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
-	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+	_, now, err := f.current(ctx)
+	if p := access.AsProblem(err); p != nil && p.Reason == v1alpha1.ReasonMemberRestored {
+		f.Drop()
+		if err := f.noteRestored(ctx, epoch.Of(now)); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
-		return nil, access.Explain("read the fence", err)
+		return nil, err
+	}
+	return now, nil
+}
+
+// current reads the Lease after a conflict. Either this process still holds it (a user edited it, or
+// the response to a write was lost), or the member was restored, or another manager acquired it. In
+// the last case, current drops the fence. It returns the Lease that this process held before the
+// read, and the Lease as read. The probe may renew the Lease during the read, so current compares
+// what was read only with what was known before.
+func (f *Fence) current(ctx context.Context) (held, now *coordinationv1.Lease, err error) {
+	f.mu.RLock()
+	held, known := f.lease, f.known
+	f.mu.RUnlock()
+	if held == nil {
+		return nil, nil, fmt.Errorf("read the fence: %w", guarded.ErrFenced)
+	}
+	now, err = hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+	if err != nil {
+		return nil, nil, access.Explain("read the fence", err)
 	}
 	switch {
 	case now == nil:
 		// Do not use missing objects as evidence until the member has been identified again.
 		f.Drop()
-		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem reconnects to find out which")
-	case f.wentBack(now):
+		return nil, nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem reconnects to find out which")
+	case wentBack(now, known):
+		return nil, now, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than this manager's last write to it: the member was restored. Xylem reconnects, and then reports what to confirm")
+	case !f.ours(now, held):
 		f.Drop()
-		if err := f.noteRestored(ctx, epoch.Of(now)); err != nil {
-			return nil, err
-		}
-		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than this manager's last write to it: the member was restored. Xylem reconnects, and then reports what to confirm")
-	case !f.ours(now):
-		f.Drop()
-		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host are running. Stop one of them")
+		return nil, nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host are running. Stop one of them")
 	}
-	return now, nil
+	return held, now, nil
 }
 
-// ours reports whether this process holds the Lease, at the epoch that it last read, or at one that
+// ours reports whether this process holds the Lease, at the epoch that it held before, or at one that
 // it has sent since. The last write may have failed while an earlier one arrived.
-func (f *Fence) ours(lease *coordinationv1.Lease) bool {
+func (f *Fence) ours(lease, held *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	at := epoch.Of(lease)
-	return f.lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity &&
-		epoch.Of(f.lease) <= at && at <= max(epoch.Of(f.lease), f.next)
+	at, before := epoch.Of(lease), epoch.Of(held)
+	return ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity && before <= at && at <= max(before, f.next)
 }
 
-// wentBack reports whether the Lease is older than a write that the member has acknowledged to
-// this process.
-func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
-	return lease != nil && f.known != nil && epoch.Older(lease, f.known)
+// wentBack reports whether the Lease is older than a write that the member had acknowledged to this
+// process before the Lease was read.
+func wentBack(lease, known *coordinationv1.Lease) bool {
+	return lease != nil && known != nil && epoch.Older(lease, known)
 }
 
 // MemberCurrent returns nil if a live read of the member, started after the call, shows that it

@@ -168,14 +168,15 @@ func (f *Fence) putBehind(ctx context.Context, there int64, record *coordination
 // NoteHostRestored records the evidence in the restored host, because this process ends, and the
 // next one could not detect the restore without it.
 func (f *Fence) NoteHostRestored(ctx context.Context) error {
-	if f.known == nil || f.suspended != nil {
+	known := f.lastKnown()
+	if known == nil || f.Suspended() != nil {
 		return nil
 	}
 	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
 	if err != nil {
 		return fmt.Errorf("read the host's record of the fence: %w", err)
 	}
-	_, err = f.putBehind(ctx, epoch.Of(f.known), record)
+	_, err = f.putBehind(ctx, epoch.Of(known), record)
 	return err
 }
 

@@ -72,10 +72,17 @@ func noted(key string) func(*coordinationv1.Lease) (*coordinationv1.Lease, error
 	}
 }
 
-// hooked is a client that calls interceptors instead of writing to the real API server.
+// hooked is a client that calls interceptors instead of the real API server.
 type hooked struct {
 	client.Client
 	funcs interceptor.Funcs
+}
+
+func (h hooked) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if h.funcs.Get == nil {
+		return h.Client.Get(ctx, key, obj, opts...)
+	}
+	return h.funcs.Get(ctx, nil, key, obj, opts...)
 }
 
 func (h hooked) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
@@ -689,10 +696,66 @@ var _ = Describe("the fence", func() {
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 	}, NodeTimeout(timeout))
 
-	It("records nothing about a member that was restored", func(ctx SpecContext) {
+	It("records nothing about a member that was restored, and leaves the evidence to the probe", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
+		record := w.record(ctx)
 		Expect(a.Note(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonMemberRestored))
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
+		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion))
+		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(epochOf(w.record(ctx))).To(Equal("2"))
+	}, NodeTimeout(timeout))
+
+	DescribeTable("does not mistake a probe during a note for a restore or a clone (I6)", func(ctx SpecContext, probe func(context.Context, *fencing.Fence) error) {
+		var a *fencing.Fence
+		races := false
+		a = w.manager("a", interceptor.Funcs{Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			err := api.Get(ctx, key, obj, opts...)
+			if races { // the note has read the Lease, and the probe writes it now
+				races = false
+				w.clock.Step(time.Second)
+				Expect(probe(ctx, a)).To(Succeed())
+			}
+			return err
+		}})
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		edited := w.lease(ctx)
+		edited.Labels["team"] = "storage"
+		Expect(api.Update(ctx, edited)).To(Succeed())
+		races = true
+		Expect(apierrors.IsConflict(a.Note(ctx, noted("first")))).To(BeTrue(), "the probe's write is later than the note's read")
+		Expect(races).To(BeFalse(), "the note must read the Lease again")
+		Expect(a.Held()).To(Succeed())
+		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(w.lease(ctx))))
+		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Suspended()).To(Succeed())
+	},
+		Entry("if it renews the Lease", func(ctx context.Context, a *fencing.Fence) error { return a.Renew(ctx) }),
+		Entry("if it renews the Lease and takes the next epoch", func(ctx context.Context, a *fencing.Fence) error {
+			if err := a.Renew(ctx); err != nil {
+				return err
+			}
+			return a.Advance(ctx)
+		}),
+	)
+
+	It("keeps the Lease that a note has written after a conflict", func(ctx SpecContext) {
+		patches := 0
+		a := w.manager("a", interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			patches++
+			return api.Patch(ctx, obj, patch, opts...)
+		}})
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		edited := w.lease(ctx)
+		edited.Labels["team"] = "storage"
+		Expect(api.Update(ctx, edited)).To(Succeed())
+		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		patches = 0
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(patches).To(Equal(1), "the renewal must not conflict with the note")
 	}, NodeTimeout(timeout))
 
 	// Writes 1 and 2 to the host, and 1 to the member, belong to Acquire. Advance writes the intent
