@@ -79,7 +79,8 @@ type Config struct {
 // leader.
 type Fleet struct {
 	Config
-	clock clock.Clock
+	clock    clock.Clock
+	restores *hostRestores
 
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
@@ -95,7 +96,7 @@ func New(config Config) *Fleet {
 		c = clock.RealClock{}
 	}
 	return &Fleet{
-		Config: config, clock: c,
+		Config: config, clock: c, restores: &hostRestores{until: c.Now()},
 		supervisors: map[string]*supervisor{},
 		failed:      make(chan error, 1),
 	}
@@ -106,6 +107,7 @@ func New(config Config) *Fleet {
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	f.readHostRestores(ctx)
 	f.mu.Lock()
 	f.ctx = ctx
 	for _, s := range f.supervisors {

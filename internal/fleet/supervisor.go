@@ -299,7 +299,9 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	fence := s.fence(ctx, r, connection)
 	fenceCtx, stop := context.WithTimeout(ctx, member.CallTimeout)
 	defer stop()
-	if err := fence.Acquire(fenceCtx, r.ConfirmRestore); err != nil {
+	err = fence.Acquire(fenceCtx, r.ConfirmRestore)
+	s.fleet.restores.note(fence.Restores().Host) // even if the fence was not acquired
+	if err != nil {
 		return err
 	}
 	policy := connection.ProvePolicy(ctx, s.fleet.HostID)
@@ -381,7 +383,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		}},
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
-		Restores:   fence.Restores,
+		Restores:   func() fencing.Restores { return s.fleet.restores.with(fence.Restores()) },
 		Unrestored: fence.MemberCurrent,
 		Note:       fence.Note,
 		Snapshots:  member.NewOptional(), HostSnapshots: s.fleet.HostSnapshots,

@@ -88,7 +88,8 @@ type Link struct {
 	Credentials *Credentials
 	// MayDestroy returns an error if destruction is suspended.
 	MayDestroy func() error
-	// Restores returns when the member and the host were last restored. It sends no request.
+	// Restores returns when the member and the host were last restored, according to this member and
+	// to all others. It sends no request.
 	Restores func() fencing.Restores
 	// Unrestored proves, by a live read, that the member was not restored; see
 	// Fence.MemberCurrent.

@@ -48,10 +48,12 @@ type Placement struct {
 	From *From
 	// Pods are a promise's Pods that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
-	// HostRestored is when the host was last restored. HostUnconfirmed reports whether an admin must
-	// still confirm this restore.
-	HostRestored    time.Time
-	HostUnconfirmed bool
+	// HostRestored is when the host was last restored, according to this member. HostUnconfirmed
+	// reports whether an admin must still confirm this restore. HostRestoredAnywhere is when the
+	// host was last restored according to any member, so it is not earlier.
+	HostRestored         time.Time
+	HostUnconfirmed      bool
+	HostRestoredAnywhere time.Time
 	// Counterparts are the other members that have a leaf claim of the root, or could not be
 	// queried. root_pvc queries them only before it places a claim for which MayBeForgotten is
 	// true.
@@ -139,18 +141,19 @@ func (s *Observed) NamesMirror() bool {
 
 // Confirmed reports whether the root may be placed in the member that has its leaf claim, although
 // the placement is not recorded. Either an admin allows it, or the host was restored from a state
-// before the placement was recorded.
+// before the placement was recorded. Only this member's own restore counts, because an admin has
+// confirmed it.
 func (s *Observed) Confirmed() bool {
 	return s.Claim.Spec.VolumeName != "" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 
 // MayBeForgotten reports whether a restored host may lack the record that the root is placed in
-// another member, or may have an outdated record that it is placed here: the root is older than the
-// restore, is not placed elsewhere, and has no leaf claim here.
+// another member, or may have an outdated record that it is placed here: the root is older than a
+// restore that any member has detected, is not placed elsewhere, and has no leaf claim here.
 func (s *Observed) MayBeForgotten() bool {
 	return s.Alone() && s.Claim == nil && (s.PlacedIn() == "" || s.PlacedIn() == s.Member.ClusterID) && (s.Root.Spec.VolumeName == "" || s.Promise != nil) &&
-		s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestored)
+		s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestoredAnywhere)
 }
 
 // Mirrors reports whether the root's class is in mirror mode and waits for a consumer.

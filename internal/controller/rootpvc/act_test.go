@@ -166,6 +166,9 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 	restored := func(o *scene) {
 		o.root.CreationTimestamp, o.restores.Host = metav1.NewTime(now.Add(-time.Hour)), now.Time
 	}
+	restoredElsewhere := func(o *scene) {
+		o.root.CreationTimestamp, o.restores.HostAnywhere = metav1.NewTime(now.Add(-time.Hour)), now.Time
+	}
 	leafIn := func(r reads) []placing.Other {
 		return []placing.Other{{Registration: "cluster39", Live: r, Unrestored: func(context.Context) error { return nil }}}
 	}
@@ -185,6 +188,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		"the leaf claim is in this member":                     {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"there is no other member":                             {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
 		"the other member has no leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
+		"only another member has detected the restore":         {o: seen(placedIn(""), asked, restoredElsewhere), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member has its leaf claim":                  {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member does not respond":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
 		"the other member has no Link":                         {o: seen(placedIn(""), asked, restored), others: []placing.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},

@@ -140,8 +140,9 @@ func (r *reconciler) observer() observing.Observer {
 	restores := r.LastRestores()
 	return observing.Observer{
 		Observer:     observerOf(r.Link),
-		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, NominatedNode: r.NominatedNode,
-		Clock: r.Clock, SilentAfter: r.SilentAfter,
+		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, HostRestoredAnywhere: restores.LastOfHost(),
+		NominatedNode: r.NominatedNode,
+		Clock:         r.Clock, SilentAfter: r.SilentAfter,
 		Rejected: r.rejection,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)

@@ -60,7 +60,7 @@
 // this member anyway.
 //
 // If the scheduler selects another member for such a claim, that member's controller first
-// looks for the leaf claim in all other members, with live reads. While one of them has the
-// leaf claim, or cannot be read, the claim reports PlacementUnconfirmed, and Xylem writes
-// nothing (I3).
+// looks for the leaf claim in all other members, with live reads. It does so if any member has
+// detected a restore of the host. While one of them has the leaf claim, or cannot be read, the
+// claim reports PlacementUnconfirmed, and Xylem writes nothing (I3).
 package rootpvc

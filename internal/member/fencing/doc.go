@@ -35,7 +35,9 @@
 // that owns the cluster. It is written with its resourceVersion when a member is admitted. The
 // record also contains the times of restores, by the member's clock, and keeps them after the
 // confirmation. The member's Lease also contains the time of the member's last restore, so that a
-// restore of the host cannot remove this time.
+// restore of the host cannot remove this time. A member that was away from before the backup until
+// after the restore of the host cannot detect the restore. Package fleet therefore applies a restore
+// that any member has detected to all of them (Restores.HostAnywhere).
 //
 // A replica's writes to the host are fenced too, by the replica's own clock. The host's transport
 // rejects every change once the leader election Lease has not been renewed for 10 s. So a leader

@@ -38,6 +38,19 @@ type Restores struct {
 	Member time.Time
 	// HostUnconfirmed reports whether the host was restored and no admin has confirmed the restore.
 	HostUnconfirmed bool
+	// HostAnywhere is when the host was restored according to the fence of any member, or zero. A
+	// member's own fence does not detect a restore if its epoch has not changed since the backup:
+	// the member was away, or was registered later.
+	HostAnywhere time.Time
+}
+
+// LastOfHost returns when the host was last restored, according to any member. It prevents a
+// destruction or a placement, and never allows one: another member may have forged it.
+func (r Restores) LastOfHost() time.Time {
+	if r.HostAnywhere.After(r.Host) {
+		return r.HostAnywhere
+	}
+	return r.Host
 }
 
 // Predates reports whether a leaf may come from a backup of the member: the member was
@@ -49,7 +62,8 @@ func (r Restores) Predates(leaf metav1.Object) bool {
 // MayLackRoot reports whether the host may have lost the root of an object in the member: the host
 // was restored, and the object was not created later.
 func (r Restores) MayLackRoot(leaf metav1.Object) bool {
-	return !r.Host.IsZero() && !leaf.GetCreationTimestamp().After(r.Host)
+	host := r.LastOfHost()
+	return !host.IsZero() && !leaf.GetCreationTimestamp().After(host)
 }
 
 // Restores returns the restores that the fence has detected, confirmed or not.
@@ -99,11 +113,17 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 // restore even after a restore of the host. If another restore of the host removes the time of the
 // last one from the host's record, the fence detects the new restore.
 func recorded(lease, record *coordinationv1.Lease) Restores {
-	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}
+	restores := Restores{Host: HostRestored(record), Member: timeOf(record, v1alpha1.AnnotationRestored)}
 	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
 		restores.Member = there
 	}
 	return restores
+}
+
+// HostRestored returns when the host was last restored, according to its record of a member, or the
+// zero time.
+func HostRestored(record *coordinationv1.Lease) time.Time {
+	return timeOf(record, v1alpha1.AnnotationHostRestored)
 }
 
 // writeDown adds the times of the restores to a Lease before it is written.

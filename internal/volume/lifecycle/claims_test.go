@@ -202,6 +202,7 @@ func leafClaimOf(c *choices, s *volume.Observed) {
 	}
 	s.Placement.HostRestored = choose(c, time.Time{}, deleted.Add(-time.Minute), deleted.Add(time.Minute))
 	s.Placement.HostUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
+	s.Placement.HostRestoredAnywhere = choose(c, s.Placement.HostRestored, deleted.Add(time.Minute))
 	s.Placement.Counterparts = choose(c, placing.Counterparts{}, placing.Counterparts{In: []string{"cluster39"}}, placing.Counterparts{Unasked: []string{"cluster39"}}, placing.Counterparts{In: []string{"cluster39"}, Unasked: []string{"cluster40"}})
 }
 
@@ -353,8 +354,8 @@ func TestEveryClaim(t *testing.T) {
 }
 
 func describeClaim(s *volume.Observed) string {
-	text := fmt.Sprintf("source %v from %+v; root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t", s.Root.Spec.DataSourceRef, s.Placement.From, s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
-		s.Placement.BoundAway, s.Placement.Asked != nil, len(s.Placement.Pods), s.Placement.Rivals, s.Placement.HostRestored, s.Placement.HostUnconfirmed)
+	text := fmt.Sprintf("source %v from %+v; root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t, anywhere %s", s.Root.Spec.DataSourceRef, s.Placement.From, s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
+		s.Placement.BoundAway, s.Placement.Asked != nil, len(s.Placement.Pods), s.Placement.Rivals, s.Placement.HostRestored, s.Placement.HostUnconfirmed, s.Placement.HostRestoredAnywhere)
 	if s.Promise != nil {
 		text += fmt.Sprintf("; promise labels %v annotations %v", s.Promise.Labels, s.Promise.Annotations)
 	}

@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+)
+
+// hostRestores contains when the host was last restored, according to the fences of all members. A
+// member that was away, or that was registered later, cannot detect the restore itself.
+type hostRestores struct {
+	// until is when this process started. The process ends if the host is restored while it runs, so
+	// every restore was earlier. A member that forges a restore therefore affects the other members
+	// only for older objects (I7, I8).
+	until time.Time
+
+	mu   sync.Mutex
+	last time.Time
+}
+
+func (h *hostRestores) note(at time.Time) {
+	if at.After(h.until) {
+		at = h.until
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at.After(h.last) {
+		h.last = at
+	}
+}
+
+// with adds the restores of the host that other members have detected to those of a fence.
+func (h *hostRestores) with(own fencing.Restores) fencing.Restores {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own.HostAnywhere = h.last
+	return own
+}
+
+// readHostRestores reads the host's records of all registered members, including those that are
+// away. It retries until it succeeds or the context ends. Later restores are noted when a fence
+// detects them.
+func (f *Fleet) readHostRestores(ctx context.Context) {
+	for {
+		err := f.tryReadHostRestores(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		f.Log.Info("waiting to connect the members", "cause", err.Error())
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.clock.After(probeRetry):
+		}
+	}
+}
+
+func (f *Fleet) tryReadHostRestores(ctx context.Context) error {
+	var all v1alpha1.ClusterRegistrationList
+	if err := f.HostLive.List(ctx, &all); err != nil {
+		return fmt.Errorf("list the registered members: %w", err)
+	}
+	for i := range all.Items {
+		id := all.Items[i].Status.ClusterID
+		if id == "" {
+			continue // never connected, so no record contains a restore
+		}
+		record, err := hostrecord.GetLease(ctx, f.HostLive, f.Namespace, hostrecord.Name(id))
+		if err != nil {
+			return fmt.Errorf("read the record of cluster %s: %w", id, err)
+		}
+		f.restores.note(fencing.HostRestored(record))
+	}
+	return nil
+}
