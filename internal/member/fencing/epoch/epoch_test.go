@@ -59,14 +59,16 @@ func TestDisagreement(t *testing.T) {
 }
 
 // recorded returns the epochs of a record with the given annotations.
-func recorded(here, first, next int64) Recorded {
+func recorded(here, first, next int64) Recorded { return In(recordOf(here, first, next)) }
+
+func recordOf(here, first, next int64) *coordinationv1.Lease {
 	record := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
 	for annotation, n := range map[string]int64{v1alpha1.AnnotationFenceEpoch: here, annotationFirst: first, annotationNext: next} {
 		if n != 0 {
 			record.Annotations[annotation] = strconv.FormatInt(n, 10)
 		}
 	}
-	return In(record)
+	return record
 }
 
 func TestSet(t *testing.T) {
