@@ -376,8 +376,9 @@ const (
 	// ReasonCordoned: all virtual nodes that are suitable for the Pod are cordoned. To do: uncordon
 	// a virtual node.
 	ReasonCordoned = "MemberCordoned"
-	// ReasonMemberLeaving: the only member that can reach the Pod's volumes is being deregistered. To
-	// do: register the member again.
+	// ReasonMemberLeaving: the only member that can reach the Pod's volumes, or that the Pod is bound
+	// to, is being deregistered. To do: register the member again, or let the scheduler choose another
+	// member.
 	ReasonMemberLeaving = "MemberLeaving"
 	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims whose volumes
 	// are in the same member.

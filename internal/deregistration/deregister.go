@@ -11,9 +11,6 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -419,52 +416,6 @@ func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (
 	return slices.ContainsFunc(same, func(other v1alpha1.ClusterRegistration) bool {
 		return other.UID != cr.UID && other.DeletionTimestamp == nil
 	}), err
-}
-
-// evict evicts the Pods, so that disruption budgets apply. The member's root_pod controller
-// completes their deletion. If an admin forces the deregistration of an unreachable member, evict
-// deletes the Pods immediately.
-func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
-	writer := r.writer(cr)
-	var blocked []string
-	for i := range l.pods {
-		pod := &l.pods[i]
-		uid := pod.UID
-		switch {
-		case pod.DeletionTimestamp != nil && l.forced && !l.connected:
-			if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, but may still run in the member", pod.Namespace, pod.Name)); err != nil {
-				return err
-			}
-			if err := writer.FinishPod(ctx, pod); client.IgnoreNotFound(err) != nil {
-				return err
-			}
-		case pod.DeletionTimestamp != nil:
-		default:
-			err := r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
-				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
-			})
-			if apierrors.IsTooManyRequests(err) {
-				blocked = append(blocked, pod.Namespace+"/"+pod.Name)
-				continue
-			}
-			if client.IgnoreNotFound(err) != nil {
-				return fmt.Errorf("evict Pod %s/%s: %w", pod.Namespace, pod.Name, err)
-			}
-			r.eventEvicted(cr, pod)
-		}
-	}
-	message := fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(l.pods), "Pod"), some(l.pods))
-	if len(blocked) > 0 {
-		message = fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s). Xylem retries. Add replicas elsewhere, or change the budgets", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
-	}
-	if err := r.Report(ctx, cr, v1alpha1.ReasonDeregistering, message); err != nil {
-		return err
-	}
-	if len(blocked) > 0 {
-		return fmt.Errorf("evict the Pods of member %s: %s", cr.Name, message) // retried with backoff
-	}
-	return nil
 }
 
 // withdraw removes selected-node from claims without a volume. root_pvc then withdraws the leaf

@@ -69,7 +69,7 @@ var toDoOfXylem = map[string]string{
 	"MemberAway":                "Follow the message; `kubectl describe clusterregistration` shows the cause.",
 	"MemberClassNotFound":       "Create the class in the member, or map the claim's class to another one in the registration (spec.storage.classes).",
 	"MemberCordoned":            "Uncordon a virtual node.",
-	"MemberLeaving":             "Register the member again.",
+	"MemberLeaving":             "Register the member again, or let the scheduler choose another member.",
 	"MemberRestored":            "See internal/RECOVERY.md, and confirm as the message describes.",
 	"MemberUnreachable":         "Make the member reachable, or set the annotation xylem.io/force-deregister.",
 	"ModificationPushed":        "Nothing; the claim's status shows the progress.",
