@@ -47,7 +47,9 @@ type leaving struct {
 	// unlinked reports whether this process ended the link, because the member was no longer needed.
 	unlinked bool
 	policy   v1alpha1.DeregistrationPolicy
-	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods.
+	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods. Pods that
+	// only finalizers keep do not count once a live list can show, or has shown, that their leaves
+	// are gone (see leaves), or if the member is lost.
 	pods []corev1.Pod
 	// leaves are the leaf Pods that remain in the member when no host Pod is bound to the virtual
 	// node, according to a live list. For example, a user deleted the Node, and the host's garbage
@@ -317,14 +319,15 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	if cr.Status.ClusterID == "" {
 		return l, nil // never connected, so it has no objects
 	}
+	_, l.unlinked = r.Unlinked.Load(cr.UID)
+	l.connecting = !l.unlinked && !l.connected && !state.Lost()
 	if err := r.leavingPods(ctx, cr, l); err != nil {
 		return nil, err
 	}
 	if shared, err := r.shared(ctx, cr); err != nil || shared {
+		l.connecting = l.connecting && len(l.pods) > 0
 		return l, err // claims and volumes belong to the other registration
 	}
-	_, l.unlinked = r.Unlinked.Load(cr.UID)
-	l.connecting = !l.unlinked && !l.connected && !state.Lost()
 	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
 	if err != nil {
 		return nil, err
@@ -371,7 +374,9 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 		if err != nil {
 			return err
 		}
-		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return podspec.IsDaemonSetPod(&pod) })
+		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+			return podspec.IsDaemonSetPod(&pod) || podstatus.FinalizersRemain(&pod) && (l.connected || l.unlinked || l.lost())
+		})
 	}
 	if l.connected && len(l.pods) == 0 {
 		if l.leaves, err = r.Fleet.LeafPods(ctx, cr.Name); err != nil {

@@ -71,7 +71,8 @@ func evicting(pods []corev1.Pod, blocked, failed []string) string {
 	return fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(pods), "Pod"), some(pods))
 }
 
-// end evicts a Pod. In a lost member, it also completes the deletion.
+// end evicts a Pod. In a lost member, it also completes the deletion, after the final status, as
+// leaf_pod and root_pod would.
 func (r *Leaver) end(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, pod *corev1.Pod) error {
 	switch {
 	case pod.DeletionTimestamp == nil:
@@ -81,6 +82,11 @@ func (r *Leaver) end(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *l
 	}
 	if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, but may still run in the member", pod.Namespace, pod.Name)); err != nil {
 		return err
+	}
+	if !podstatus.Finished(pod) {
+		if err := r.fail(ctx, cr, pod); err != nil {
+			return err
+		}
 	}
 	return r.writer(cr).FinishPod(ctx, pod)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -81,5 +82,69 @@ func TestSnapshotsUnknown(t *testing.T) {
 	r.Snapshots.NotServed()
 	if _, err := r.leaving(t.Context(), cr); err != nil {
 		t.Errorf("the host does not serve snapshots: %v", err)
+	}
+}
+
+// host is a host with Pods on the virtual node.
+type host struct {
+	empty
+	pods []corev1.Pod
+}
+
+func (h host) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if pods, ok := list.(*corev1.PodList); ok {
+		pods.Items = h.pods
+	}
+	return nil
+}
+
+// A user's finalizer on a Pod does not keep a deregistration, but a Pod whose leaf may still run does
+// (I6).
+func TestLeavingPods(t *testing.T) {
+	const patient, kept = int64(30), int64(0)
+	held := func(phase corev1.PodPhase, grace int64, change ...func(*corev1.Pod)) corev1.Pod {
+		p := pod("held", phase, true)
+		p.DeletionGracePeriodSeconds, p.Finalizers = &grace, []string{"example.com/keep"}
+		for _, c := range change {
+			c(&p)
+		}
+		return p
+	}
+	linkedState := fleet.State{Connected: true, Synced: true}
+	lost := fleet.State{Problem: access.Problemf(v1alpha1.ReasonUnreachable, "no route to host"), Failures: 3}
+	for name, tc := range map[string]struct {
+		state            fleet.State
+		forced, unlinked bool
+		pod              corev1.Pod
+		counts           bool
+	}{
+		"finished, deleted, and kept by a finalizer":      {state: linkedState, pod: held(corev1.PodFailed, kept)},
+		"kept by a finalizer after the link has ended":    {unlinked: true, pod: held(corev1.PodSucceeded, kept)},
+		"kept by a finalizer in a lost member, forced":    {state: lost, forced: true, pod: held(corev1.PodFailed, kept)},
+		"kept by a finalizer in an unreachable member":    {state: lost, pod: held(corev1.PodFailed, kept), counts: true},
+		"kept by a finalizer, the manager is connecting":  {forced: true, pod: held(corev1.PodFailed, kept), counts: true},
+		"deleted by force, and not finished yet":          {state: linkedState, pod: held(corev1.PodRunning, kept), counts: true},
+		"deleted by force in a lost member, not finished": {state: lost, forced: true, pod: held(corev1.PodRunning, kept), counts: true},
+		"finished, and its deletion is not complete":      {state: linkedState, pod: held(corev1.PodFailed, patient), counts: true},
+		"finished, and not deleted":                       {state: linkedState, pod: held(corev1.PodFailed, kept, func(p *corev1.Pod) { p.DeletionTimestamp = nil }), counts: true},
+		"finished, deleted, and without a finalizer":      {state: linkedState, pod: held(corev1.PodFailed, kept, func(p *corev1.Pod) { p.Finalizers = nil }), counts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Leaver{Client: host{pods: []corev1.Pod{tc.pod}}, Fleet: linked{state: tc.state}, Unlinked: &sync.Map{}}
+			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left", UID: "uid-left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
+			if tc.forced {
+				cr.Annotations = map[string]string{v1alpha1.AnnotationForceDeregister: "true"}
+			}
+			if tc.unlinked {
+				r.Unlinked.Store(cr.UID, nil)
+			}
+			l, err := r.leaving(t.Context(), cr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if counts := len(l.pods) > 0; counts != tc.counts {
+				t.Errorf("the deregistration waits for the Pod: %t", counts)
+			}
+		})
 	}
 }

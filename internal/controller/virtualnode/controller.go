@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 const (
@@ -190,14 +191,15 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 	return &list.Items[0], nil
 }
 
-// podsOn counts the Pods bound to a Node, except those of DaemonSets. It reads live, because
-// a Node without such Pods is deleted.
+// podsOn counts the Pods bound to a Node, except those of DaemonSets and those that only finalizers
+// keep. It reads live, because a Node without such Pods is deleted. A Node's deletion does not end the
+// link, so root_pod still removes leaves.
 func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
 	var list corev1.PodList
 	count := 0
 	if err := index.Pages(ctx, r.Live, &list, func() {
 		for i := range list.Items {
-			if !podspec.IsDaemonSetPod(&list.Items[i]) {
+			if pod := &list.Items[i]; !podspec.IsDaemonSetPod(pod) && !podstatus.FinalizersRemain(pod) {
 				count++
 			}
 		}

@@ -3,6 +3,7 @@ package podstatus
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -12,6 +13,12 @@ import (
 // again.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// FinalizersRemain reports whether a finished Pod was deleted and only finalizers keep it. Without
+// them, the API server would have removed it: as a kubelet, Xylem has completed the deletion.
+func FinalizersRemain(pod *corev1.Pod) bool {
+	return Finished(pod) && pod.DeletionTimestamp != nil && ptr.Deref(pod.DeletionGracePeriodSeconds, 1) == 0 && len(pod.Finalizers) > 0
 }
 
 // Pushed returns the status of a root Pod's Pushed condition, or "".

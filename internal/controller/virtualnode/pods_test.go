@@ -1,0 +1,53 @@
+package virtualnode
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// bound is a host with Pods on the Node.
+type bound struct {
+	client.Reader
+	pods []corev1.Pod
+}
+
+func (b bound) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if pods, ok := list.(*corev1.PodList); ok {
+		pods.Items = b.pods
+	}
+	return nil
+}
+
+// The Node waits for Pods that may still run, but not for those that only a user's finalizer keeps.
+func TestPodsOn(t *testing.T) {
+	deletedPod := func(phase corev1.PodPhase, grace int64, finalizers ...string) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			DeletionTimestamp: &metav1.Time{Time: start}, DeletionGracePeriodSeconds: &grace, Finalizers: finalizers,
+		}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	daemon := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}}}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want int
+	}{
+		"a running Pod":     {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, 1},
+		"a finished Pod":    {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, 1},
+		"a DaemonSet's Pod": {daemon, 0},
+		"finished and deleted, but a finalizer remains": {deletedPod(corev1.PodFailed, 0, "example.com/keep"), 0},
+		"finished, and its deletion is not complete":    {deletedPod(corev1.PodFailed, 30, "example.com/keep"), 1},
+		"deleted by force, and not finished yet (I6)":   {deletedPod(corev1.PodRunning, 0, "example.com/keep"), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Reconciler{Live: bound{pods: []corev1.Pod{tc.pod}}}
+			got, err := r.podsOn(t.Context(), "kosmos-cluster38")
+			if err != nil || got != tc.want {
+				t.Errorf("counted %d Pods (error %v), want %d", got, err, tc.want)
+			}
+		})
+	}
+}
