@@ -11,9 +11,11 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -558,14 +560,34 @@ func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, ab
 	return err
 }
 
-// leaveClaims reports, on the claims with volumes in the member, that the member was deregistered.
+// leaveClaims reports, on the claims with volumes in the member, that the member was deregistered. If
+// the host rejects a claim's status for good, an event on the claim reports this instead: no user's
+// object keeps the registration.
 func (r *Leaver) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
+	var errs []error
 	for i := range claims {
-		if err := r.ReportGone(ctx, r.writer(cr), &claims[i], cr, r.Clock.Now()); client.IgnoreNotFound(err) != nil {
-			return err
+		claim := &claims[i]
+		err := client.IgnoreNotFound(r.ReportGone(ctx, r.writer(cr), claim, cr, r.Clock.Now()))
+		switch {
+		case err == nil:
+		case unwritable(claim, err):
+			ctrl.LoggerFrom(ctx).Info("could not report on the claim that its member was deregistered", "cluster", cr.Name, "root", client.ObjectKeyFromObject(claim), "cause", err.Error())
+			r.eventLeft(cr, claim)
+		case len(errs) < someNames:
+			errs = append(errs, err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// largeClaim is the size in bytes above which etcd may reject a claim with its managed fields, which
+// the cache lacks. The API server limits only the annotations, to the same size.
+const largeClaim = 256 << 10
+
+// unwritable reports whether the host would reject a claim's status again, for example because its
+// annotations already have the maximum size.
+func unwritable(claim *corev1.PersistentVolumeClaim, err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) || claim.Size() > largeClaim
 }
 
 func (r *Leaver) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {

@@ -27,3 +27,9 @@ func (r *Leaver) eventClusterGone(cr *v1alpha1.ClusterRegistration, pv *corev1.P
 	r.Recorder.Eventf(pv, cr, corev1.EventTypeWarning, v1alpha1.ReasonClusterGone, "Deregister",
 		"member %q (cluster ID %s) was deregistered. The volume's data is kept in the member. To use the data again, register the same cluster, under any name", cr.Name, cr.Status.ClusterID)
 }
+
+// eventLeft replaces the claim's condition, which the host rejects.
+func (r *Leaver) eventLeft(cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) {
+	r.Recorder.Eventf(claim, cr, corev1.EventTypeWarning, v1alpha1.ReasonClusterGone, "Deregister",
+		"member %q, which has the claim's volume, was deregistered: the cluster keeps the data. To use the volume again, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)
+}
