@@ -50,8 +50,8 @@ type leaving struct {
 	unlinked bool
 	policy   v1alpha1.DeregistrationPolicy
 	// pods are the host Pods that are bound to the virtual node, except DaemonSet Pods. Pods that
-	// only finalizers keep do not count once a live list can show, or has shown, that their leaves
-	// are gone (see leaves), or if the member is lost.
+	// only finalizers keep, or that never had a leaf, do not count once a live list can show, or has
+	// shown, that no leaves remain (see leaves), or if the member is lost.
 	pods []corev1.Pod
 	// leaves are the leaf Pods that remain in the member when no host Pod is bound to the virtual
 	// node, according to a live list. For example, a user deleted the Node, and the host's garbage
@@ -313,7 +313,8 @@ var errSnapshotsUnknown = errors.New("the host's snapshots have not been read ye
 func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*leaving, error) {
 	state, _ := r.Fleet.State(cr.Name)
 	l := &leaving{
-		connected: state.Connected && state.Synced,
+		// An earlier link may still create leaf Pods.
+		connected: state.Connected && state.Synced && state.Leaving,
 		forced:    cr.Annotations[v1alpha1.AnnotationForceDeregister] == "true",
 		confirmed: cr.Annotations[v1alpha1.AnnotationConfirmDeregister] == cr.Name,
 		policy:    cr.Spec.Deregistration,
@@ -330,14 +331,19 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		l.connecting = l.connecting && len(l.pods) > 0
 		return l, err // claims and volumes belong to the other registration
 	}
+	return l, r.leavingStorage(ctx, cr, l)
+}
+
+// leavingStorage reads the claims, volumes and snapshots in the member.
+func (r *Leaver) leavingStorage(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, claim := range claims {
 		promised, err := r.promised(ctx, &claim, l.lost())
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if claim.Spec.VolumeName == "" || promised {
 			l.unbound = append(l.unbound, claim)
@@ -346,13 +352,13 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		}
 	}
 	if l.promises, err = index.PromisesIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
-		return nil, err
+		return err
 	}
 	if l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
-		return nil, err
+		return err
 	}
 	if l.copied, err = index.VolumesCopiedIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
-		return nil, err
+		return err
 	}
 	l.recall()
 	switch {
@@ -361,7 +367,7 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	case !r.Snapshots.Known():
 		err = errSnapshotsUnknown
 	}
-	return l, err
+	return err
 }
 
 // leavingPods reads the Node and its Pods.
@@ -377,7 +383,7 @@ func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 			return err
 		}
 		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-			return podspec.IsDaemonSetPod(&pod) || podstatus.FinalizersRemain(&pod) && (l.connected || l.unlinked || l.lost())
+			return podspec.IsDaemonSetPod(&pod) || (podstatus.FinalizersRemain(&pod) || !podstatus.HadLeaf(&pod)) && (l.connected || l.unlinked || l.lost())
 		})
 	}
 	if l.connected && len(l.pods) == 0 {

@@ -2,6 +2,11 @@
 // withdraws its claims without a volume, releases its volumes, and finally removes the
 // registration's finalizer. It destroys nothing in the member.
 //
+// When a deregistration begins, a new link, which knows that the member is leaving, replaces the
+// earlier one: it creates no leaf Pods, and fails roots without one. So the deregistration ignores
+// these roots, which their owners may re-create forever. Before the link ends, a live list shows that
+// no leaf Pods remain.
+//
 // A forced deregistration abandons what an unreachable member has. A member that is not connected is
 // not necessarily unreachable: after a restart of the manager, or a change of the registration, the
 // deregistration waits until the link works, or until several attempts have failed. It also waits until

@@ -49,7 +49,8 @@ func TestConnecting(t *testing.T) {
 		"the manager has just started":               {cluster: leftID, want: true},
 		"the first attempt failed":                   {state: fleet.State{Problem: away, Failures: 1}, cluster: leftID, want: true},
 		"the caches are not synced yet":              {state: fleet.State{Connected: true}, cluster: leftID, want: true},
-		"the link works":                             {state: fleet.State{Connected: true, Synced: true}, cluster: leftID},
+		"the link works":                             {state: fleet.State{Connected: true, Synced: true, Leaving: true}, cluster: leftID},
+		"the link is older than the deregistration":  {state: fleet.State{Connected: true, Synced: true}, cluster: leftID, want: true},
 		"the member is lost":                         {state: fleet.State{Problem: away, Failures: 3}, cluster: leftID},
 		"this process has ended the link on purpose": {cluster: leftID, unlinked: true},
 		"the member has never connected":             {},
@@ -74,7 +75,7 @@ func TestConnecting(t *testing.T) {
 // Until the manager knows whether the host serves snapshots, a deregistration does not continue
 // without them.
 func TestSnapshotsUnknown(t *testing.T) {
-	r := &Leaver{Client: empty{}, Fleet: linked{state: fleet.State{Connected: true, Synced: true}}, Unlinked: &sync.Map{}, Snapshots: route.NewOptional()}
+	r := &Leaver{Client: empty{}, Fleet: linked{state: fleet.State{Connected: true, Synced: true, Leaving: true}}, Unlinked: &sync.Map{}, Snapshots: route.NewOptional()}
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
 	if _, err := r.leaving(t.Context(), cr); !errors.Is(err, errSnapshotsUnknown) {
 		t.Errorf("the error is %v", err)
@@ -105,12 +106,15 @@ func TestLeavingPods(t *testing.T) {
 	held := func(phase corev1.PodPhase, grace int64, change ...func(*corev1.Pod)) corev1.Pod {
 		p := pod("held", phase, true)
 		p.DeletionGracePeriodSeconds, p.Finalizers = &grace, []string{"example.com/keep"}
+		p.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
 		for _, c := range change {
 			c(&p)
 		}
 		return p
 	}
-	linkedState := fleet.State{Connected: true, Synced: true}
+	linkedState := fleet.State{Connected: true, Synced: true, Leaving: true}
+	earlier := fleet.State{Connected: true, Synced: true}
+	fresh := func(phase corev1.PodPhase) corev1.Pod { return pod("fresh", phase, false) }
 	lost := fleet.State{Problem: access.Problemf(v1alpha1.ReasonUnreachable, "no route to host"), Failures: 3}
 	for name, tc := range map[string]struct {
 		state            fleet.State
@@ -128,6 +132,13 @@ func TestLeavingPods(t *testing.T) {
 		"finished, and its deletion is not complete":      {state: linkedState, pod: held(corev1.PodFailed, patient), counts: true},
 		"finished, and not deleted":                       {state: linkedState, pod: held(corev1.PodFailed, kept, func(p *corev1.Pod) { p.DeletionTimestamp = nil }), counts: true},
 		"finished, deleted, and without a finalizer":      {state: linkedState, pod: held(corev1.PodFailed, kept, func(p *corev1.Pod) { p.Finalizers = nil }), counts: true},
+
+		"never pushed, in a member that is leaving": {state: linkedState, pod: fresh(corev1.PodPending)},
+		"rejected, in a member that is leaving":     {state: linkedState, pod: fresh(corev1.PodFailed)},
+		"re-created after the link has ended":       {unlinked: true, pod: fresh(corev1.PodPending)},
+		"never pushed, in a lost member, forced":    {state: lost, forced: true, pod: fresh(corev1.PodPending)},
+		"an earlier link may still push it (I6)":    {state: earlier, pod: fresh(corev1.PodPending), counts: true},
+		"never pushed, in an unreachable member":    {state: lost, pod: fresh(corev1.PodPending), counts: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Leaver{Client: host{pods: []corev1.Pod{tc.pod}}, Fleet: linked{state: tc.state}, Unlinked: &sync.Map{}}

@@ -65,6 +65,9 @@ type State struct {
 	Connected bool
 	// Synced means that the caches are synced and the controllers run.
 	Synced bool
+	// Leaving means that the current or last link was created for a registration that is being
+	// deleted. Earlier links have ended.
+	Leaving bool
 	// Problem explains why the member is not connected, or what an admin must confirm.
 	Problem *access.Problem
 	// Failures is the number of attempts to connect that failed in a row, up to lostAfter. Waiting for
@@ -409,7 +412,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 	s.log.Info("connected", "clusterID", l.ClusterID, "node", l.NodeName)
 	s.update(func(state *State) {
 		state.Connected, state.Synced, state.Problem = true, false, fence.Suspended()
-		state.MayDestroy = fence.MayDestroy() == nil
+		state.MayDestroy, state.Leaving = fence.MayDestroy() == nil, l.Leaving
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	must := func(what string, run func(context.Context) error) {

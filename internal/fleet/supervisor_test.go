@@ -51,7 +51,8 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 		"the registration is refused": {func(r *Registration) {
 			r.Refused = access.Problemf(v1alpha1.ReasonSecretNotFound, "no Secret")
 		}, true},
-		"the registration was re-created": {func(r *Registration) { r.UID = "newer" }, true},
+		"the registration is being deleted": {func(r *Registration) { r.Leaving = true }, true},
+		"the registration was re-created":   {func(r *Registration) { r.UID = "newer" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := New(Config{})

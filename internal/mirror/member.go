@@ -18,4 +18,7 @@ type Member struct {
 	// LoosenPodSecurity reports whether the member's admin allows host Pod Security labels that are
 	// weaker than the member's default.
 	LoosenPodSecurity bool
+	// Leaving means that the registration is being deleted. A link of a leaving member creates no
+	// leaf Pods.
+	Leaving bool
 }

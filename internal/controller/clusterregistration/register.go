@@ -27,7 +27,7 @@ import (
 // prevents connecting the member.
 func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
 	wanted := fleet.Registration{
-		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID},
+		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID, Leaving: cr.DeletionTimestamp != nil},
 		Rules:          placement.RulesOf(cr),
 		UID:            cr.UID,
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],

@@ -165,7 +165,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
-	if o.node == nil && o.leaf == nil && o.root.Spec.NodeName == r.NodeName && !podstatus.Finished(o.root) {
+	if o.node == nil && o.leaf == nil && o.root.Spec.NodeName == r.NodeName && !podstatus.Finished(o.root) && !r.Leaving {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
 	if o.leaf == nil && o.root.Spec.NodeName == r.NodeName {

@@ -126,9 +126,16 @@ func cutShort(leaf *corev1.Pod) bool {
 }
 
 // admission fails a Pod that was bound to the node without the scheduler and does not fit, as
-// a kubelet does.
+// a kubelet does. It also fails a Pod whose member is being deregistered: a tenant's Pod may tolerate
+// the cordon.
 func (o observed) admission() decision {
-	if o.node == nil || podspec.IsDaemonSetPod(o.root) {
+	switch {
+	case podspec.IsDaemonSetPod(o.root):
+		return nothing{}
+	case o.member.Leaving:
+		return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonMemberLeaving, fmt.Sprintf(
+			"Pod was rejected: member %q is being deregistered. Let the scheduler choose another node", o.member.Registration)), leafPodGone: true}
+	case o.node == nil:
 		return nothing{}
 	}
 	if refusal := placement.Admit(o.root, o.node); refusal != nil {

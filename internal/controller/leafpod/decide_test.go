@@ -66,6 +66,7 @@ func evicted(later time.Duration) func(*observed) {
 func notPushed(o *observed)  { o.root.Status.Conditions = nil }
 func deleted(o *observed)    { o.root.DeletionTimestamp = &now }
 func doesNotFit(o *observed) { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }
+func leaving(o *observed)    { o.member.Leaving = true }
 func withdrawn(o *observed)  { o.root.Status.Conditions[0].Status = corev1.ConditionFalse }
 
 // reported sets the condition to False, although a leaf ran for the root.
@@ -195,6 +196,9 @@ func TestDecide(t *testing.T) {
 		"not pushed yet: the Pod waits":                                       {seen(noLeaf, notPushed), nothing{}},
 		"withdrawn, and then bound: the Pod waits":                            {seen(noLeaf, withdrawn), nothing{}},
 		"bound manually, and does not fit: Failed, as a kubelet would set it": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
+		"the member is leaving, and the Pod has no leaf: Failed":              {seen(noLeaf, notPushed, leaving), fails(v1alpha1.ReasonMemberLeaving, true)},
+		"the member is leaving, and the Pod's leaf runs":                      {seen(leaving), showing(corev1.PodRunning)},
+		"the member is leaving, and a DaemonSet's Pod has no leaf":            {seen(noLeaf, notPushed, leaving, daemonSet), nothing{}},
 		"the Pod does not fit, and the node does not exist yet":               {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
 		"a DaemonSet's Pod does not fit: it is not set to Failed":             {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
 		"a running Pod no longer fits: it is not evicted, as on a kubelet":    {seen(shown, doesNotFit), nothing{}},

@@ -158,7 +158,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	} else {
 		// Record the Node before its Pods are counted, so that no deletion is missed.
 		r.await(name, o.node.Name)
-		if o.pods, err = r.podsOn(ctx, o.node.Name); err != nil {
+		if o.pods, err = r.podsOn(ctx, o.node.Name, o.registration != nil); err != nil {
 			return o, err
 		}
 	}
@@ -192,14 +192,15 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 }
 
 // podsOn counts the Pods bound to a Node, except those of DaemonSets and those that only finalizers
-// keep. It reads live, because a Node without such Pods is deleted. A Node's deletion does not end the
-// link, so root_pod still removes leaves.
-func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
+// keep. While the member is being deregistered, Pods without a leaf do not count either: they will get
+// none. podsOn reads live, because a Node without such Pods is deleted. A Node's deletion does not end
+// the link, so root_pod still removes leaves.
+func (r *Reconciler) podsOn(ctx context.Context, node string, deregistering bool) (int, error) {
 	var list corev1.PodList
 	count := 0
 	if err := index.Pages(ctx, r.Live, &list, func() {
 		for i := range list.Items {
-			if pod := &list.Items[i]; !podspec.IsDaemonSetPod(pod) && !podstatus.FinalizersRemain(pod) {
+			if pod := &list.Items[i]; !podspec.IsDaemonSetPod(pod) && !podstatus.FinalizersRemain(pod) && (podstatus.HadLeaf(pod) || !deregistering) {
 				count++
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // bound is a host with Pods on the Node.
@@ -31,20 +33,25 @@ func TestPodsOn(t *testing.T) {
 		}, Status: corev1.PodStatus{Phase: phase}}
 	}
 	daemon := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}}}
+	pushed := corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}
 	for name, tc := range map[string]struct {
-		pod  corev1.Pod
-		want int
+		pod           corev1.Pod
+		want          int
+		deregistering bool
 	}{
-		"a running Pod":     {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, 1},
-		"a finished Pod":    {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, 1},
-		"a DaemonSet's Pod": {daemon, 0},
-		"finished and deleted, but a finalizer remains": {deletedPod(corev1.PodFailed, 0, "example.com/keep"), 0},
-		"finished, and its deletion is not complete":    {deletedPod(corev1.PodFailed, 30, "example.com/keep"), 1},
-		"deleted by force, and not finished yet (I6)":   {deletedPod(corev1.PodRunning, 0, "example.com/keep"), 1},
+		"a running Pod":     {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}, 1, false},
+		"a finished Pod":    {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, 1, false},
+		"a DaemonSet's Pod": {daemon, 0, false},
+		"finished and deleted, but a finalizer remains":          {deletedPod(corev1.PodFailed, 0, "example.com/keep"), 0, false},
+		"finished, and its deletion is not complete":             {deletedPod(corev1.PodFailed, 30, "example.com/keep"), 1, false},
+		"deleted by force, and not finished yet (I6)":            {deletedPod(corev1.PodRunning, 0, "example.com/keep"), 1, false},
+		"without a leaf, while the member is being deregistered": {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}, 0, true},
+		"rejected, while the member is being deregistered":       {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, 0, true},
+		"with a leaf, while the member is being deregistered":    {pushed, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Reconciler{Live: bound{pods: []corev1.Pod{tc.pod}}}
-			got, err := r.podsOn(t.Context(), "kosmos-cluster38")
+			got, err := r.podsOn(t.Context(), "kosmos-cluster38", tc.deregistering)
 			if err != nil || got != tc.want {
 				t.Errorf("counted %d Pods (error %v), want %d", got, err, tc.want)
 			}

@@ -244,11 +244,31 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		patch(ctx, x.Host, cr, confirmed(third))
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeregistering, "PodDisruptionBudgets block", s.namespace+"/"+pod))
 
+		By("creating a second PodDisruptionBudget: the API server does not support the eviction, and the registration reports why")
+		second := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "second"}, Spec: budget.Spec}
+		inHost(ctx, second)
+		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDeregistering, s.namespace+"/"+pod, "more than one PodDisruptionBudget"))
+		Expect(x.Host.API.Delete(ctx, second)).To(Succeed())
+
+		By("keeping the Pod with a finalizer, and re-creating another Pod on the member's node")
+		patch(ctx, x.Host, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}}, `{"metadata":{"finalizers":["example.com/keep"]}}`)
+		stubborn := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "stubborn"}}
+		stubborn.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "stubborn"}}
+		stubborn.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: stubborn.Spec.Selector.MatchLabels}, Spec: s.newPod("any", boundTo("kosmos-"+third)).Spec}
+		inHost(ctx, stubborn)
+		Eventually(ctx, func(g Gomega) {
+			var pods corev1.PodList
+			g.Expect(x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": "stubborn"})).To(Succeed())
+			g.Expect(pods.Items).To(ContainElement(HaveField("Status.Reason", v1alpha1.ReasonMemberLeaving)))
+		}).WithContext(ctx).Should(Succeed())
+
 		By("deleting the PodDisruptionBudget, after which the deregistration is completed")
 		Expect(x.Host.API.Delete(ctx, budget)).To(Succeed())
 		s.noted(ctx, "Pod", pod, v1alpha1.ReasonEvicted, third)
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
+		Expect(x.Host.API.Delete(ctx, stubborn)).To(Succeed())
+		patch(ctx, x.Host, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}}, `{"metadata":{"finalizers":null}}`)
 		gone[storagev1.CSINode](ctx, s, x.Host, "kosmos-"+third)
 		unmeasured(ctx, third)
 		pv := until[corev1.PersistentVolume](ctx, s, x.Host, volume, Not(BeNil()))

@@ -213,7 +213,7 @@ func (o Observed) bound() Decision {
 		return Nothing{} // the root ran and must not run again; leaf_pod writes the final status
 	case podspec.IsDaemonSetPod(o.Root):
 		return refuseDaemonSet()
-	case placement.Admit(o.Root, o.Node) != nil:
+	case o.Member.Leaving, placement.Admit(o.Root, o.Node) != nil:
 		return Nothing{} // leaf_pod fails the root, as a kubelet does
 	}
 	for _, c := range o.Claims {
@@ -357,7 +357,7 @@ func (o Observed) mayGoEarly() Decision {
 	claim, ready, problem := o.requested()
 	chosen := o.Nominated && o.Root.Status.NominatedNodeName == o.Member.NodeName || !o.Nominated && o.Node != nil && placement.Schedulable(o.Root, o.Node)
 	switch {
-	case claim == "", len(o.Root.Spec.SchedulingGates) > 0, podstatus.Finished(o.Root), o.Node == nil:
+	case o.Member.Leaving, claim == "", len(o.Root.Spec.SchedulingGates) > 0, podstatus.Finished(o.Root), o.Node == nil:
 		return Nothing{}
 	case problem != nil && chosen:
 		return Nothing{problem} // the scheduler does not know that the node cannot mount the volume

@@ -140,6 +140,8 @@ func copyBound() lifecycle.Claim {
 
 func leafOnNode(o *lifecycle.Observed) { o.Leaf.Spec.NodeName = "worker-1" }
 
+func leaving(o *lifecycle.Observed) { o.Member.Leaving = true }
+
 func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
@@ -262,6 +264,8 @@ func TestDecide(t *testing.T) {
 		"a user copied the annotation of an earlier Pod: the leaf is created":                               {seen(onNode, copiedUID), leaf},
 		"the Pod has finished and its leaf is gone: it does not run again":                                  {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
 		"a bound Pod of a DaemonSet: the problem is reported":                                               {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
+		"the member is leaving, and the Pod has no leaf: leaf_pod fails it":                                 {seen(onNode, leaving), lifecycle.Nothing{}},
+		"the member is leaving: the Pod does not go early":                                                  {seen(leaving), lifecycle.Nothing{}},
 		"a manually bound Pod does not fit the node: leaf_pod fails it":                                     {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
 		"a manually bound Pod has an unbound claim":                                                         {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
 		"a manually bound Pod refers to a missing claim":                                                    {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
