@@ -100,6 +100,10 @@ func (m Member) Answer(q Request) Answer {
 	var a Answer
 	if q.Class != nil {
 		a.Class, a.Rule = m.ClassFor(q.Class)
+		if m.Leaving {
+			a.Refusal = mirror.Refuse(v1alpha1.ReasonMemberLeaving, "member %q is being deregistered, so it creates no new volumes. Run the Pod in another member", m.Registration)
+			return a
+		}
 		if a.Refusal = m.refuseClass(q.Class, a); a.Refusal != nil {
 			return a
 		}

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // choice is one value of an input to the decision, and the reason why this value is refused, or "".
@@ -139,4 +141,27 @@ func pinned(cluster string) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
 		NodeAffinity: &corev1.VolumeNodeAffinity{Required: labelled(corev1.NodeSelectorRequirement{
 			Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{cluster}})}}}
+}
+
+// A member that is being deregistered keeps its volumes, but creates no new ones.
+func TestAnswerLeaving(t *testing.T) {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ssd"}}
+	for name, tc := range map[string]struct {
+		leaving bool
+		request Request
+		want    string
+	}{
+		"a new volume":                   {true, Request{Class: class}, v1alpha1.ReasonMemberLeaving},
+		"an existing volume":             {true, Request{}, ""},
+		"a new volume, before it leaves": {false, Request{Class: class}, ""},
+	} {
+		m := Member{Member: mirror.Member{Registration: "cluster38", ClusterID: "id38", Leaving: tc.leaving}}
+		got := ""
+		if refusal := m.Answer(tc.request).Refusal; refusal != nil {
+			got = refusal.Reason
+		}
+		if got != tc.want {
+			t.Errorf("%s: reason %q, want %q", name, got, tc.want)
+		}
+	}
 }

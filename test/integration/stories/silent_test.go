@@ -3,6 +3,7 @@ package stories_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
@@ -30,6 +31,22 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 		s.running(ctx, "app", nodeOne)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+		Expect(s.book(two, "data").LiveIDs()).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("reports a driver whose calls are always too slow, does not move, and is provisioned once a call succeeds (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		s.faulty(one, codes.Unavailable, "the array restarts", "data")
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonProvisioningSlow, one, "the array restarts"))
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(v1alpha1.ReasonProvisioningSlow, "data", "the array restarts"))
+		s.why(ctx, "pod", "app", v1alpha1.ReasonProvisioningSlow, "the array restarts")
+
+		s.repaired(one)
+		s.running(ctx, "app", nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 		Expect(s.book(two, "data").LiveIDs()).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
