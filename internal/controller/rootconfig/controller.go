@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -42,7 +43,7 @@ const (
 	// jitter is a fraction of the interval that spreads the reads.
 	jitter = 0.2
 
-	// workers is the number of concurrent reconciles. Each makes at most one live read and one write.
+	// workers is the number of concurrent reconciles. Each makes at most three live reads and one write.
 	workers = 4
 )
 
@@ -306,21 +307,30 @@ func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
 	return nil
 }
 
+// update patches a copy. It reads the copy live, because the cache has only a digest of the contents,
+// and a patch computed from that would not remove keys.
 func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Object) error {
 	if err := r.sameNamespace(ctx, o); err != nil {
 		return err
-	}
-	after, ok := leaf.DeepCopyObject().(T)
-	if !ok {
-		return fmt.Errorf("%T is not a %s", leaf, r.kind.reference)
 	}
 	want, ok := o.want.(T)
 	if !ok {
 		return fmt.Errorf("%T is not a %s", o.want, r.kind.reference)
 	}
+	before, found, err := r.get(ctx, r.Live, client.ObjectKeyFromObject(leaf))
+	if err != nil {
+		return fmt.Errorf("read the copy in the member: %w", err)
+	}
+	if !found || before.GetUID() != leaf.GetUID() || !ours(before, r.HostID, o.key) || r.kind.drift(want, r.kind.reduce(before)) == refs.ConfigImmutable {
+		return fmt.Errorf("the copy of %s %s has changed, and the cache still has the earlier one", r.kind.reference, o.key)
+	}
+	after, ok := before.DeepCopyObject().(T)
+	if !ok {
+		return fmt.Errorf("%T is not a %s", before, r.kind.reference)
+	}
 	r.kind.fill(after, want)
 	restamp(after, want)
-	return r.Leaf.Patch(ctx, actor, leaf, after)
+	return r.Leaf.Patch(ctx, actor, before, after)
 }
 
 // refusedByMember reports on the Pods why the member's API server rejects the copy, for example

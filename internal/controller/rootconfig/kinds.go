@@ -20,7 +20,10 @@ type kind[T client.Object] struct {
 	// list lists all objects of this kind in a namespace.
 	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
 	translate func(root T, copies mirror.Copies) (T, error)
-	drift     func(want, leaf T) refs.ConfigDrift
+	// reduce replaces the contents by a digest, as the member's cache does. drift compares an object with
+	// a reduced leaf.
+	reduce func(T) T
+	drift  func(want, leaf T) refs.ConfigDrift
 	// fill copies want's contents to leaf.
 	fill func(leaf, want T)
 }
@@ -38,7 +41,8 @@ func configMaps() kind[*corev1.ConfigMap] {
 		translate: func(root *corev1.ConfigMap, copies mirror.Copies) (*corev1.ConfigMap, error) {
 			return refs.TranslateConfigMap(root, copies), nil
 		},
-		drift: refs.ConfigMapDrift,
+		reduce: refs.ReduceConfigMap,
+		drift:  refs.ConfigMapDrift,
 		fill: func(leaf, want *corev1.ConfigMap) {
 			leaf.Data, leaf.BinaryData, leaf.Immutable = want.Data, want.BinaryData, want.Immutable
 		},
@@ -56,6 +60,7 @@ func secrets() kind[*corev1.Secret] {
 			return pointers(list.Items), err
 		},
 		translate: refs.TranslateSecret,
+		reduce:    refs.ReduceSecret,
 		drift:     refs.SecretDrift,
 		fill: func(leaf, want *corev1.Secret) {
 			leaf.Data, leaf.Immutable = want.Data, want.Immutable

@@ -25,25 +25,31 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/share"
 	"github.com/xylem-io/xylem/internal/timeline"
 )
+
+// reductions are the transforms of the kinds in New's cache.
+var reductions = map[reflect.Type]toolscache.TransformFunc{
+	reflect.TypeFor[*corev1.ConfigMap]():             reduceConfig,
+	reflect.TypeFor[*corev1.Secret]():                reduceConfig,
+	reflect.TypeFor[*corev1.PersistentVolumeClaim](): reduceClaim,
+	reflect.TypeFor[*corev1.PersistentVolume]():      reduceVolume,
+	reflect.TypeFor[*corev1.Node]():                  reduceNode,
+	reflect.TypeFor[*storagev1.CSIStorageCapacity](): reduceCapacity,
+}
 
 // New creates the cache that a member's controllers read. Reading a kind that it does not cache is
 // an error, and does not start a watch.
 func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
 	built, err := cache.New(c.Config, cache.Options{
-		HTTPClient: c.Watches,
-		Scheme:     scheme,
-		Mapper:     member.Mapper(),
-		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
-			reflect.TypeFor[*corev1.PersistentVolumeClaim](): reduceClaim,
-			reflect.TypeFor[*corev1.PersistentVolume]():      reduceVolume,
-			reflect.TypeFor[*corev1.Node]():                  reduceNode,
-			reflect.TypeFor[*storagev1.CSIStorageCapacity](): reduceCapacity,
-		}),
+		HTTPClient:  c.Watches,
+		Scheme:      scheme,
+		Mapper:      member.Mapper(),
+		NewInformer: held.newInformer(reductions),
 
 		DefaultWatchErrorHandler: complain,
 
@@ -175,6 +181,17 @@ func complain(ctx context.Context, r *toolscache.Reflector, err error) {
 func dropManagedFields(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// reduceConfig replaces the contents of a copied ConfigMap or Secret by a digest.
+func reduceConfig(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		return refs.ReduceConfigMap(o), nil
+	case *corev1.Secret:
+		return refs.ReduceSecret(o), nil
 	}
 	return obj, nil
 }

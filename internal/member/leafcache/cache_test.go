@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
 // A watch that fails because its link ends is not logged as an error.
@@ -67,5 +72,27 @@ func TestReduceCapacity(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// The contents of ConfigMaps and Secrets do not count towards the limit of a member's caches, because
+// tenants of the host choose them.
+func TestCopiedContentsAreNotCached(t *testing.T) {
+	keys := map[string]string{}
+	for i := range 150_000 {
+		keys[fmt.Sprint(i)] = ""
+	}
+	h := &Held{Limiter: budget.NewLimiter(budget.DefaultLimits, clientgoscheme.Scheme)}
+	for _, object := range []client.Object{&corev1.ConfigMap{Data: keys}, &corev1.Secret{Data: map[string][]byte{"a": make([]byte, 1<<20)}}} {
+		c := h.newCounted(&toolscache.ListWatch{}, reductions[reflect.TypeOf(object)])
+		for i := range 3 {
+			object.SetName(fmt.Sprint(i))
+			if _, err := c.keep(object.DeepCopyObject()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if h.total > 6*4<<10 {
+		t.Errorf("6 large objects count as %d bytes, want at most 4 KiB each", h.total)
 	}
 }

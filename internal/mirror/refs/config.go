@@ -1,6 +1,8 @@
 package refs
 
 import (
+	"bytes"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,20 +64,21 @@ const (
 	ConfigImmutable ConfigDrift = "Immutable"
 )
 
-// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in the fields that are
-// visible to Pods.
+// ConfigMapDrift compares a reduced leaf ConfigMap with the translation of its root, in the fields
+// that are visible to Pods.
 func ConfigMapDrift(want, leaf *corev1.ConfigMap) ConfigDrift {
-	same := equality.Semantic.DeepEqual(want.Data, leaf.Data) && equality.Semantic.DeepEqual(want.BinaryData, leaf.BinaryData)
+	same := equality.Semantic.DeepEqual(ReduceConfigMap(want).BinaryData, leaf.BinaryData)
 	return configDrift(same, want.Immutable, leaf.Immutable)
 }
 
-// SecretDrift compares a leaf Secret with the translation of its root, in the fields that are
-// visible to Pods. The type of a Secret is immutable.
+// SecretDrift compares a reduced leaf Secret with the translation of its root, in the fields that
+// are visible to Pods. The type of a Secret is immutable.
 func SecretDrift(want, leaf *corev1.Secret) ConfigDrift {
-	if want.Type != leaf.Type {
+	reduced := ReduceSecret(want)
+	if !bytes.Equal(reduced.Data[typeDigest], leaf.Data[typeDigest]) {
 		return ConfigImmutable
 	}
-	return configDrift(equality.Semantic.DeepEqual(want.Data, leaf.Data), want.Immutable, leaf.Immutable)
+	return configDrift(equality.Semantic.DeepEqual(reduced.Data, leaf.Data), want.Immutable, leaf.Immutable)
 }
 
 func configDrift(same bool, want, has *bool) ConfigDrift {

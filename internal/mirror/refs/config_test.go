@@ -2,6 +2,8 @@ package refs
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+	"github.com/xylem-io/xylem/internal/weigh"
 )
 
 func configMeta() metav1.ObjectMeta {
@@ -95,15 +98,19 @@ func TestConfigDrift(t *testing.T) {
 		"immutable and equal":     {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
 		"nil data and empty data": {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
 		"other labels, which are not visible to Pods": {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
-		"other data":                            {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
-		"other binary data":                     {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
-		"the root became immutable":             {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
-		"other data, and the copy is immutable": {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
-		"an immutable copy of a mutable root":   {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"the same value in data and in binary data":   {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{BinaryData: map[string][]byte{"a": []byte("b")}}, ConfigChanged},
+		"another split between key and value":         {corev1.ConfigMap{Data: map[string]string{"a": "bc"}}, corev1.ConfigMap{Data: map[string]string{"ab": "c"}}, ConfigChanged},
+		"another split between values":                {corev1.ConfigMap{Data: map[string]string{"a": "b", "c": "d"}}, corev1.ConfigMap{Data: map[string]string{"a": "bcd"}}, ConfigChanged},
+		"a key that the root lacks":                   {corev1.ConfigMap{}, corev1.ConfigMap{Data: map[string]string{"a": ""}}, ConfigChanged},
+		"other data":                                  {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
+		"other binary data":                           {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
+		"the root became immutable":                   {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
+		"other data, and the copy is immutable":       {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"an immutable copy of a mutable root":         {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := ConfigMapDrift(&c.want, &c.leaf); got != c.drift {
+			if got := ConfigMapDrift(&c.want, ReduceConfigMap(&c.leaf)); got != c.drift {
 				t.Errorf("got %s, want %s", got, c.drift)
 			}
 		})
@@ -113,8 +120,37 @@ func TestConfigDrift(t *testing.T) {
 	changed.Data["a"][0] = 2
 	retyped.Type = corev1.SecretTypeTLS
 	for want, other := range map[ConfigDrift]*corev1.Secret{ConfigCurrent: opaque, ConfigChanged: changed, ConfigImmutable: retyped} {
-		if got := SecretDrift(other, opaque); got != want {
+		if got := SecretDrift(other, ReduceSecret(opaque)); got != want {
 			t.Errorf("Secret: got %s, want %s", got, want)
 		}
+	}
+}
+
+// The cached form of a copy is small, whatever its root contains, and still shows its origin.
+func TestReduce(t *testing.T) {
+	large := strings.Repeat("x", 1<<20)
+	meta := leafConfigMeta()
+	meta.UID, meta.ResourceVersion, meta.DeletionTimestamp = "leaf-uid", "8", &metav1.Time{}
+	meta.Labels["large"], meta.Annotations["large"], meta.Finalizers = large, large, []string{large}
+	meta.OwnerReferences, meta.ManagedFields = []metav1.OwnerReference{{Name: large}}, []metav1.ManagedFieldsEntry{{Manager: large}}
+	keys := map[string]string{}
+	for i := range 100_000 {
+		keys[strconv.Itoa(i)] = ""
+	}
+	cm := ReduceConfigMap(&corev1.ConfigMap{ObjectMeta: meta, Data: keys, BinaryData: map[string][]byte{"a": []byte(large)}, Immutable: mirrortest.Ptr(true)})
+	secret := ReduceSecret(&corev1.Secret{ObjectMeta: meta, Type: corev1.SecretType(large), Data: map[string][]byte{"a": []byte(large)}, Immutable: mirrortest.Ptr(true)})
+	for name, reduced := range map[string]metav1.Object{"ConfigMap": cm, "Secret": secret} {
+		if size := weigh.Object(reduced); size > 4<<10 {
+			t.Errorf("the reduced %s takes %d bytes, want at most 4 KiB", name, size)
+		}
+		if origin, ours := mirror.OriginIn(mirrortest.HostID, reduced); !ours || origin.UID != "config-uid" || origin.Root.Name != "settings" {
+			t.Errorf("the reduced %s has origin %v", name, origin)
+		}
+		if reduced.GetUID() != "leaf-uid" || reduced.GetResourceVersion() != "8" || reduced.GetDeletionTimestamp() == nil {
+			t.Errorf("the reduced %s lacks what preconditions need", name)
+		}
+	}
+	if !*cm.Immutable || !*secret.Immutable {
+		t.Error("the reduced objects are not immutable")
 	}
 }
