@@ -60,15 +60,16 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		return a.complaint(response, body, encoding, token)
 	}
 	watch, ctx := request.URL.Query().Get("watch") != "", request.Context()
+	divides, _ := ctx.Value(divisible{}).(bool)
 	switch {
 	case encoding == ProtobufType && watch:
 		response.Body = &frames{reading: body, ctx: ctx}
 	case encoding == ProtobufType:
-		response.Body = &whole{reading: body, ctx: ctx}
+		response.Body = &whole{reading: body, ctx: ctx, divisible: divides}
 	case encoding == JSONType && watch:
 		response.Body = &documents{reading: body, ctx: ctx, json: weigh.NewJSON(a.Limiter.shapes)}
 	case encoding == JSONType:
-		response.Body = &whole{reading: body, ctx: ctx, json: weigh.NewJSON(a.Limiter.shapes)}
+		response.Body = &whole{reading: body, ctx: ctx, divisible: divides, json: weigh.NewJSON(a.Limiter.shapes)}
 	default:
 		failed := a.Limiter.malformed(body.what, fmt.Errorf("the content type is %q", response.Header.Get("Content-Type")))
 		return nil, errors.Join(failed, body.Close())

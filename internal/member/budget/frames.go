@@ -19,6 +19,8 @@ type whole struct {
 	buffer bytes.Buffer    // the protobuf read so far
 	length int64
 	last   error
+	// divisible means that the caller requests smaller pages if this one is too large.
+	divisible bool
 }
 
 // Read implements io.Reader.
@@ -27,8 +29,13 @@ func (w *whole) Read(p []byte) (int, error) {
 		return 0, w.last
 	}
 	n, err := w.reading.Read(p)
-	if w.length += int64(n); w.length > AnswerLimit {
+	switch w.length += int64(n); {
+	case w.divisible && w.length > pageBytes:
+		w.last = ErrDivide
+	case w.length > AnswerLimit:
 		w.last = w.limiter.tooLong(w.what, AnswerLimit)
+	}
+	if w.last != nil {
 		return 0, w.last
 	}
 	if failed := w.weigh(p[:n]); failed != nil {
@@ -57,9 +64,16 @@ func (w *whole) weigh(data []byte) error {
 		data = data[taken:]
 	}
 	if weight, _ := w.json.Weight(); weight > w.limiter.Answer {
-		return w.limiter.tooLarge(w.what)
+		return w.tooLarge()
 	}
 	return nil
+}
+
+func (w *whole) tooLarge() error {
+	if w.divisible {
+		return ErrDivide
+	}
+	return w.limiter.tooLarge(w.what)
 }
 
 // end weighs protobuf, and waits until the response may be decoded.
@@ -72,7 +86,7 @@ func (w *whole) end() error {
 	w.buffer = bytes.Buffer{}
 	switch {
 	case errors.Is(err, weigh.ErrTooLarge):
-		return w.limiter.tooLarge(w.what)
+		return w.tooLarge()
 	case err != nil:
 		return w.limiter.malformed(w.what, err)
 	}

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -130,6 +131,22 @@ func (l *Limiter) malformed(what string, err error) *access.Problem {
 
 // Size formats a number of bytes for people.
 func Size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+
+// ErrDivide is returned instead of ending the link if a response exceeds a limit, and the caller will
+// request the same objects in smaller pages. See Divisible.
+var ErrDivide = errors.New("the page is too large")
+
+// pageBytes is the maximum size, in bytes, of a page that can be divided. Lists of all kinds are read
+// at the same time, and pages of this size do not exceed inFlightLimit together.
+const pageBytes = 4 << 20
+
+type divisible struct{}
+
+// Divisible marks requests for a page of a list whose caller requests smaller pages after ErrDivide.
+// Tenants choose the sizes of many objects, so no fixed number of objects per page is both safe and fast.
+func Divisible(ctx context.Context) context.Context {
+	return context.WithValue(ctx, divisible{}, true)
+}
 
 // reading is a response body. Its bytes count as in flight until it is closed.
 type reading struct {

@@ -2,6 +2,7 @@ package leafcache
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"reflect"
@@ -19,9 +20,13 @@ import (
 	"github.com/xylem-io/xylem/internal/weigh"
 )
 
-// pageLimit is the number of objects in one page, if the member does not stream lists. A page of
-// the largest possible objects still fits within the limit of a response.
-const pageLimit = 100
+const (
+	// pageLimit is the number of objects in one page, if the member does not stream lists.
+	pageLimit = 100
+	// pageDivisor divides the number of objects in a page if the page exceeds the limit of a response.
+	// A page of one object always fits, because etcd limits its size.
+	pageDivisor = 4
+)
 
 // Held adds up the sizes of one member's cached objects, after reduction, and ends the link if they
 // exceed the limit.
@@ -64,6 +69,10 @@ type counted struct {
 	// present contains the objects in the cache, and coming contains those of a new list. held.mu
 	// guards both.
 	present, coming shelf
+
+	// limit is the number of objects in a page of the current list. Only the reflector, which makes one
+	// request at a time, uses it.
+	limit int64
 }
 
 // newInformer returns a cache option that creates informers. reduce contains each kind's transform.
@@ -97,8 +106,11 @@ func (c *counted) Watch(options metav1.ListOptions) (watch.Interface, error) {
 // ListWithContext lists a page. It removes resourceVersion from the request, because an API
 // server may otherwise ignore the limit and return all objects at once.
 func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = pageLimit, "", ""
-	page, err := c.ListerWatcherWithContext.ListWithContext(ctx, options)
+	options.ResourceVersion, options.ResourceVersionMatch = "", ""
+	if options.Continue == "" {
+		c.limit = pageLimit
+	}
+	page, err := c.page(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +133,20 @@ func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOption
 		c.end()
 	}
 	return page, nil
+}
+
+// page lists a page, and divides it while it is too large. The next pages of the list are as small.
+func (c *counted) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	for c.limit > 1 {
+		options.Limit = c.limit
+		page, err := c.ListerWatcherWithContext.ListWithContext(budget.Divisible(ctx), options)
+		if !errors.Is(err, budget.ErrDivide) {
+			return page, err
+		}
+		c.limit /= pageDivisor
+	}
+	options.Limit = 1
+	return c.ListerWatcherWithContext.ListWithContext(ctx, options)
 }
 
 // WatchWithContext watches, or streams a list and then watches.

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -432,5 +434,55 @@ func TestOrdinaryResponsesPass(t *testing.T) {
 		if event := <-watching.ResultChan(); event.Type != watch.Added {
 			t.Errorf("event is %+v, want type Added", event)
 		}
+	}
+}
+
+// A page that exceeds the limit of a response is divided, and does not end the link, because a host's
+// tenants choose the sizes of their objects. A page of one object still ends it.
+func TestPagesAreDivided(t *testing.T) {
+	for name, tc := range map[string]struct {
+		size   int // of each object, in bytes
+		limits []string
+		ends   bool
+	}{
+		"ordinary objects":                     {1 << 10, []string{"100", "100"}, false},
+		"objects of the largest size":          {1 << 20, []string{"100", "25", "6", "1", "1"}, false},
+		"an object that no API server accepts": {budget.AnswerLimit, []string{"100", "25", "6", "1"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var limits []string
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+				limit := request.URL.Query().Get("limit")
+				limits = append(limits, limit)
+				n, _ := strconv.Atoi(limit)
+				page := podPage(min(n, 5*mebibyte/tc.size+1), tc.size)
+				page.APIVersion, page.Kind, page.Continue = "v1", "PodList", "next"
+				raw, _ := page.Marshal()
+				w.Header().Set("Content-Type", budget.ProtobufType)
+				_, _ = w.Write(document("PodList", raw))
+			}))
+			defer server.Close()
+			connection := membertest.ConnectTo(t, server)
+			config := *connection.Config
+			config.ContentType = budget.ProtobufType
+			clients, err := kubernetes.NewForConfigAndClient(&config, connection.Watches)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := &Held{Limiter: connection.Limiter}
+			c := h.newCounted(&toolscache.ListWatch{ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
+				return clients.CoreV1().Pods("").List(ctx, options)
+			}}, dropManagedFields)
+			_, err = c.ListWithContext(t.Context(), metav1.ListOptions{})
+			if err == nil {
+				_, err = c.ListWithContext(t.Context(), metav1.ListOptions{Continue: "next"})
+			}
+			if ended := access.AsProblem(err) != nil; ended != tc.ends || !ended && err != nil {
+				t.Errorf("error is %v, want a Problem: %t", err, tc.ends)
+			}
+			if !slices.Equal(limits, tc.limits) {
+				t.Errorf("the requests' limits are %v, want %v", limits, tc.limits)
+			}
+		})
 	}
 }
