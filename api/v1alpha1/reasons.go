@@ -353,6 +353,10 @@ const (
 	// ReasonSecretUnsupported: the Pod refers to a Secret of a type that is useless or too powerful
 	// in another cluster. To do: use another type of Secret.
 	ReasonSecretUnsupported = "SecretUnsupported"
+	// ReasonReferenceTooLarge: the Pod refers to a ConfigMap or Secret that would take too much of the
+	// manager's memory. If a member already has a copy, the copy keeps its earlier contents. To do:
+	// remove entries, or divide the object into several smaller ones.
+	ReasonReferenceTooLarge = "ReferenceTooLarge"
 	// ReasonReferenceMissing: the Pod needs a ConfigMap or Secret that its namespace in the host
 	// does not have. To do: create the ConfigMap or Secret in the host, or mark the reference as
 	// optional.

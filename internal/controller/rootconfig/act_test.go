@@ -46,7 +46,7 @@ func (c *objects) Patch(_ context.Context, obj client.Object, patch client.Patch
 
 // An update sets exactly the root's contents, although the cache has only a digest of the copy's.
 func TestUpdate(t *testing.T) {
-	want := refs.TranslateConfigMap(root(func(cm *corev1.ConfigMap) {
+	want := translated(root(func(cm *corev1.ConfigMap) {
 		cm.UID, cm.Data = "u2", map[string]string{"kept": "1", "changed": "2", "added": "1"}
 	}), copies)
 	has := func(cm *corev1.ConfigMap) {

@@ -96,8 +96,8 @@ func decide(o observed) decision {
 		return o.withdraw()
 	case !o.read:
 		return nothing{}
-	case o.refusal != nil && o.leaf == nil:
-		return reportRefusal{o.refusal}
+	case o.refusal != nil && (o.leaf == nil || o.refusal.Reason == v1alpha1.ReasonReferenceTooLarge):
+		return reportRefusal{o.refusal} // running Pods may keep a copy from before the root grew
 	case o.want == nil:
 		return o.withdraw()
 	case o.leaf == nil && o.foreign:

@@ -29,8 +29,17 @@ func root(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 	return cm
 }
 
+// translated returns the copy of a root.
+func translated(root *corev1.ConfigMap, copies mirror.Copies) *corev1.ConfigMap {
+	leaf, err := refs.TranslateConfigMap(root, copies)
+	if err != nil {
+		panic(err)
+	}
+	return leaf
+}
+
 func leaf(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
-	cm := refs.TranslateConfigMap(root(), copies)
+	cm := translated(root(), copies)
 	cm.UID, cm.ResourceVersion = "l1", "5"
 	for _, c := range change {
 		c(cm)
@@ -42,10 +51,11 @@ func deleted(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
 	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "p1"}}}
-	want := refs.TranslateConfigMap(root(), copies)
-	recreated := refs.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
+	want := translated(root(), copies)
+	recreated := translated(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
 	earlier := leaf(func(cm *corev1.ConfigMap) { cm.Name = "config" })
 	refusal := &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "no"}
+	large := &mirror.Refusal{Reason: v1alpha1.ReasonReferenceTooLarge, Message: "no"}
 	conflict := observed{member: here, kind: refs.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.conflict()
 	for name, tc := range map[string]struct {
 		observed
@@ -69,6 +79,7 @@ func TestDecide(t *testing.T) {
 		"a foreign object has the copy's name, and no Pod needs the root":                 {observed{foreign: true}, nothing{}},
 		"the root must not be copied":                                                     {observed{users: users, read: true, refusal: refusal}, reportRefusal{refusal}},
 		"the root must no longer be copied":                                               {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
+		"the root has become too large":                                                   {observed{users: users, read: true, refusal: large, leaf: leaf()}, reportRefusal{large}},
 		"no Pod needs the copy":                                                           {observed{leaf: leaf()}, remove{leaf()}},
 		"no Pod uses a former copy":                                                       {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
 		"no Pod uses a former copy, but deletions are suspended":                          {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
@@ -208,7 +219,7 @@ func TestFillAndRestamp(t *testing.T) {
 	changed := root(func(cm *corev1.ConfigMap) {
 		cm.UID, cm.Data, cm.Immutable = "u2", map[string]string{"a": "2"}, new(true)
 	})
-	want := refs.TranslateConfigMap(changed, copies)
+	want := translated(changed, copies)
 	after := leaf()
 	configMaps().fill(after, want)
 	restamp(after, want)

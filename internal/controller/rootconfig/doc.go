@@ -18,8 +18,9 @@
 // refers to them, and keeps them even if the root is gone, because the member could otherwise take
 // over the name.
 //
-// A Pod is not pushed if it needs an object that the host lacks, or a Secret of a type that is not
-// copied (ReferenceMissing, SecretUnsupported). An optional reference is safe, because no other
+// A Pod is not pushed if it needs an object that the host lacks, a Secret of a type that is not
+// copied, or an object that is too large (ReferenceMissing, SecretUnsupported, ReferenceTooLarge). A
+// copy whose root has become too large keeps its contents. An optional reference is safe, because no other
 // object has the copy's name. There are two exceptions: Pods use the member's own kube-root-ca.crt,
 // and a Pod without pull secrets gets those of the member's default service account.
 //

@@ -38,11 +38,9 @@ func configMaps() kind[*corev1.ConfigMap] {
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
 			return pointers(list.Items), err
 		},
-		translate: func(root *corev1.ConfigMap, copies mirror.Copies) (*corev1.ConfigMap, error) {
-			return refs.TranslateConfigMap(root, copies), nil
-		},
-		reduce: refs.ReduceConfigMap,
-		drift:  refs.ConfigMapDrift,
+		translate: refs.TranslateConfigMap,
+		reduce:    refs.ReduceConfigMap,
+		drift:     refs.ConfigMapDrift,
 		fill: func(leaf, want *corev1.ConfigMap) {
 			leaf.Data, leaf.BinaryData, leaf.Immutable = want.Data, want.BinaryData, want.Immutable
 		},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -277,6 +278,10 @@ func TestReferencesObserved(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}
 	secret := &corev1.Secret{ObjectMeta: meta}
 	token := &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeServiceAccountToken}
+	large := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{}}
+	for i := range 50_000 {
+		large.Data[strconv.Itoa(i)] = nil
+	}
 	copied, err := refs.TranslateSecret(secret, copies)
 	if err != nil {
 		t.Fatal(err)
@@ -304,6 +309,8 @@ func TestReferencesObserved(t *testing.T) {
 		"the host lacks the object, and the member has its own object with that name": {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
 		"the object is optional, and the host lacks it":                               {optional: true},
 		"the object's type is not copied":                                             {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
+		"the object is too large":                                                     {host: large, lacking: v1alpha1.ReasonReferenceTooLarge},
+		"the object has become too large after it was copied":                         {host: large, member: copied},
 		"the object is optional, and its type is not copied":                          {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {

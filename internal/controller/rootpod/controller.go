@@ -350,15 +350,24 @@ func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Observed, ref refs
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: ref.Name}
 	if ref.Kind == refs.KindConfigMap {
 		root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)
-		return root != nil, nil, err
+		if root == nil {
+			return false, nil, err
+		}
+		_, err = refs.TranslateConfigMap(root, o.Copies)
+		return refused(ref, err)
 	}
 	root, err := index.Find[corev1.Secret](ctx, r.HostLive, key)
 	if root == nil {
 		return false, nil, err
 	}
 	_, err = refs.TranslateSecret(root, o.Copies)
+	return refused(ref, err)
+}
+
+// refused returns the results of inHost for an object that the host has.
+func refused(ref refs.Reference, err error) (found bool, refusal *mirror.Refusal, _ error) {
 	if err != nil && !errors.As(err, &refusal) {
-		return true, nil, fmt.Errorf("translate Secret %s: %w", key, err)
+		return true, nil, fmt.Errorf("translate %s %s: %w", ref.Kind, ref.Name, err)
 	}
 	return true, refusal, nil
 }

@@ -19,8 +19,9 @@ func copyMeta(root metav1.ObjectMeta, copies mirror.Copies) metav1.ObjectMeta {
 	return meta
 }
 
-// TranslateConfigMap returns the copy of a root ConfigMap, including its origin.
-func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) *corev1.ConfigMap {
+// TranslateConfigMap returns the copy of a root ConfigMap, including its origin. The error, if any, is
+// a *Refusal.
+func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) (*corev1.ConfigMap, error) {
 	root = root.DeepCopy()
 	leaf := &corev1.ConfigMap{
 		ObjectMeta: copyMeta(root.ObjectMeta, copies),
@@ -29,11 +30,19 @@ func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) *corev1.Co
 		BinaryData: root.BinaryData,
 	}
 	mirror.OriginFor(copies.HostID, root).Stamp(leaf)
-	return leaf
+	if mirror.TooLarge(leaf) {
+		return nil, tooLarge(KindConfigMap, root.Name)
+	}
+	return leaf, nil
+}
+
+func tooLarge(kind, name string) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonReferenceTooLarge, "%s %q is not copied to members: its keys, values, labels and annotations would take more than %s of the manager's memory. Remove entries, or divide the object into several smaller ones",
+		kind, name, mirror.SizeLimitText)
 }
 
 // TranslateSecret returns the copy of a root Secret, including its origin. The error, if any,
-// is a *Refusal: credentials for the host's own API server stay in the host.
+// is a *Refusal. Credentials for the host's own API server stay in the host.
 func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret, error) {
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
@@ -49,6 +58,9 @@ func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret,
 		Type:       root.Type,
 	}
 	mirror.OriginFor(copies.HostID, root).Stamp(leaf)
+	if mirror.TooLarge(leaf) {
+		return nil, tooLarge(KindSecret, root.Name)
+	}
 	return leaf, nil
 }
 

@@ -39,7 +39,10 @@ func TestTranslateConfigMap(t *testing.T) {
 		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
 	}
 	before := root.DeepCopy()
-	got := TranslateConfigMap(root, mirrortest.Copies)
+	got, err := TranslateConfigMap(root, mirrortest.Copies)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := &corev1.ConfigMap{
 		ObjectMeta: leafConfigMeta(), Immutable: mirrortest.Ptr(true),
 		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
@@ -152,5 +155,43 @@ func TestReduce(t *testing.T) {
 	}
 	if !*cm.Immutable || !*secret.Immutable {
 		t.Error("the reduced objects are not immutable")
+	}
+}
+
+// An object with very many keys is refused. One with as much text as the API server admits is not.
+func TestTooLarge(t *testing.T) {
+	keys := func(n int) map[string]string {
+		m := map[string]string{}
+		for i := range n {
+			m[strconv.Itoa(i)] = ""
+		}
+		return m
+	}
+	largest := map[string]string{"a": strings.Repeat("x", 1<<20)}
+	for name, c := range map[string]struct {
+		meta    metav1.ObjectMeta
+		data    map[string]string
+		refused bool
+	}{
+		"the most text":              {metav1.ObjectMeta{Annotations: map[string]string{"note": strings.Repeat("x", 256<<10)}}, largest, false},
+		"a thousand keys":            {metav1.ObjectMeta{}, keys(1000), false},
+		"very many keys":             {metav1.ObjectMeta{}, keys(150_000), true},
+		"very many labels":           {metav1.ObjectMeta{Labels: keys(50_000)}, nil, true},
+		"labels that are not copied": {metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: strings.Repeat("x", 5<<20)}}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bytes := map[string][]byte{}
+			for key, value := range c.data {
+				bytes[key] = []byte(value)
+			}
+			_, ofConfigMap := TranslateConfigMap(&corev1.ConfigMap{ObjectMeta: c.meta, Data: c.data}, mirrortest.Copies)
+			_, ofSecret := TranslateSecret(&corev1.Secret{ObjectMeta: c.meta, Data: bytes}, mirrortest.Copies)
+			for _, err := range []error{ofConfigMap, ofSecret} {
+				var refusal *mirror.Refusal
+				if refused := errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonReferenceTooLarge; refused != c.refused || !refused && err != nil {
+					t.Errorf("error is %v, want a refusal: %t", err, c.refused)
+				}
+			}
+		})
 	}
 }

@@ -137,6 +137,7 @@ var toDoOfXylem = map[string]string{
 	"ReferenceAwaited":          "Nothing. If the member rejects a copy, an event on the Pod shows why.",
 	"ReferenceForbidden":        "Add the namespace to the chart's rbac.secretNamespaces.",
 	"ReferenceMissing":          "Create the ConfigMap or Secret in the host, or mark the reference as optional.",
+	"ReferenceTooLarge":         "Remove entries, or divide the object into several smaller ones.",
 	"Reflected":                 "Nothing.",
 	"ReflectionConflict":        "Rename the class that the message names, or change the registration's rule.",
 	"RefusedByHost":             "Ask an admin of the host to exempt Xylem from the policy or webhook that the message names, to repair the webhook, or to grant the permission.",

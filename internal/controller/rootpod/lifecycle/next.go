@@ -437,7 +437,7 @@ func (o Observed) create() Decision {
 func (o Observed) copying() Decision {
 	if shown := report.PodProblem(o.Root, v1alpha1.PodPushed); shown != nil {
 		switch shown.Reason {
-		case v1alpha1.ReasonReferenceMissing, v1alpha1.ReasonReferenceForbidden, v1alpha1.ReasonSecretUnsupported:
+		case v1alpha1.ReasonReferenceMissing, v1alpha1.ReasonReferenceForbidden, v1alpha1.ReasonSecretUnsupported, v1alpha1.ReasonReferenceTooLarge:
 			return MarkCopying{o.Missing}
 		}
 	}

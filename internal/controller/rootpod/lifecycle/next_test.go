@@ -208,6 +208,7 @@ func TestDecide(t *testing.T) {
 		"a Secret is not copied yet, which the host lacked before":         {seen(missing, podSays(v1alpha1.ReasonReferenceMissing)), copying},
 		"a Secret is not copied yet, which Xylem could not read before":    {seen(missing, podSays(v1alpha1.ReasonReferenceForbidden)), copying},
 		"a Secret is not copied yet, which had another type before":        {seen(missing, podSays(v1alpha1.ReasonSecretUnsupported)), copying},
+		"a Secret is not copied yet, which was too large before":           {seen(missing, podSays(v1alpha1.ReasonReferenceTooLarge)), copying},
 		"the Pod already reports that it waits for the copy (I5)":          {seen(missing, podSays(v1alpha1.ReasonReferenceAwaited)), lifecycle.AwaitReferences{}},
 		"a Secret is not copied yet, and the Pod reports another problem":  {seen(missing, podSays(v1alpha1.ReasonRefusedByMember)), lifecycle.AwaitReferences{}},
 		"the host lacks the Secret again":                                  {seen(missing, lacks, podSays(v1alpha1.ReasonReferenceAwaited)), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
