@@ -88,15 +88,17 @@ func ephemeralClaimName(pod, volume string) string { return pod + "-" + volume }
 // generic ephemeral volumes. Each name occurs once, in the order of the volumes.
 func ClaimNames(pod *corev1.Pod) []string {
 	var names []string
-	for _, v := range pod.Spec.Volumes {
-		name := ""
+	known := map[string]bool{"": true} // a search in names would be quadratic, and tenants choose the number of volumes
+	for i := range pod.Spec.Volumes {
+		v, name := &pod.Spec.Volumes[i], ""
 		switch {
 		case v.PersistentVolumeClaim != nil:
 			name = v.PersistentVolumeClaim.ClaimName
 		case v.Ephemeral != nil:
 			name = ephemeralClaimName(pod.Name, v.Name)
 		}
-		if name != "" && !slices.Contains(names, name) {
+		if !known[name] {
+			known[name] = true
 			names = append(names, name)
 		}
 	}
