@@ -347,8 +347,9 @@ const (
 	// ReasonVolumeAwaited: an earlier problem of the Pod is solved, and the Pod now waits for a
 	// claim's volume in the member. To do: nothing.
 	ReasonVolumeAwaited = "VolumeAwaited"
-	// ReasonPodUnsupported: the Pod sets fields that Xylem cannot push. The message names them. To
-	// do: remove the fields that the message names (internal/mirror/FIELDS.md lists every field).
+	// ReasonPodUnsupported: the Pod sets fields that Xylem cannot push, or is too large. The message names
+	// the fields, or the limit. To do: remove the fields that the message names
+	// (internal/mirror/FIELDS.md lists every field), or divide the Pod.
 	ReasonPodUnsupported = "PodUnsupported"
 	// ReasonSecretUnsupported: the Pod refers to a Secret of a type that is useless or too powerful
 	// in another cluster. To do: use another type of Secret.

@@ -7,6 +7,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/weigh"
 )
 
 // Leaf writes to a member: to objects with this host's stamp, and to the volumes of stamped claims.
@@ -32,6 +34,9 @@ func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
 // observation shows who owns the other object.
 func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := l.owned(obj); err != nil {
+		return err
+	}
+	if err := fits(nil, obj); err != nil {
 		return err
 	}
 	return l.create(ctx, by, obj)
@@ -58,12 +63,18 @@ func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object)
 	if err := l.owned(before); err != nil {
 		return err
 	}
+	if err := fits(before, after); err != nil {
+		return err
+	}
 	return l.patch(ctx, by, before, after)
 }
 
 // AddEphemeralContainers adds the ephemeral containers of after to a stamped Pod.
 func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, after *corev1.Pod) error {
 	if err := l.owned(before); err != nil {
+		return err
+	}
+	if err := fits(before, after); err != nil {
 		return err
 	}
 	const subresource = "ephemeralcontainers"
@@ -195,6 +206,15 @@ func (l *Leaf) owned(obj client.Object) error {
 		return nil
 	}
 	return foreign(obj, "it lacks the stamp of this host")
+}
+
+// fits returns an error, like that of an API server, if a write makes a leaf so large that a few of them
+// would exceed the limits of the member's responses and caches. Tenants choose the contents of leaves.
+func fits(before, after client.Object) error {
+	if !mirror.TooLarge(after) || before != nil && weigh.Object(after) <= weigh.Object(before) {
+		return nil
+	}
+	return apierrors.NewRequestEntityTooLargeError("the object would take more than " + mirror.SizeLimitText + " of the manager's memory, because it has too many parts")
 }
 
 func rootless(obj client.Object) bool {

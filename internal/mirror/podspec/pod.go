@@ -35,6 +35,9 @@ func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	}
 	recordPush(leaf)
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	if mirror.TooLarge(leaf) {
+		return nil, mirror.Refuse(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it would take more than %s of the manager's memory. Use fewer volumes, containers, environment variables, labels or annotations", mirror.SizeLimitText)
+	}
 	return leaf, nil
 }
 

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -155,6 +156,30 @@ func TestTranslatePodCollectsRefusals(t *testing.T) {
 		if !strings.Contains(refusal.Message, path) {
 			t.Errorf("the message does not name %s: %s", path, refusal.Message)
 		}
+	}
+}
+
+// A Pod with very many parts is refused. One with as much text as etcd accepts is not.
+func TestTranslateLargePod(t *testing.T) {
+	volumes := make([]corev1.Volume, 50_000)
+	for i := range volumes {
+		volumes[i] = corev1.Volume{Name: strconv.Itoa(i), VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
+	}
+	for name, c := range map[string]struct {
+		spec    corev1.PodSpec
+		refused bool
+	}{
+		"very many volumes": {corev1.PodSpec{Volumes: volumes}, true},
+		"a few hundred":     {corev1.PodSpec{Volumes: volumes[:500]}, false},
+		"a long argument":   {corev1.PodSpec{Containers: []corev1.Container{{Args: []string{strings.Repeat("x", 3<<19)}}}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Translate(mirrortest.RootPod(c.spec), mirrortest.Member)
+			var refusal *mirror.Refusal
+			if refused := errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonPodUnsupported; refused != c.refused || !refused && err != nil {
+				t.Errorf("error is %v, want a refusal: %t", err, c.refused)
+			}
+		})
 	}
 }
 

@@ -117,7 +117,7 @@ var toDoOfXylem = map[string]string{
 	"PodIPHidden":               "If the address is correct, add its range to spec.node.podCIDRs of the registration.",
 	"PodOSNotSupported":         "Let the scheduler place the Pod.",
 	"PodRefusedByMember":        "As for RefusedByMember.",
-	"PodUnsupported":            "Remove the fields that the message names (internal/mirror/FIELDS.md lists every field).",
+	"PodUnsupported":            "Remove the fields that the message names (internal/mirror/FIELDS.md lists every field), or divide the Pod.",
 	"PodsKept":                  "Remove the cause that the Node's condition xylem.io/MemberAway shows.",
 	"PolicyInForce":             "Nothing.",
 	"PolicyNotInForce":          "Run `kubectl xylem register` for the member again, or install the chart xylem-member in the member and put a token of the chart's account into the Secret.",
