@@ -184,8 +184,9 @@ func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.Namespaced
 	return volumes(ctx, r, client.MatchingFields{volumesByClaim: claim.String()})
 }
 
+// referenceKeys returns no keys for a Pod with too many references, so that no controller follows them.
 func referenceKeys(pod *corev1.Pod) []string {
-	references := refs.Of(pod)
+	references, _ := refs.Bounded(pod)
 	keys := make([]string, 0, len(references))
 	for _, ref := range references {
 		keys = append(keys, ref.Kind+"/"+ref.Name)

@@ -193,12 +193,14 @@ func bringsEarly(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 
 // needed reports whether the Pod cannot start without the object.
 func needed(pod *corev1.Pod, kind, name string) bool {
-	return slices.Contains(refs.Of(pod), refs.Reference{Kind: kind, Name: name})
+	ref, found := refs.Find(pod, kind, name)
+	return found && !ref.Optional
 }
 
 // refers reports whether a Pod refers to the object.
 func refers(pod *corev1.Pod, kind, name string) bool {
-	return slices.ContainsFunc(refs.Of(pod), func(ref refs.Reference) bool { return ref.Kind == kind && ref.Name == name })
+	_, found := refs.Find(pod, kind, name)
+	return found
 }
 
 // reading describes the last read of a root.

@@ -31,7 +31,7 @@ func (r *reconciler[T]) ofLeafPod(ctx context.Context, obj client.Object) []reco
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, request := range r.references(pod) { // a leaf Pod refers to copies, so these are their names
+	for _, request := range r.requests(pod.Namespace, refs.Of(pod)) { // a leaf Pod refers to copies, so these are their names
 		copied, found, err := r.get(ctx, r.Cache, request.NamespacedName)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not look up a copy that a leaf Pod refers to")
@@ -113,12 +113,18 @@ func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object
 	return requests
 }
 
-// references returns the requests for the objects of this kind that a Pod refers to.
+// references returns the requests for the objects of this kind that a host Pod refers to. It returns
+// none if the Pod has too many references, because such a Pod is not pushed.
 func (r *reconciler[T]) references(pod *corev1.Pod) []reconcile.Request {
+	all, _ := refs.Bounded(pod)
+	return r.requests(pod.Namespace, all)
+}
+
+func (r *reconciler[T]) requests(namespace string, all []refs.Reference) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, ref := range refs.Of(pod) {
+	for _, ref := range all {
 		if ref.Kind == r.kind.reference {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}})
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: ref.Name}})
 		}
 	}
 	return requests

@@ -314,7 +314,7 @@ func TestReferencesObserved(t *testing.T) {
 		"the object is optional, and its type is not copied":                          {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := lifecycle.Observed{Member: here, Root: rootPod()}
+			o := lifecycle.Observed{Member: here, Root: rootPod(), Namespace: usable()}
 			o.Root.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "password"}, Optional: &tc.optional}}}
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
@@ -331,6 +331,58 @@ func TestReferencesObserved(t *testing.T) {
 			}
 			if !slices.Equal(o.Missing, tc.missing) || lacking != tc.lacking || o.Copies != copies {
 				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v, want %v", o.Missing, tc.missing, lacking, tc.lacking, o.Copies, copies)
+			}
+		})
+	}
+}
+
+// usable returns the member's namespace, which Xylem created.
+func usable() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{
+		v1alpha1.LabelHost: here.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
+	}}}
+}
+
+// counting counts the reads of an empty host.
+type counting struct {
+	client.Reader
+	reads *int
+}
+
+func (c counting) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	*c.reads++
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// A Pod with many references causes few reads of the host, because other tenants' Pods wait for them.
+func TestReferencesReadAreLimited(t *testing.T) {
+	many := func(n int, optional bool) []corev1.EnvFromSource {
+		var from []corev1.EnvFromSource
+		for i := range n {
+			from = append(from, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: strconv.Itoa(i)}, Optional: &optional}})
+		}
+		return from
+	}
+	required := corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "required"}}}
+	for name, tc := range map[string]struct {
+		from   []corev1.EnvFromSource
+		member *corev1.Namespace
+		want   int
+	}{
+		"the host lacks all of them":                         {many(refs.Limit, false), usable(), named},
+		"there are too many":                                 {many(refs.Limit+1, false), usable(), 0},
+		"the host lacks a required one":                      {append(many(refs.Limit-1, true), required), usable(), 1},
+		"the member's namespace does not accept the Pod yet": {many(refs.Limit, false), nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := lifecycle.Observed{Member: here, Root: rootPod(), Namespace: tc.member}
+			o.Root.Spec.Containers[0].EnvFrom = tc.from
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
+			reads := 0
+			r := &reconciler{Link: &member.Link{Member: here, Host: listed{objects: []client.Object{namespace}}, HostLive: counting{reads: &reads}, Cache: listed{}}}
+			if err := r.references(t.Context(), &o); err != nil || reads != tc.want {
+				t.Errorf("%d reads, error %v; want %d reads", reads, err, tc.want)
 			}
 		})
 	}

@@ -43,6 +43,9 @@ const (
 	// referencesAgain is the interval at which Xylem reads the host's ConfigMaps and Secrets, and the
 	// copies of shared volumes, that a Pod waits for, because it does not watch all of them.
 	referencesAgain = 10 * time.Second
+	// named is the number of absent objects, and of objects without a copy, after which Xylem stops
+	// reading a Pod's references. Each read is a request to the host.
+	named = 10
 	// remembered is the maximum number of Pods and ephemeral containers whose last event is kept in
 	// memory. After a restart, the manager emits the events again.
 	remembered = 1024
@@ -123,12 +126,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	if o.Namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
 		return o, err
 	}
-	for _, name := range podspec.ClaimNames(o.Root) {
-		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.Root)
-		if err != nil {
-			return o, err
-		}
-		o.Claims = append(o.Claims, claim)
+	if err := r.claims(ctx, &o); err != nil {
+		return o, err
 	}
 	if o.Leaf == nil {
 		err = r.observeUnpushed(ctx, &o)
@@ -141,6 +140,21 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", name, key)
 	}
 	return o, nil
+}
+
+// claims observes the Pod's claims. It skips those of a Pod that has too many of them to be pushed.
+func (r *reconciler) claims(ctx context.Context, o *lifecycle.Observed) error {
+	if o.Leaf == nil && !podstatus.HadLeaf(o.Root) && refs.TooMany(o.Root) {
+		return nil
+	}
+	for _, name := range podspec.ClaimNames(o.Root) {
+		claim, err := r.claim(ctx, types.NamespacedName{Namespace: o.Root.Namespace, Name: name}, o.Root)
+		if err != nil {
+			return err
+		}
+		o.Claims = append(o.Claims, claim)
+	}
+	return nil
 }
 
 // observeUnpushed observes what a Pod without a leaf is waiting for. A Pod that had a leaf does not
@@ -302,33 +316,62 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) erro
 		return err
 	}
 	o.Copies = mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
+	if !o.Answer().Allowed() {
+		return nil // the Pod waits for another cause
+	}
+	all, _ := refs.Bounded(o.Root)
+	slices.SortStableFunc(all, requiredFirst)
 	var absent []string
-	for _, ref := range refs.Of(o.Root) {
-		copied, err := r.copied(ctx, o, ref)
+	for _, ref := range all {
+		if len(absent) == named || len(o.Missing) == named || o.Lacking != nil || ref.Optional && len(absent) > 0 {
+			break // the Pod waits in any case
+		}
+		found, err := r.reference(ctx, o, ref)
 		if err != nil {
 			return err
 		}
-		if copied {
-			continue
-		}
-		found, refusal, err := r.inHost(ctx, o, ref)
-		switch {
-		case err != nil:
-			return err
-		case found && refusal == nil:
-			o.Missing = append(o.Missing, fmt.Sprintf("%s %q", ref.Kind, ref.Name))
-		case ref.Optional:
-		case refusal != nil:
-			o.Lacking = refusal
-		default:
+		if !found && !ref.Optional {
 			absent = append(absent, fmt.Sprintf("%s %q", ref.Kind, ref.Name))
 		}
 	}
 	if o.Lacking == nil && len(absent) > 0 {
+		if len(absent) == named {
+			absent = append(absent, "and possibly others")
+		}
 		o.Lacking = mirror.Refuse(v1alpha1.ReasonReferenceMissing, "Xylem does not push the Pod to member %q: namespace %q of the host lacks objects that the Pod refers to (%s). Create them in that namespace, or mark the references as optional",
 			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))
 	}
 	return nil
+}
+
+// reference observes an object that the Pod refers to. It returns false if neither the member nor the
+// host has it.
+func (r *reconciler) reference(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (found bool, err error) {
+	if copied, err := r.copied(ctx, o, ref); err != nil || copied {
+		return copied, err
+	}
+	found, refusal, err := r.inHost(ctx, o, ref)
+	switch {
+	case err != nil || !found:
+		return false, err
+	case refusal == nil:
+		o.Missing = append(o.Missing, fmt.Sprintf("%s %q", ref.Kind, ref.Name))
+	case !ref.Optional:
+		o.Lacking = refusal
+	}
+	return true, nil
+}
+
+// requiredFirst sorts optional references after the others, because a Pod that lacks an object waits
+// anyway.
+func requiredFirst(a, b refs.Reference) int {
+	switch {
+	case a.Optional == b.Optional:
+		return 0
+	case b.Optional:
+		return -1
+	}
+	return 1
 }
 
 // copied reports whether the member has a copy of an object that the Pod refers to.

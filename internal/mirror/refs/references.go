@@ -2,6 +2,7 @@ package refs
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,17 +26,57 @@ type Reference struct {
 	Optional bool
 }
 
+// Limit is the maximum number of ConfigMaps and Secrets, and of claims, of a Pod that Xylem pushes.
+// Without a limit, a tenant's few Pods would occupy all workers of a member's controllers.
+const Limit = 500
+
 // Of returns the ConfigMaps and Secrets that a root Pod's leaf needs, each once, sorted by kind and
 // name. An object is optional only if every reference to it is optional. It skips references that
 // translation drops, and kube-root-ca.crt, which every member has.
 func Of(pod *corev1.Pod) []Reference {
+	all, _ := upTo(math.MaxInt, pod)
+	return all
+}
+
+// Bounded is Of for a Pod that may have any number of references. It returns false if their number
+// exceeds Limit. Then Xylem follows none of them.
+func Bounded(pod *corev1.Pod) ([]Reference, bool) { return upTo(Limit, pod) }
+
+func upTo(limit int, pod *corev1.Pod) ([]Reference, bool) {
 	r := references{}
 	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {
+		if len(r) > limit {
+			return
+		}
 		key := [2]string{kind, *name}
 		known, ok := r[key]
-		r[key] = optional && (known || !ok)
+		if ok || followed(kind, *name) {
+			r[key] = optional && (known || !ok)
+		}
 	})
-	return r.sorted()
+	if len(r) > limit {
+		return nil, false
+	}
+	return r.sorted(), true
+}
+
+// TooMany reports whether a Pod has so many references to ConfigMaps and Secrets, or so many claims,
+// that Xylem does not push it.
+func TooMany(pod *corev1.Pod) bool {
+	_, bounded := Bounded(pod)
+	return !bounded || len(podspec.ClaimNames(pod)) > Limit
+}
+
+// Find returns a Pod's reference to an object, and whether it has one. It is faster than Of.
+func Find(pod *corev1.Pod, kind, name string) (Reference, bool) {
+	found := Reference{Kind: kind, Name: name, Optional: true}
+	has := false
+	visitReferences(&pod.Spec, func(k string, n *string, optional bool) {
+		if k == kind && *n == name {
+			has, found.Optional = true, found.Optional && optional
+		}
+	})
+	return found, has && followed(kind, name)
 }
 
 // references maps the kind and name of an object to whether it is optional.
@@ -44,31 +85,31 @@ type references map[[2]string]bool
 // visitor receives a pointer to the name of each reference.
 type visitor func(kind string, name *string, optional bool)
 
-// visitReferences visits the names in all of a Pod's references to ConfigMaps and Secrets. It skips
-// invalid names, because they do not delay the Pod: Xylem never looks them up, and the member's
-// kubelet reports them. It also skips kube-root-ca.crt.
+// followed reports whether Xylem follows a reference. It skips invalid names, because they do not delay
+// the Pod: Xylem never looks them up, and the member's kubelet reports them. It also skips
+// kube-root-ca.crt.
+func followed(kind, name string) bool {
+	return (kind != KindConfigMap || name != podspec.RootCAConfigMap) && len(validation.IsDNS1123Subdomain(name)) == 0
+}
+
+// visitReferences visits the names in all of a Pod's references to ConfigMaps and Secrets.
 func visitReferences(spec *corev1.PodSpec, visit visitor) {
-	known := func(kind string, name *string, optional bool) {
-		if len(validation.IsDNS1123Subdomain(*name)) == 0 && (kind != KindConfigMap || *name != podspec.RootCAConfigMap) {
-			visit(kind, name, optional)
-		}
-	}
 	for i := range spec.ImagePullSecrets {
 		// If a Secret is missing, the kubelet tries to pull the images without it.
-		known(KindSecret, &spec.ImagePullSecrets[i].Name, true)
+		visit(KindSecret, &spec.ImagePullSecrets[i].Name, true)
 	}
 	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
-			visitContainer(&containers[i], known)
+			visitContainer(&containers[i], visit)
 		}
 	}
 	for i := range spec.EphemeralContainers {
 		// Ephemeral containers are added later, and do not delay the Pod.
-		visitContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { known(kind, name, true) })
+		visitContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { visit(kind, name, true) })
 	}
 	for i := range spec.Volumes {
 		if !podspec.IsTokenVolume(spec.Volumes[i]) {
-			visitVolume(&spec.Volumes[i].VolumeSource, known)
+			visitVolume(&spec.Volumes[i].VolumeSource, visit)
 		}
 	}
 }
@@ -133,5 +174,9 @@ func isTrue(p *bool) bool { return p != nil && *p }
 // PointAt makes a translated Pod refer to the copies of the objects that its root refers to. So
 // the Pod never refers to a ConfigMap or Secret in the member, except kube-root-ca.crt.
 func PointAt(copies mirror.Copies, leaf *corev1.Pod) {
-	visitReferences(&leaf.Spec, func(_ string, name *string, _ bool) { *name = copies.Name(*name) })
+	visitReferences(&leaf.Spec, func(kind string, name *string, _ bool) {
+		if followed(kind, *name) {
+			*name = copies.Name(*name)
+		}
+	})
 }

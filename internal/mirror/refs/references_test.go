@@ -1,6 +1,7 @@
 package refs
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,6 +78,49 @@ func TestReferences(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Of(mirrortest.RootPod(c.spec))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
+			}
+			for _, want := range c.want {
+				if got, found := Find(mirrortest.RootPod(c.spec), want.Kind, want.Name); !found || got != want {
+					t.Errorf("Find returns %v, %t; want %v", got, found, want)
+				}
+			}
+			for _, name := range []string{"kube-root-ca.crt", "absent", ""} {
+				if got, found := Find(mirrortest.RootPod(c.spec), KindConfigMap, name); found {
+					t.Errorf("Find returns %v, want none", got)
+				}
+			}
+		})
+	}
+}
+
+// A Pod may refer to many objects, and as often as it likes, but only up to a limit.
+func TestBounded(t *testing.T) {
+	pod := func(n int, name func(int) string) *corev1.Pod {
+		c := corev1.Container{}
+		for i := range n {
+			c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name(i)}}})
+		}
+		return mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{c}})
+	}
+	claims := corev1.PodSpec{}
+	for i := range Limit + 1 {
+		claims.Volumes = append(claims.Volumes, mirrortest.ClaimVolume(strconv.Itoa(i), strconv.Itoa(i)))
+	}
+	for name, c := range map[string]struct {
+		pod     *corev1.Pod
+		want    int
+		tooMany bool
+	}{
+		"as many as allowed":  {pod(Limit, strconv.Itoa), Limit, false},
+		"one more":            {pod(Limit+1, strconv.Itoa), 0, true},
+		"very many":           {pod(50_000, strconv.Itoa), 0, true},
+		"the same many times": {pod(50_000, func(int) string { return "a" }), 1, false},
+		"one claim more":      {mirrortest.RootPod(claims), 0, true},
+		"many invalid names":  {pod(1000, func(i int) string { return "-" + strconv.Itoa(i) }), 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := Bounded(c.pod); len(got) != c.want || TooMany(c.pod) != c.tooMany {
+				t.Errorf("%d references, too many: %t; want %d, %t", len(got), TooMany(c.pod), c.want, c.tooMany)
 			}
 		})
 	}

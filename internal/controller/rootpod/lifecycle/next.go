@@ -48,7 +48,7 @@ type Observed struct {
 	Copies mirror.Copies
 	// Missing lists the objects, each with its kind, that root_config has not copied yet. Lacking
 	// reports an object that the Pod needs but that cannot be copied. Both are computed only while
-	// the Pod has no leaf.
+	// the Pod has no leaf, and may omit further objects.
 	Missing []string
 	Lacking *mirror.Refusal
 }
@@ -404,14 +404,16 @@ func (o Observed) requested() (claim string, ready bool, problem *mirror.Refusal
 // create returns Create, or a decision that reports why the leaf Pod cannot be created. Copies of
 // shared volumes come last, so that only Pods that can be pushed get them.
 func (o Observed) create() Decision {
+	if refs.TooMany(o.Root) {
+		return refuse(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it refers to more than %[1]d ConfigMaps and Secrets, or uses more than %[1]d claims. Remove references, or divide the Pod", refs.Limit)
+	}
 	leaf, err := podspec.Translate(o.Root, o.Member)
 	if err != nil {
 		refusal := &mirror.Refusal{}
 		errors.As(err, &refusal)
 		return Nothing{refusal}
 	}
-	there := placement.Member{Member: o.Member, Rules: o.Rules, Inside: &placement.Inside{Namespace: o.Namespace, Rejection: o.Rejection}}
-	answer := there.Answer(placement.Request{Namespace: o.From})
+	answer := o.Answer()
 	switch {
 	case answer.Refusal != nil:
 		return Nothing{answer.Refusal}
@@ -429,6 +431,12 @@ func (o Observed) create() Decision {
 	}
 	refs.PointAt(o.Copies, leaf)
 	return Create{leaf}
+}
+
+// Answer returns whether the member's namespace may have the Pod.
+func (o Observed) Answer() placement.Answer {
+	there := placement.Member{Member: o.Member, Rules: o.Rules, Inside: &placement.Inside{Namespace: o.Namespace, Rejection: o.Rejection}}
+	return there.Answer(placement.Request{Namespace: o.From})
 }
 
 // copying returns the decision while root_config has not copied all objects. The member may reject a

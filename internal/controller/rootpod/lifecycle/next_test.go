@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -195,6 +197,11 @@ func TestDecide(t *testing.T) {
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
+		"the Pod has too many references": {seen(func(o *lifecycle.Observed) {
+			for i := range refs.Limit + 1 {
+				o.Root.Spec.ImagePullSecrets = append(o.Root.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: strconv.Itoa(i)})
+			}
+		}), says(v1alpha1.ReasonPodUnsupported)},
 		"the member rejects the namespace": {seen(func(o *lifecycle.Observed) {
 			o.Namespace, o.Rejection = nil, mirror.Refuse(v1alpha1.ReasonNamespaceRefused, "no")
 		}), says(v1alpha1.ReasonNamespaceRefused)},
