@@ -3,6 +3,7 @@ package attacks_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -490,6 +491,60 @@ var _ = Describe("A tenant of the host tries to get", func() {
 		barrier(ctx)
 		log := x.Manager.Log()
 		Expect(log).NotTo(ContainSubstring("\x1b[2J"))
+	}, SpecTimeout(attackTime))
+})
+
+var _ = Describe("A tenant of the host tries to disconnect a member with", func() {
+	// fetching makes a Pod read ConfigMaps, and binds it to member one without the scheduler.
+	fetching := func(names []string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Spec.NodeSelector = nodeOne, nil
+			for _, name := range names {
+				p.Spec.Containers[0].EnvFrom = append(p.Spec.Containers[0].EnvFrom, corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}})
+			}
+		}
+	}
+
+	It("large ConfigMaps, with many keys or long values", func(ctx SpecContext) {
+		a := attacker(ctx)
+		keys := map[string]string{}
+		for i := range 60_000 {
+			keys[strconv.Itoa(i)] = ""
+		}
+		var long []string
+		for i := range 20 {
+			name := fmt.Sprintf("long-%d", i)
+			long = append(long, name)
+			Expect(a.api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, Data: map[string]string{"a": strings.Repeat("x", 1<<20)}})).To(Succeed())
+		}
+		Expect(a.api.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "keys"}, Data: keys})).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("keys", nodeOne, nil, fetching([]string{"keys"})))).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("long", nodeOne, nil, fetching(long)))).To(Succeed())
+		a.told(ctx, a.pod("keys", nodeOne, nil), v1alpha1.ReasonReferenceTooLarge, `ConfigMap "keys"`)
+		a.running(ctx, "long")
+		barrier(ctx)
+		Expect(x.Manager.Log()).NotTo(ContainSubstring(v1alpha1.ReasonAnswersRefused))
+	}, SpecTimeout(attackTime))
+
+	It("Pods that have too many references or volumes", func(ctx SpecContext) {
+		a := attacker(ctx)
+		var names []string
+		for i := range 20_000 {
+			names = append(names, strconv.Itoa(i))
+		}
+		for i := range 10 {
+			Expect(a.api.Create(ctx, a.pod(fmt.Sprintf("references-%d", i), nodeOne, nil, fetching(names)))).To(Succeed())
+		}
+		Expect(a.api.Create(ctx, a.pod("volumes", nodeOne, nil, fetching(nil), func(p *corev1.Pod) {
+			for _, name := range names {
+				p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "v" + name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+			}
+		}))).To(Succeed())
+		for _, name := range []string{"references-0", "references-9", "volumes"} {
+			a.told(ctx, a.pod(name, nodeOne, nil), v1alpha1.ReasonPodUnsupported)
+		}
+		barrier(ctx)
+		nothingIn(ctx, x.Member(one), a.namespace)
 	}, SpecTimeout(attackTime))
 })
 
