@@ -369,7 +369,7 @@ func (r *reconciler[T]) remember(o observed) time.Duration {
 	users := sets.New[types.UID]()
 	for _, pod := range o.users {
 		users.Insert(pod.UID)
-		if o.want == nil && needed(pod, r.kind.reference, o.key.Name) {
+		if o.want == nil && o.leaf == nil && needed(pod, r.kind.reference, o.key.Name) {
 			pause = missing
 		}
 	}
