@@ -51,7 +51,7 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("reports a program of Kubernetes that does not run in the member, and is provisioned once it runs",
-		func(ctx SpecContext, program controlplane.ProcessName, reason string) {
+		func(ctx SpecContext, program controlplane.ProcessName, reason, says string) {
 			s := begin(ctx)
 			s.claim(ctx, "first")
 			s.pod(ctx, "first", using("first"), on(nodeOne))
@@ -59,15 +59,15 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 			process := stopped(ctx, one, program)
 			s.claim(ctx, "data")
 			s.pod(ctx, "app", using("data"), on(nodeOne))
-			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(reason, one, string(program)))
-			s.why(ctx, "pod", "app", reason, string(program))
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(reason, one, says))
+			s.why(ctx, "pod", "app", reason, says)
 
 			Expect(process.Start(ctx)).To(Succeed())
 			s.running(ctx, "app", nodeOne)
 			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 		},
-		Entry("the scheduler", SpecTimeout(storyTime), controlplane.Scheduler, v1alpha1.ReasonSchedulerSilent),
-		Entry("the controller manager", SpecTimeout(storyTime), controlplane.ControllerManager, v1alpha1.ReasonControllerManagerSilent),
+		Entry("the scheduler", SpecTimeout(storyTime), controlplane.Scheduler, v1alpha1.ReasonSchedulerSilent, "this scheduler runs"),
+		Entry("the controller manager", SpecTimeout(storyTime), controlplane.ControllerManager, v1alpha1.ReasonControllerManagerSilent, "kube-controller-manager"),
 	)
 
 	It("reports a provisioner that is not installed", func(ctx SpecContext) {
