@@ -11,10 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -23,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -37,6 +42,8 @@ const (
 	// underWay is the delay before a missing disk is reported. If the claim has a Pod, the disk
 	// usually exists by then, and an earlier report would cost an unnecessary write.
 	underWay = 5 * time.Second
+	// remembered is the number of Pods for which the last reported cause is remembered.
+	remembered = 4096
 )
 
 // Reconciler creates promises for claims.
@@ -49,6 +56,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	root *guarded.Root
+	// told maps the UID of a waiting Pod to the cause that its last event reported.
+	told *lru.Cache
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create
@@ -60,11 +69,12 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	r.root, r.told = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), lru.New(remembered)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, route.Paced(pause, ofClaim)).
 		Watches(&corev1.PersistentVolume{}, route.Paced(pause, ofVolume)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod), builder.WithPredicates(route.SinceStart(), created)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -77,7 +87,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.act(ctx, o, decide(o))
+	if err := r.act(ctx, o, decide(o)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.tellPods(ctx, o.claim)
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
@@ -112,14 +125,34 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 		if shown == nil {
 			return nil
 		}
-		if d.reason == v1alpha1.ReasonBroken {
-			if err := r.eventBroken(ctx, o.claim, d.message); err != nil {
-				return err
-			}
+		if err := r.root.ApplyStatus(ctx, actor, o.claim, shown); err != nil {
+			return err
 		}
-		return r.root.ApplyStatus(ctx, actor, o.claim, shown)
+		if d.reason == v1alpha1.ReasonBroken {
+			r.eventBroken(o.claim, d.message)
+		}
+		return nil
 	}
 	return fmt.Errorf("unknown decision %T", d)
+}
+
+// created accepts only the events of new objects.
+var created = predicate.Funcs{
+	UpdateFunc: func(event.UpdateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// ofPod enqueues the claims of a new Pod, because it may wait for a disk that is not provisioned.
+func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range podspec.ClaimNames(pod) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
+	}
+	return requests
 }
 
 // pause returns the delay until a claim is reconciled after it or its promise has changed. The

@@ -2,6 +2,7 @@ package rootpvc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -87,11 +88,24 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lif
 	return back(ctx, o)
 }
 
+// errElsewhere means that live reads of the other members have changed the plan.
+var errElsewhere = errors.New("another member has, or may have, a leaf claim for the root")
+
+// take carries out a plan. If live reads of the other members change it, take carries out the new one.
+func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+	err := r.act(ctx, o, plan)
+	if errors.Is(err, errElsewhere) {
+		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
+		return r.act(ctx, o, planned(o))
+	}
+	return err
+}
+
 // unlessElsewhere places a claim, or creates its leaf claim. If a restored host may lack the record of
 // the claim's placement, or may have an outdated one, it first checks all other members. If one has,
-// or may have, its leaf claim, it reports this, and removes an outdated record (I3). If another member
-// places the claim after this check, the placement here is rejected, because the claim's
-// resourceVersion has changed.
+// or may have, its leaf claim, it returns errElsewhere; the new plan reports this, or removes the
+// outdated record (I3). If another member places the claim after this check, the placement here is
+// rejected, because the claim's resourceVersion has changed.
 func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, step states.Step, do func(context.Context, observing.Claim) error) error {
 	s := o.Observed
 	if !s.MayBeForgotten() {
@@ -104,15 +118,10 @@ func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, ste
 	if s.Placement.Counterparts, err = placing.CounterpartsOf(ctx, r.HostID, o.Root, others); err != nil {
 		return err
 	}
-	switch plan := planned(o); plan.Step {
-	case step:
-		return do(ctx, o)
-	case lifecycle.Unplace:
-		return r.unlessUsed(ctx, o, plan, r.unplace)
-	default:
-		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))
-		return r.reports.Problem(ctx, o, plan.Report)
+	if planned(o).Step != step {
+		return errElsewhere
 	}
+	return do(ctx, o)
 }
 
 // place places the claim in this member. It also starts to measure the provisioning latency,

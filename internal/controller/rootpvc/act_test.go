@@ -200,13 +200,13 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 			clock := clocktesting.NewFakeClock(now.Time)
 			told, nothing, wasAsked := events.NewFakeRecorder(10), empty{reader: reads{}}, false
 			r := newReconciler(&member.Link{
-				Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: told,
+				Member: here, Host: nothing, HostLive: reads{claim: tc.o.Root}, Cache: nothing, Clock: clock, Recorder: told,
 				Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}),
 			}, Options{Gate: backlog.New(clock), Others: func(_ context.Context, self mirror.Member) ([]placing.Other, error) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
-			if err := r.act(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
+			if err := r.take(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			if wasAsked != tc.asked {
@@ -252,11 +252,11 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 			host.claim = s.root.DeepCopy()
 			r.Restores = func() fencing.Restores { return s.restores }
 			r.Others = func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, nil }
-			r.Mirrors, r.attributes = account.NewMirrors(host, host), attributes.New(r.Link, r.reports)
+			r.Mirrors, r.attributes, r.Gate = account.NewMirrors(host, host), attributes.New(r.Link, r.reports), backlog.New(clocktesting.NewFakeClock(now.Time))
 			if plan := planned(o); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("without a look at the other members, the step is %s", plan.Step)
 			}
-			if err := r.act(t.Context(), o, lifecycle.Plan{Step: lifecycle.CreateClaim, Owner: lifecycle.RootPVC}); !errors.Is(err, errWrite) {
+			if err := r.take(t.Context(), o, step(lifecycle.CreateClaim)); !errors.Is(err, errWrite) {
 				t.Errorf("error is %v, want %v", err, errWrite)
 			}
 			if plan := planned(o); plan.Step != tc.want {

@@ -101,7 +101,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if plan.Step != lifecycle.Place {
 		r.Gate.Leave(r.ClusterID, request.NamespacedName)
 	}
-	switch err := r.act(ctx, o, plan); {
+	switch err := r.take(ctx, o, plan); {
 	case errors.Is(err, errKept) && o.Root == nil:
 		return reconcile.Result{RequeueAfter: checkKept}, nil
 	case errors.Is(err, errKept):

@@ -197,8 +197,8 @@ func reduceConfig(obj any) (any, error) {
 }
 
 // reduceClaim makes claims share equal values. Of the managed fields of an unbound claim, it keeps
-// the time at which its volume was requested: the scheduler selected a node, or the PV controller asked
-// the provisioner, whichever is later.
+// the later of two times: the scheduler selected a node, and the PV controller requested the volume
+// from the provisioner.
 func reduceClaim(obj any) (any, error) {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
