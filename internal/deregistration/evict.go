@@ -66,7 +66,11 @@ func evicting(pods []corev1.Pod, blocked, failed []string) string {
 		parts = append(parts, fmt.Sprintf("the eviction of %s fails (%s)", text.Count(len(failed), "Pod"), someOf(failed)))
 	}
 	if len(parts) > 0 {
-		return strings.Join(parts, ", and ") + ". Xylem retries. Add replicas elsewhere, or change the budgets"
+		message := strings.Join(parts, ", and ") + ". Xylem retries"
+		if len(blocked) > 0 {
+			message += ". Add replicas elsewhere, or change the budgets"
+		}
+		return message
 	}
 	return fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(pods), "Pod"), some(pods))
 }
@@ -80,7 +84,7 @@ func (r *Leaver) end(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *l
 	case !l.lost():
 		return nil
 	}
-	if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, but may still run in the member", pod.Namespace, pod.Name)); err != nil {
+	if err := r.force(ctx, cr, pod, mayRun(pod)); err != nil {
 		return err
 	}
 	if !podstatus.Finished(pod) {
@@ -91,12 +95,20 @@ func (r *Leaver) end(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *l
 	return r.writer(cr).FinishPod(ctx, pod)
 }
 
+func mayRun(pod *corev1.Pod) string {
+	return fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, but may still run in the member", pod.Namespace, pod.Name)
+}
+
 // evictPod evicts a Pod. In a lost member, it fails a Pod that cannot be evicted and evicts it again,
 // because disruption budgets do not apply to finished Pods. Xylem's account may not delete a Pod
 // before somebody else does (config/policy/manager-account.yaml).
 func (r *Leaver) evictPod(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, pod *corev1.Pod) error {
 	err := r.createEviction(ctx, pod)
 	if client.IgnoreNotFound(err) != nil && l.lost() && !podstatus.Finished(pod) {
+		// A finished Pod is deleted at once, so this is the last moment to record it.
+		if err := r.force(ctx, cr, pod, mayRun(pod)); err != nil {
+			return err
+		}
 		if err := r.fail(ctx, cr, pod); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
 // evictions is a host that rejects the evictions of Pods by name, unless their status was set to
@@ -26,6 +28,20 @@ type evictions struct {
 	client.Client
 	rejects         map[string]error
 	evicted, failed []string
+	// recorded contains the lines about what was abandoned.
+	recorded []string
+}
+
+// noRecords is a host without records of members.
+type noRecords struct{ client.Reader }
+
+func (noRecords) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(coordinationv1.Resource("leases"), key.Name)
+}
+
+func (e *evictions) Create(_ context.Context, record client.Object, _ ...client.CreateOption) error {
+	e.recorded = append(e.recorded, record.GetAnnotations()[v1alpha1.AnnotationLetGo])
+	return nil
 }
 
 func (e *evictions) SubResource(string) client.SubResourceClient { return &evictionsOf{evictions: e} }
@@ -95,10 +111,11 @@ func TestEvict(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			host := &evictions{rejects: tc.rejects}
+			host, clock := &evictions{rejects: tc.rejects}, clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 			var reported string
 			r := &Leaver{
-				Client: host, Recorder: events.NewFakeRecorder(10), Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)),
+				Client: host, Recorder: events.NewFakeRecorder(10), Clock: clock,
+				Records: &hostrecord.Records{Live: noRecords{}, Namespace: "xylem-system", Clock: clock},
 				Report: func(_ context.Context, _ *v1alpha1.ClusterRegistration, _, message string) error {
 					reported = message
 					return nil
@@ -118,6 +135,9 @@ func TestEvict(t *testing.T) {
 			}
 			if got := strings.Join(host.failed, " "); got != tc.failed {
 				t.Errorf("failed %q, want %q", got, tc.failed)
+			}
+			if len(host.recorded) != len(host.failed) {
+				t.Errorf("recorded %q, want a line for each failed Pod", host.recorded)
 			}
 			for _, part := range tc.reports {
 				if !strings.Contains(reported, part) {

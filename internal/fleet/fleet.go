@@ -85,8 +85,10 @@ type Fleet struct {
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
 	supervisors map[string]*supervisor
-	waker       route.Waker
-	failed      chan error
+	// removed contains the members whose link has ended because it is no longer needed.
+	removed map[string]bool
+	waker   route.Waker
+	failed  chan error
 }
 
 // New creates a fleet without members.
@@ -96,9 +98,9 @@ func New(config Config) *Fleet {
 		c = clock.RealClock{}
 	}
 	return &Fleet{
-		Config: config, clock: c, restores: &hostRestores{until: c.Now()},
-		supervisors: map[string]*supervisor{},
-		failed:      make(chan error, 1),
+		Config: config, clock: c, restores: &hostRestores{},
+		supervisors: map[string]*supervisor{}, removed: map[string]bool{},
+		failed: make(chan error, 1),
 	}
 }
 
@@ -107,6 +109,7 @@ func New(config Config) *Fleet {
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	f.restores.begin(f.clock.Now())
 	f.readHostRestores(ctx)
 	f.mu.Lock()
 	f.ctx = ctx
@@ -154,6 +157,7 @@ func (f *Fleet) launch(s *supervisor) {
 func (f *Fleet) Ensure(r Registration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	delete(f.removed, r.Registration)
 	if s := f.supervisors[r.Registration]; s != nil && !s.ended() {
 		s.want(r)
 		return
@@ -177,6 +181,7 @@ func (f *Fleet) Remove(name string) bool {
 	s := f.supervisors[name]
 	if s == nil {
 		forget(name) // the ended link's controllers may have re-created series
+		f.ended(name)
 		return true
 	}
 	if f.ctx == nil { // Start was not called
@@ -187,6 +192,7 @@ func (f *Fleet) Remove(name string) bool {
 	case <-s.done:
 		delete(f.supervisors, name)
 		forget(name)
+		f.ended(name)
 		return true
 	default:
 		go func() {
@@ -194,6 +200,14 @@ func (f *Fleet) Remove(name string) bool {
 			f.notify(name)
 		}()
 		return false
+	}
+}
+
+// ended records that a member has no link, because it is no longer needed.
+func (f *Fleet) ended(name string) {
+	if !f.removed[name] {
+		f.removed[name] = true
+		go f.notify(name)
 	}
 }
 
@@ -218,10 +232,10 @@ func (s *supervisor) ended() bool {
 // State returns a member's state, and false if the member has no supervisor.
 func (f *Fleet) State(name string) (State, bool) {
 	f.mu.Lock()
-	s := f.supervisors[name]
+	s, removed := f.supervisors[name], f.removed[name]
 	f.mu.Unlock()
 	if s == nil {
-		return State{}, false
+		return State{Removed: removed}, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,21 +14,27 @@ import (
 // hostRestores contains when the host was last restored, according to the fences of all members. A
 // member that was away, or that was registered later, cannot detect the restore itself.
 type hostRestores struct {
-	// until is when this process started. The process ends if the host is restored while it runs, so
-	// every restore was earlier. A member that forges a restore therefore affects the other members
-	// only for older objects (I7, I8).
+	mu sync.Mutex
+	// until is when this process became the leader. A leader ends if the host is restored, so every
+	// restore was earlier. A member that forges a restore therefore affects the other members only for
+	// older objects (I7, I8). The times of restores come from the members' clocks.
 	until time.Time
+	last  time.Time
+}
 
-	mu   sync.Mutex
-	last time.Time
+// begin is called when this process becomes the leader. Before that, a restore may not be detected.
+func (h *hostRestores) begin(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.until = now
 }
 
 func (h *hostRestores) note(at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if at.After(h.until) {
 		at = h.until
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if at.After(h.last) {
 		h.last = at
 	}

@@ -68,6 +68,7 @@ func TestHostRestores(t *testing.T) {
 				host.items = append(host.items, cr)
 			}
 			f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: clocktesting.NewFakeClock(start)})
+			f.restores.begin(start)
 			f.readHostRestores(t.Context())
 			for _, at := range tc.noted {
 				f.restores.note(at)
@@ -92,6 +93,7 @@ func TestReadHostRestoresRetries(t *testing.T) {
 	cr.Status.ClusterID = "id-1"
 	host := &records{registrations: registrations{items: []v1alpha1.ClusterRegistration{cr}}, fails: 1, restored: map[string]string{"fence-id-1": restored.Format(time.RFC3339)}}
 	f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: c})
+	f.restores.begin(c.Now())
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -107,6 +109,25 @@ func TestReadHostRestoresRetries(t *testing.T) {
 			}
 		}
 	}
+	if got := f.restores.with(fencing.Restores{}).HostAnywhere; !got.Equal(restored) {
+		t.Errorf("the last restore is %s, want %s", got, restored)
+	}
+}
+
+// A process that stands by does not detect a restore of the host. What it later learns from a member
+// is not limited by when it started.
+func TestRestoreWhileStandingBy(t *testing.T) {
+	started := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	c := clocktesting.NewFakeClock(started)
+	f := New(Config{HostLive: &records{}, Namespace: "xylem-system", Clock: c})
+	restored := started.Add(time.Hour)
+	c.SetTime(started.Add(2 * time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f.restores.note(restored)
 	if got := f.restores.with(fencing.Restores{}).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}

@@ -68,6 +68,8 @@ type State struct {
 	// Leaving means that the current or last link was created for a registration that is being
 	// deleted. Earlier links have ended.
 	Leaving bool
+	// Removed means that Remove has ended the link, so the member gets no further leaf objects.
+	Removed bool
 	// Problem explains why the member is not connected, or what an admin must confirm.
 	Problem *access.Problem
 	// Failures is the number of attempts to connect that failed in a row, up to lostAfter. Waiting for

@@ -109,11 +109,7 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 // the member causes such changes too often, Delay counts nothing and returns how long to wait. It
 // does not block, so the caller can handle other objects in the meantime.
 func (r *Root) Delay(seen client.Object) time.Duration {
-	now := clock.RealClock{}.Now()
-	if wait := r.changes.Take(seen.GetUID(), now); wait > 0 {
-		return wait
-	}
-	return r.pace.Take(seen, now)
+	return r.changes.Take(seen.GetUID(), clock.RealClock{}.Now())
 }
 
 // PreventScheduling sets preventPodSchedulingIfMissing on one of Xylem's CSIDrivers, even if the

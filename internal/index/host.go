@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -185,8 +186,12 @@ func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.Namespaced
 }
 
 // referenceKeys returns no keys for a Pod with too many references, so that no controller follows them.
+// A Pod that an earlier version pushed keeps its references.
 func referenceKeys(pod *corev1.Pod) []string {
-	references, _ := refs.Bounded(pod)
+	references, bounded := refs.Bounded(pod)
+	if !bounded && podstatus.HadLeaf(pod) {
+		references = refs.Of(pod)
+	}
 	keys := make([]string, 0, len(references))
 	for _, ref := range references {
 		keys = append(keys, ref.Kind+"/"+ref.Name)

@@ -39,7 +39,7 @@ type Inside struct {
 // MemberOf returns a registration's member, as described by the host's objects.
 func MemberOf(cr *v1alpha1.ClusterRegistration, node *corev1.Node) Member {
 	return Member{
-		Member: mirror.Member{Registration: cr.Name, ClusterID: cr.Status.ClusterID, NodeName: cr.NodeName()},
+		Member: mirror.Member{Registration: cr.Name, ClusterID: cr.Status.ClusterID, NodeName: cr.NodeName(), Leaving: cr.DeletionTimestamp != nil},
 		Rules:  RulesOf(cr), Node: node,
 	}
 }
@@ -101,7 +101,7 @@ func (m Member) Answer(q Request) Answer {
 	if q.Class != nil {
 		a.Class, a.Rule = m.ClassFor(q.Class)
 		if m.Leaving {
-			a.Refusal = mirror.Refuse(v1alpha1.ReasonMemberLeaving, "member %q is being deregistered, so it creates no new volumes. Run the Pod in another member", m.Registration)
+			a.Refusal = mirror.Refuse(v1alpha1.ReasonMemberLeaving, "member %q is being deregistered, so it creates no new volumes. The scheduler chooses another member, if one is suitable", m.Registration)
 			return a
 		}
 		if a.Refusal = m.refuseClass(q.Class, a); a.Refusal != nil {

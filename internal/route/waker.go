@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -17,7 +18,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // ready for use.
 type Waker struct {
 	mu     sync.Mutex
-	queues map[queue]func(name string) []reconcile.Request
+	queues map[queue]func(name string)
 }
 
 // ByName maps a name to the requests to enqueue.
@@ -32,14 +33,21 @@ func (w *Waker) Source() source.Source {
 }
 
 // SourceOf returns a source that enqueues the requests for the given names.
-func (w *Waker) SourceOf(requests ByName) source.Source {
+func (w *Waker) SourceOf(requests ByName) source.Source { return w.SourceAfter(0, requests) }
+
+// SourceAfter is SourceOf, and enqueues the requests after a delay.
+func (w *Waker) SourceAfter(pause time.Duration, requests ByName) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.queues == nil {
-			w.queues = map[queue]func(string) []reconcile.Request{}
+			w.queues = map[queue]func(string){}
 		}
-		w.queues[q] = func(name string) []reconcile.Request { return requests(ctx, name) }
+		w.queues[q] = func(name string) {
+			for _, request := range requests(ctx, name) {
+				q.AddAfter(request, pause)
+			}
+		}
 		context.AfterFunc(ctx, func() {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -54,9 +62,7 @@ func (w *Waker) Wake(name string) {
 	w.mu.Lock()
 	queues := maps.Clone(w.queues)
 	w.mu.Unlock()
-	for q, requests := range queues {
-		for _, request := range requests(name) {
-			q.Add(request)
-		}
+	for _, wake := range queues {
+		wake(name)
 	}
 }

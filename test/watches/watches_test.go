@@ -63,6 +63,7 @@ var exceptions = map[exception]string{
 	{"recovery.reconciler", access{host, "Node"}}:                  readAgain,
 	{"recovery.reconciler", access{host, "StorageClass"}}:          readAgain,
 	{"recovery.reconciler", access{leaf, "Event"}}:                 readAgain,
+	{"recovery.reconciler", access{leaf, "StorageClass"}}:          "only its binding mode, which does not change",
 	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      readAgain,
 	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: readAgain,
 

@@ -140,7 +140,7 @@ func unselected(o observed, format string, args ...any) decision {
 // unplaced reports why no member can be selected.
 func unplaced(o observed) decision {
 	if len(o.members) == 0 {
-		return say(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
+		return o.withoutMembers()
 	}
 	var away, offering, lacking, unpublished, refusing, rules []string
 	var refusal *mirror.Refusal
@@ -181,21 +181,28 @@ func unplaced(o observed) decision {
 	return partlyOffered(o, offering, lacking, unpublished, away)
 }
 
+// withoutMembers reports that no member can get claims.
+func (o observed) withoutMembers() decision {
+	if len(o.leaving) > 0 {
+		return say(v1alpha1.ReasonMemberLeaving, "every registered member is being deregistered: volumes of StorageClass %q exist only in members. Register a member", o.class.Name)
+	}
+	return say(v1alpha1.ReasonNoMembers, "no member is registered: volumes of StorageClass %q exist only in members. Create a ClusterRegistration", o.class.Name)
+}
+
 // partlyOffered reports which members lack the class, or its capacity in the host, if this may keep
 // a Pod that uses the claim from being scheduled.
 func partlyOffered(o observed, offering, lacking, unpublished, away []string) decision {
 	switch {
 	case !o.stuck || len(lacking)+len(unpublished) == 0:
 		return decision{}
-	case len(offering)+len(lacking) == 0:
-		return say(v1alpha1.ReasonCapacityUnpublished, "a Pod that uses this claim cannot be scheduled, because the host has no CSIStorageCapacity of StorageClass %q for the members that have the class (%s). If this does not change soon, see the events of these ClusterRegistrations%s",
-			o.class.Name, some(unpublished, ", "), others("not connected:", away))
+	case len(lacking) == 0:
+		return say(v1alpha1.ReasonCapacityUnpublished, "a Pod that uses this claim cannot be scheduled, and the host has no CSIStorageCapacity of StorageClass %q for some members that have the class (%s). If this does not change soon, see the events of these ClusterRegistrations%s%s",
+			o.class.Name, some(unpublished, ", "), others("offered by", offering), others("not connected:", away))
 	}
 	for _, name := range unpublished {
 		lacking = append(lacking, fmt.Sprintf("member %q has the class, but no CSIStorageCapacity in the host (see the events of its ClusterRegistration)", name))
 	}
-	switch {
-	case len(offering) == 0:
+	if len(offering) == 0 {
 		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class in a member, or map %[1]q to another class in the ClusterRegistration (spec.storage.classes)%[3]s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}

@@ -190,9 +190,10 @@ func TestDecide(t *testing.T) {
 		"the member in which the claim is placed, and which may have a volume, is away (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"the selected member is away, but the claim is placed in a connected member":         {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 
-		"the member in which the claim is placed is away, and leaving": {observed: seen(selected(virtual), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
-		"the selected member is away, and leaving":                     {observed: seen(selected(virtual), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
-		"the only member is leaving":                                   {observed: seen(leaving(offers("a"))), reason: v1alpha1.ReasonNoMembers},
+		"the member in which the claim is placed is away, and leaving":          {observed: seen(selected(virtual), leaving(off("a", "worker-1")), placed("id-a")), reason: v1alpha1.ReasonMemberAway, says: []string{"annotate its ClusterRegistration, which is being deleted, with " + v1alpha1.AnnotationForceDeregister}},
+		"the selected member is away, and leaving":                              {observed: seen(selected(virtual), leaving(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
+		"the only member is leaving":                                            {observed: seen(leaving(offers("a"))), reason: v1alpha1.ReasonMemberLeaving, says: []string{"Register a member"}},
+		"one member offers the class, the other lacks its capacity in the host": {observed: seen(members(offers("b"), lacks("a")), having("a"), stuck), reason: v1alpha1.ReasonCapacityUnpublished, says: []string{"(a)", "offered by b"}},
 
 		"no member is registered":                                                 {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
 		"no member is connected":                                                  {observed: seen(members(memberOf("a"), memberOf("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},

@@ -194,9 +194,10 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	}
 	after := secret.DeepCopy()
 	after.Data[v1alpha1.KubeconfigKey] = kubeconfig
-	if err := r.root.Patch(ctx, actor, secret, after); apierrors.IsConflict(err) {
+	switch err := r.root.Patch(ctx, actor, secret, after); {
+	case apierrors.IsConflict(err):
 		return time.Time{}, errChanged
-	} else if err != nil {
+	case err != nil:
 		return time.Time{}, err
 	}
 	return said.Expires, nil

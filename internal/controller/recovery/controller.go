@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -248,6 +249,11 @@ func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) er
 	}
 	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
 	c.Making, c.Started = report.StillProvisioning(leaf, events), report.MayBeProvisioning(leaf, events)
+	if err != nil {
+		return err
+	}
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	c.Immediate = class != nil && ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
 	return err
 }
 

@@ -119,7 +119,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 	if o.Node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
-	if o.Node == nil && o.Root.Spec.NodeName == r.NodeName {
+	if o.Node == nil && o.Root.Spec.NodeName == r.NodeName && !r.Leaving {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
 	o.Rejection = r.Rejections.Of(key.Namespace)

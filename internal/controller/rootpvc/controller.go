@@ -68,7 +68,7 @@ type Options struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod; see root_pod.
 	NominatedNode bool
-	// SilentAfter is how long a member's provisioner may take to respond before it is reported.
+	// SilentAfter is how long a member's programs may take to respond before this is reported.
 	SilentAfter time.Duration
 	// Others returns the other registered members.
 	Others func(context.Context, mirror.Member) ([]placing.Other, error)

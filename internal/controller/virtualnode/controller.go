@@ -158,7 +158,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	} else {
 		// Record the Node before its Pods are counted, so that no deletion is missed.
 		r.await(name, o.node.Name)
-		if o.pods, err = r.podsOn(ctx, o.node.Name, o.registration != nil); err != nil {
+		if o.pods, err = r.podsOn(ctx, o.node.Name, o.registration == nil, o.state.Removed); err != nil {
 			return o, err
 		}
 	}
@@ -191,16 +191,19 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 	return &list.Items[0], nil
 }
 
-// podsOn counts the Pods bound to a Node, except those of DaemonSets and those that only finalizers
-// keep. While the member is being deregistered, Pods without a leaf do not count either: they will get
-// none. podsOn reads live, because a Node without such Pods is deleted. A Node's deletion does not end
-// the link, so root_pod still removes leaves.
-func (r *Reconciler) podsOn(ctx context.Context, node string, deregistering bool) (int, error) {
+// podsOn counts the Pods bound to a Node, except those of DaemonSets. Once the registration is gone,
+// or its link has ended, those that only finalizers keep do not count either. Once the link has ended,
+// Pods without a leaf do not count, because they will get none; before that, a leaf may exist that is
+// not recorded yet (I6). podsOn reads live, because a Node without such Pods is deleted.
+func (r *Reconciler) podsOn(ctx context.Context, node string, gone, ended bool) (int, error) {
 	var list corev1.PodList
 	count := 0
 	if err := index.Pages(ctx, r.Live, &list, func() {
 		for i := range list.Items {
-			if pod := &list.Items[i]; !podspec.IsDaemonSetPod(pod) && !podstatus.FinalizersRemain(pod) && (podstatus.HadLeaf(pod) || !deregistering) {
+			pod := &list.Items[i]
+			switch {
+			case podspec.IsDaemonSetPod(pod), (gone || ended) && podstatus.FinalizersRemain(pod), ended && !podstatus.HadLeaf(pod):
+			default:
 				count++
 			}
 		}

@@ -3,7 +3,6 @@ package pacing
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"golang.org/x/time/rate"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,16 +26,6 @@ func NewBytes() Bytes { return Bytes{rate.NewLimiter(statusRate, statusBurst)} }
 
 // sized is implemented by objects that can compute their encoded size.
 type sized interface{ Size() int }
-
-// Take counts the write of an object and returns 0. If the write must wait, Take counts nothing and
-// returns how long.
-func (b Bytes) Take(seen client.Object, now time.Time) time.Duration {
-	object, ok := seen.(sized)
-	if !ok {
-		return 0
-	}
-	return take(b.limiter, min(object.Size(), statusBurst), now)
-}
 
 // Wait waits until the rate allows the status of an object of this size to be written. Call Wait
 // before Turns.Take, so that a waiting status does not occupy a turn.

@@ -25,8 +25,6 @@ type Member struct {
 	Connection
 	// Largest contains the maximum volume size of each class that the member offers.
 	Largest map[string]resource.Quantity
-	// Leaving means that the registration is being deleted, so nothing new may be placed here.
-	Leaving bool
 }
 
 // Connection is the state of a registration's Connected condition. A member is Connecting until the
@@ -45,7 +43,7 @@ func Members(ctx context.Context, r client.Reader, namespace string) ([]Member, 
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, Member{each.member(), ConnectionOf(each.ClusterRegistration), largest[each.Status.ClusterID], each.DeletionTimestamp != nil})
+		members = append(members, Member{each.member(), ConnectionOf(each.ClusterRegistration), largest[each.Status.ClusterID]})
 	}
 	return members, nil
 }

@@ -55,7 +55,7 @@ type Options struct {
 	OrphanInterval time.Duration
 	// StuckAfter is how long a deletion may take before it is reported.
 	StuckAfter time.Duration
-	// SilentAfter is how long a member's provisioner or snapshotter may take to respond before it is
+	// SilentAfter is how long a member's programs may take to respond before this is
 	// reported.
 	SilentAfter time.Duration
 	// RenewTokensAfter is the fraction of a member's token lifetime after which Xylem renews the
@@ -113,7 +113,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "Time that a member may be unreachable before its Pods become unready and new Pods are scheduled elsewhere.")
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "Interval at which Xylem compares each member's volumes with the host's, to find orphans. It also compares them after each connection, and when an event may have caused an orphan.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "Time after which Xylem reports why the deletion of a volume, claim or Pod in a member has not finished. For a Pod, this time starts after the grace period.")
-	flags.DurationVar(&o.SilentAfter, "silent-after", rootpvc.DefaultSilentAfter, "Time after which Xylem reports that a member's provisioner has neither created a volume nor reported a failure, or that its snapshot-controller or csi-snapshotter has not begun to take a snapshot. If the drivers take longer to create volumes, increase it.")
+	flags.DurationVar(&o.SilentAfter, "silent-after", rootpvc.DefaultSilentAfter, "Time after which Xylem reports that a program in a member does not respond (kube-scheduler, kube-controller-manager, provisioner, snapshot-controller or csi-snapshotter), or that a provisioner's calls are too slow. If the drivers take longer to create volumes, increase it.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
 	flags.Var(&o.AnswerLimit, "member-answer-limit", "Maximum memory for one decoded response from a member, such as 128Mi. Xylem closes the connection to a member that exceeds this limit.")

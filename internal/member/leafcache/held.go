@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,6 +112,10 @@ func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOption
 		c.limit = pageLimit
 	}
 	page, err := c.page(ctx, options)
+	if options.Continue != "" && apierrors.IsResourceExpired(err) {
+		// With the API's error, client-go's pager would request one more page, and take it for the whole list.
+		return nil, fmt.Errorf("the member's list expired: %s", err.Error())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -135,17 +140,19 @@ func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOption
 	return page, nil
 }
 
-// page lists a page, and divides it while it is too large. The next pages of the list are as small.
+// page lists a page, and divides it while it is too large. After each page, the next one may be larger
+// again: a list that takes many requests may expire.
 func (c *counted) page(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	for c.limit > 1 {
 		options.Limit = c.limit
 		page, err := c.ListerWatcherWithContext.ListWithContext(budget.Divisible(ctx), options)
 		if !errors.Is(err, budget.ErrDivide) {
+			c.limit = min(pageLimit, c.limit*pageDivisor)
 			return page, err
 		}
 		c.limit /= pageDivisor
 	}
-	options.Limit = 1
+	options.Limit, c.limit = 1, pageDivisor
 	return c.ListerWatcherWithContext.ListWithContext(ctx, options)
 }
 

@@ -446,7 +446,7 @@ func TestPagesAreDivided(t *testing.T) {
 		ends   bool
 	}{
 		"ordinary objects":                     {1 << 10, []string{"100", "100"}, false},
-		"objects of the largest size":          {1 << 20, []string{"100", "25", "6", "1", "1"}, false},
+		"objects of the largest size":          {1 << 20, []string{"100", "25", "6", "1", "4", "1"}, false},
 		"an object that no API server accepts": {budget.AnswerLimit, []string{"100", "25", "6", "1"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

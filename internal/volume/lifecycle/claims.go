@@ -67,8 +67,8 @@ var claims = []section{
 const (
 	refusals = "NamespaceConflict and similar reasons"
 	failures = "ProvisioningFailed, ProvisionerSilent and similar reasons"
-	// classReasons are the reasons why a member rejects a claim's class.
-	classReasons = v1alpha1.ReasonClassNotFound + ", " + v1alpha1.ReasonClassKeepsOff
+	// classReasons are the reasons why the scheduler must choose another member.
+	classReasons = v1alpha1.ReasonClassNotFound + ", " + v1alpha1.ReasonClassKeepsOff + ", " + v1alpha1.ReasonMemberLeaving
 	// sources are the reasons why a member cannot create a claim from its data source.
 	sources = "SourceNotReady, SourceMismatch"
 	// awaySources are the reasons why the data source cannot be used in this member.

@@ -170,9 +170,11 @@ var (
 	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
 	confirmed       = when("an admin allows the use of the leaf claim's volume, or the leaf claim predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
 	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
-	classRefused    = when("the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() })
-	refused         = when("the member refuses a leaf claim for it", "", func(s *volume.Observed) bool { return problem.ReportRefused(s) != nil })
-	namespaced      = when("the member has the root claim's namespace", "the member lacks the root claim's namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits })
+	classRefused    = when("the member refuses its class, or is being deregistered", "", func(s *volume.Observed) bool {
+		return s.Member.Leaving && s.Answer().Refusal != nil || s.Answer().ByClass()
+	})
+	refused    = when("the member refuses a leaf claim for it", "", func(s *volume.Observed) bool { return problem.ReportRefused(s) != nil })
+	namespaced = when("the member has the root claim's namespace", "the member lacks the root claim's namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits })
 
 	vanished = when("the leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {
 		return s.Claim != nil && s.Placement.Provisioned == nil && !metav1.HasAnnotation(s.Claim.ObjectMeta, volumehelpers.AnnBindCompleted)

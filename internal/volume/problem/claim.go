@@ -92,6 +92,11 @@ func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 // ReportMaybeElsewhere reports that the claim may have been placed in another member before the
 // host was restored, so that Xylem does not place it in this one.
 func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
+	if in := s.Placement.Counterparts.In; len(in) > 0 && s.Promise != nil && s.PlacedIn() == s.Member.ClusterID {
+		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, although the claim was placed in member %q when the host was backed up, so Xylem does not provision another volume there. "+
+			"Delete the Pods that use the claim in member %[2]q. If the ClusterRegistration of a member with a counterpart requests the annotation %[3]s, confirm the restore, and Xylem uses that counterpart",
+			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore)
+	}
 	if in := s.Placement.Counterparts.In; len(in) > 0 {
 		return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "a counterpart of this claim exists in %s, and the claim has not been placed since the host was restored, so Xylem will not also place it in member %q. "+
 			"If the ClusterRegistration of a member with a counterpart requests the annotation %s, confirm the restore, and Xylem uses that counterpart. If a counterpart does not belong to this claim, ask the admin of its member to delete claim \"%s/%s\"",

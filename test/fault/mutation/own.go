@@ -35,7 +35,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "late-placement", Class: "I3: the leaf claim is created before placed-in is recorded",
-			Edits:    []Edit{{claimTable, "		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},\n		{Phase: Placing, Step: CreateClaim", "		{Phase: Placing, Step: CreateClaim"}},
+			Edits:    []Edit{{claimTable, "		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},\n		{Phase: Unplacing", "		{Phase: Unplacing"}},
 			Scenario: "create", Fault: "kill-after@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I3", "I6"},
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/timeline"
 	"github.com/xylem-io/xylem/internal/wording"
 )
@@ -272,11 +273,15 @@ func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 	w.add(n, at, reason, c.Message, c.Since)
 }
 
-// nominated reports whether the scheduler has since chosen a virtual node for a Pod, and waits for its
-// volumes. The scheduler does not remove the message of an earlier attempt.
+// nominated reports whether the scheduler has since chosen a virtual node for a Pod and a claim, and
+// waits for the volume. It nominates a node also for preemption. The scheduler does not remove the message of an earlier attempt.
 func (w *walk) nominated(pod string) bool {
 	return slices.ContainsFunc(w.pods(), func(p *gather.PodFacts) bool {
-		return p.Pod.Name == pod && p.Pod.Spec.NodeName == "" && p.Pod.Status.NominatedNodeName != "" && w.facts.MemberOfPod(p) != ""
+		node := p.Pod.Status.NominatedNodeName
+		return p.Pod.Name == pod && p.Pod.Spec.NodeName == "" && node != "" && w.facts.MemberOfPod(p) != "" &&
+			slices.ContainsFunc(w.facts.Claims, func(c gather.ClaimFacts) bool {
+				return c.Claim != nil && c.Claim.Spec.VolumeName == "" && c.Claim.Annotations[route.AnnSelectedNode] == node
+			})
 	})
 }
 

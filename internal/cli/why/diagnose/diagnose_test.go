@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/timeline"
 )
 
@@ -187,7 +188,7 @@ func TestOf(t *testing.T) {
 		"the scheduler has chosen a node since its message": {
 			pod: nominated(pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available: insufficient cpu."))),
 			claim: with(pendingClaim(), func(c *gather.ClaimFacts) {
-				c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
+				c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID, route.AnnSelectedNode: memberNode}
 			}),
 			want: Waiting, says: []string{`the volume of claim "data" has not been provisioned in member "cluster38" yet`},
 		},

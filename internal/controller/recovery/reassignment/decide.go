@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -57,12 +58,21 @@ type Claim struct {
 	// Started reports whether this member's provisioner may be creating the claim's volume. Unlike
 	// Making, it includes a first call that has not failed yet.
 	Started bool
+	// Immediate reports whether the class of the leaf claim binds immediately, so that no Pod affects
+	// where its volume is provisioned.
+	Immediate bool
 	// Source is the claim's data source, or nil if it has none.
 	Source *datasource.Source
 }
 
 // pinned reports whether only one member, the one with the data source, can create the claim.
 func (c Claim) pinned() bool { return c.Source != nil && c.Source.Placed() }
+
+// unrequested reports whether Xylem may not select a node for the claim yet.
+func (c Claim) unrequested() bool {
+	_, recorded := datasource.RecordOf(c.Root)
+	return c.Root.Annotations[volumehelpers.AnnStorageProvisioner] != v1alpha1.ProvisionerName && !recorded
+}
 
 // Place is a member with a virtual node, to which claims can be reassigned.
 type Place struct {
@@ -119,8 +129,22 @@ const followTime = 15 * time.Second
 // cut is the maximum by which a time shrinks when it is truncated to seconds.
 const cut = time.Second
 
-// Decide returns the next step for the claim.
+// requestTime is how often a claim is checked for which the host's PV controller has not requested a
+// volume yet.
+const requestTime = time.Second
+
+// Decide returns the next step for the claim. The policy on Xylem's account lets it select a node only
+// after the PV controller has requested the volume, which takes a moment, or for a claim whose source
+// is recorded.
 func Decide(o Observed) Decision {
+	d := o.decide()
+	if move, ok := d.(Move); ok && slices.ContainsFunc(move.Claims, Claim.unrequested) {
+		return Nothing{requestTime}
+	}
+	return d
+}
+
+func (o Observed) decide() Decision {
 	switch {
 	case o.Claim == nil || o.Claim.Root.DeletionTimestamp != nil:
 		return Nothing{}
@@ -378,8 +402,12 @@ func (o Observed) recover(why *mirror.Refusal) Decision {
 // unconfined reports whether the member could have provisioned the claim on any of its nodes. If the
 // claim's own Pods or their other volumes exclude nodes, the nodes that remain may lack capacity
 // while others have it, and a tenant could make the class look full for all tenants. One Pod must
-// have waited in the member for the timeout: a Pod that has just replaced another proves nothing.
+// have waited in the member for the timeout: a Pod that has just replaced another proves nothing. None
+// of this applies to a leaf class that binds immediately: its volumes depend on no Pod.
 func (o Observed) unconfined() bool {
+	if o.Claim.Immediate {
+		return true
+	}
 	if len(o.Shared) > 0 || slices.ContainsFunc(o.Group, func(c Claim) bool { return c.Class.Name != o.Claim.Class.Name }) ||
 		slices.ContainsFunc(o.Pods, func(pod corev1.Pod) bool { return scheduling.Confines(&pod, o.Member) }) {
 		return false

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -35,6 +36,7 @@ func seen(change ...func(*Observed)) Observed {
 		Root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{
 				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationReportedBy: here.ClusterID,
+				volumehelpers.AnnStorageProvisioner: v1alpha1.ProvisionerName,
 			}},
 			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
@@ -483,8 +485,12 @@ func TestDecide(t *testing.T) {
 				p.Node.Labels["team"] = "red"
 			}
 		}), "lower"},
-		"out of space, and the Pod has just replaced another":                            {seen(reason(v1alpha1.ReasonOutOfSpace), pushedFor(timeout-time.Second)), "move data to kosmos-third tried first"},
-		"out of space, and no Pod has been pushed":                                       {seen(reason(v1alpha1.ReasonOutOfSpace)), "move data to kosmos-third tried first"},
+		"out of space, and the Pod has just replaced another":                          {seen(reason(v1alpha1.ReasonOutOfSpace), pushedFor(timeout-time.Second)), "move data to kosmos-third tried first"},
+		"out of space, and no Pod has been pushed":                                     {seen(reason(v1alpha1.ReasonOutOfSpace)), "move data to kosmos-third tried first"},
+		"out of space in a class that binds immediately, so that no Pod is pushed yet": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *Observed) { o.Claim.Immediate = true }), "lower"},
+		"the host's PV controller has not requested the volume yet": {seen(func(o *Observed) {
+			delete(o.Claim.Root.Annotations, volumehelpers.AnnStorageProvisioner)
+		}), "again in 1s"},
 		"out of space, and the Pod has another claim of the class":                       {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling()), "lower"},
 		"out of space, and the Pod has a claim of a class that may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, sibling(siblingOfAnotherClass), offersZonal), "move data,logs to kosmos-third tried first"},
 		"out of space, and the Pod uses a shared volume, which may exclude nodes":        {seen(reason(v1alpha1.ReasonOutOfSpace), waited, func(o *Observed) { o.Shared = []*corev1.PersistentVolume{{}} }), "move data to kosmos-third tried first"},

@@ -354,6 +354,9 @@ func (o Observed) elsewhere(c Claim) string {
 // requested in this member. The scheduler must have chosen the node, because a tenant can write a
 // claim's selected-node annotation.
 func (o Observed) mayGoEarly() Decision {
+	if o.Root.Status.NominatedNodeName == o.Member.NodeName && refs.TooMany(o.Root) {
+		return o.create() // reports the problem; such a Pod's claims are not read
+	}
 	claim, ready, problem := o.requested()
 	chosen := o.Nominated && o.Root.Status.NominatedNodeName == o.Member.NodeName || !o.Nominated && o.Node != nil && placement.Schedulable(o.Root, o.Node)
 	switch {

@@ -36,7 +36,7 @@ type Observer struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod.
 	NominatedNode bool
-	// Clock is the wall clock. SilentAfter is how long a provisioner may take to respond.
+	// Clock is the wall clock. SilentAfter is how long the member's programs may take to respond.
 	Clock       clock.PassiveClock
 	SilentAfter time.Duration
 	// Rivals returns the other members that have an orphaned volume with this name for the same claim.
