@@ -136,13 +136,21 @@ func (r *reconciler) rejection(root *corev1.PersistentVolumeClaim) *mirror.Refus
 	return nil
 }
 
+// memberNow returns the time by the member's clock, if the link knows it.
+func (r *reconciler) memberNow() time.Time {
+	if r.Credentials == nil {
+		return r.Clock.Now()
+	}
+	return r.Credentials.Now()
+}
+
 func (r *reconciler) observer() observing.Observer {
 	restores := r.LastRestores()
 	return observing.Observer{
 		Observer:     observerOf(r.Link),
 		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, HostRestoredAnywhere: restores.LastOfHost(),
 		NominatedNode: r.NominatedNode,
-		Clock:         r.Clock, SilentAfter: r.SilentAfter,
+		Now:           r.memberNow, SilentAfter: r.SilentAfter,
 		Rejected: r.rejection,
 		Rivals: func(volume string, claim types.NamespacedName) []string {
 			return r.Book.Rivals(r.Registration, volume, claim)

@@ -41,7 +41,7 @@ func (o Observer) observeAttempt(ctx context.Context, c *Claim) error {
 		}
 		attempt.Provisioning = report.ProvisioningProblem(c.Leaf, events, o.Member)
 		if own := (leafClaim{c.Leaf, s.Placement.LeafClass}); !own.waitsForNode() {
-			attempt.Silent, attempt.SilentIn = report.Silence(c.Leaf, events, o.Member, o.SilentAfter, o.Clock.Now())
+			attempt.Silent, attempt.SilentIn = report.Silence(c.Leaf, events, o.Member, o.SilentAfter, o.Now())
 		}
 	}
 	pods := slices.Clone(s.Placement.Pods)
@@ -107,7 +107,7 @@ func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.
 
 // awaitScheduler records whether the member's scheduler has processed a consumer's leaf Pod.
 func (o Observer) awaitScheduler(attempt *volume.Attempt, leaf *corev1.Pod) {
-	silent, in := report.SilentScheduler(leaf, o.Member, o.SilentAfter, o.Clock.Now())
+	silent, in := report.SilentScheduler(leaf, o.Member, o.SilentAfter, o.Now())
 	attempt.Silent = cmp.Or(attempt.Silent, silent)
 	if attempt.SilentIn == 0 || in > 0 && in < attempt.SilentIn {
 		attempt.SilentIn = in

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,8 +35,9 @@ type Observer struct {
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod.
 	NominatedNode bool
-	// Clock is the wall clock. SilentAfter is how long the member's programs may take to respond.
-	Clock       clock.PassiveClock
+	// Now returns the time by the member's clock, which the times of its objects come from. SilentAfter
+	// is how long the member's programs may take to respond.
+	Now         func() time.Time
 	SilentAfter time.Duration
 	// Rivals returns the other members that have an orphaned volume with this name for the same claim.
 	Rivals func(volume string, claim types.NamespacedName) []string
