@@ -1,6 +1,7 @@
 package rootpod
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,7 +259,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 		}
 	}
 	if c.Root.Spec.VolumeName == "" && !r.nominated(pod) {
-		c.Shared, err = r.shared(ctx, key, pod.UID)
+		c.Shared, err = r.shared(ctx, key, pod)
 	}
 	return c, err
 }
@@ -291,10 +292,18 @@ func boundVolume(ctx context.Context, from client.Reader, claim *corev1.Persiste
 	return nil, err
 }
 
-// shared reports whether another unfinished Pod uses a claim.
-func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod types.UID) (bool, error) {
+// shared reports whether another unfinished Pod, which precedes this one, uses a claim. Exactly one of
+// a claim's Pods is preceded by none, so that one Pod becomes the claim's consumer.
+func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod *corev1.Pod) (bool, error) {
 	users, err := index.PodsOfClaim(ctx, r.Host, claim)
-	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !podstatus.Finished(&user) }), err
+	return slices.ContainsFunc(users, func(user corev1.Pod) bool {
+		return user.UID != pod.UID && !podstatus.Finished(&user) && precedes(&user, pod)
+	}), err
+}
+
+// precedes orders Pods by age.
+func precedes(a, b *corev1.Pod) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID)) < 0
 }
 
 // waits reports whether a leaf claim's class has binding mode WaitForFirstConsumer.

@@ -30,7 +30,7 @@ type Claim struct {
 	// Copied means that another member has the claim's volume, and that this member shares its
 	// backend. Leaf is then the claim of this member's copy, once it is bound.
 	Copied bool
-	// Shared means that other unfinished Pods use the unbound claim.
+	// Shared means that an older unfinished Pod uses the unbound claim.
 	Shared bool
 }
 

@@ -185,12 +185,12 @@ func TestDecide(t *testing.T) {
 		"a Pod without claims is pushed only after the host has bound it":       {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
 		"a DaemonSet's Pod with an ephemeral claim is not pushed early":         {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
 
-		"the scheduler does not nominate nodes: a Pod that fits is pushed early":                            {seen(fallback), leaf},
-		"the scheduler does not nominate nodes, and the Pod does not tolerate a taint (I8)":                 {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
-		"the scheduler does not nominate nodes, and the node does not match the Pod's selector (I8)":        {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"the scheduler does not nominate nodes, and the node is cordoned (I8)":                              {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
-		"the scheduler does not nominate nodes, and the Pod has a scheduling gate (I8)":                     {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
-		"the scheduler does not nominate nodes, and another Pod uses the claim: either may be the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes: a Pod that fits is pushed early":                           {seen(fallback), leaf},
+		"the scheduler does not nominate nodes, and the Pod does not tolerate a taint (I8)":                {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and the node does not match the Pod's selector (I8)":       {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and the node is cordoned (I8)":                             {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and the Pod has a scheduling gate (I8)":                    {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"the scheduler does not nominate nodes, and an older Pod uses the claim: that Pod is the consumer": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
 
 		"the Pod cannot be translated: the problem is reported": {seen(func(o *lifecycle.Observed) {
 			o.Root.Spec.HostNetwork = true
