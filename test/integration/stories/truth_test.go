@@ -253,7 +253,7 @@ var _ = Describe("The Pods of an away member", func() {
 		cutOff(ctx, two, controlplane.Cut)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionFalse, v1alpha1.ReasonUnreachable))
 		registration(ctx, two, HaveField("Status.Conditions", ContainElement(And(
-			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("From then on, the host evicts the Pods"))))))
+			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("From then on, it evicts the Pods"))))))
 		until[corev1.Pod](ctx, s, x.Host, pod.Name, HaveField("DeletionTimestamp", Not(BeNil())))
 	}, SpecTimeout(2*storyTime))
 })
