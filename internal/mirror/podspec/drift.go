@@ -81,8 +81,8 @@ func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
 		return Drift{}
 	}
-	want, err := Translate(root, m)
-	if err != nil {
+	want, refused := translate(root, m)
+	if len(refused) > 0 {
 		// Refused fields are immutable, so a root that has a leaf cannot set any of them.
 		return Drift{}
 	}

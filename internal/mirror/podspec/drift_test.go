@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
@@ -44,6 +45,14 @@ func TestLeafPodDrift(t *testing.T) {
 				p.Annotations = map[string]string{"note": "2", "new": "n"}
 			},
 			want:   Drift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}},
+			record: true,
+		},
+		"a label, and a resize to a quantity that Xylem does not push": {
+			root: func(p *corev1.Pod) {
+				p.Labels["app"] = "shop"
+				p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1e102")}
+			},
+			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}},
 			record: true,
 		},
 		"a key that both the root and the leaf removed": {

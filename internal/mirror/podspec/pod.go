@@ -19,26 +19,33 @@ import (
 // Fields that the member's admission later adds to the leaf (defaults, its service account,
 // sidecars) belong to the member; see LeafDrift.
 func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
-	leaf := &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
+	leaf, refused := translate(root, m)
+	if refused = append(refused, fields.OutOfRange(&leaf.Spec, Table.Root)...); len(refused) > 0 {
+		return nil, &mirror.Refusal{
+			Reason:  v1alpha1.ReasonPodUnsupported,
+			Message: "the Pod cannot run in a member: " + strings.Join(refused, "; "),
+		}
+	}
+	if mirror.TooLarge(leaf) {
+		return nil, mirror.Refuse(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it would take more than %s of the manager's memory. Use fewer volumes, containers, environment variables, labels or annotations", mirror.SizeLimitText)
+	}
+	return leaf, nil
+}
+
+// translate returns the leaf Pod, and a line for each refused field. It does not check what a root can
+// change later: the size, and resources that are not resized in the leaf.
+func translate(root *corev1.Pod, m mirror.Member) (leaf *corev1.Pod, refused []string) {
+	leaf = &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	leaf.Spec.EphemeralContainers = nil // ApplyDebug adds them later
 	dropTokenVolume(&leaf.Spec)
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
 	scheduling.Place(&leaf.Spec, root.Labels, m)
 	leaf.Spec.AutomountServiceAccountToken = new(bool)
 
-	refused := append(fields.Shaped(podShape, &leaf.Spec, Table.Root), fields.OutOfRange(&leaf.Spec, Table.Root)...)
-	if len(refused) > 0 {
-		return nil, &mirror.Refusal{
-			Reason:  v1alpha1.ReasonPodUnsupported,
-			Message: "the Pod cannot run in a member: " + strings.Join(refused, "; "),
-		}
-	}
+	refused = fields.Shaped(podShape, &leaf.Spec, Table.Root)
 	recordPush(leaf)
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
-	if mirror.TooLarge(leaf) {
-		return nil, mirror.Refuse(v1alpha1.ReasonPodUnsupported, "the Pod cannot run in a member: it would take more than %s of the manager's memory. Use fewer volumes, containers, environment variables, labels or annotations", mirror.SizeLimitText)
-	}
-	return leaf, nil
+	return leaf, refused
 }
 
 // IsDaemonSetPod reports whether a DaemonSet controls the Pod. Xylem does not push such Pods,
