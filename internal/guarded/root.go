@@ -29,10 +29,10 @@ import (
 // Xylem's annotations on them, and Xylem's own objects.
 type Root struct {
 	writer
-	// pace limits the bytes of the objects that the member makes Xylem change.
+	// pace limits the bytes of written statuses.
 	pace pacing.Bytes
-	// changes limits how often the member makes Xylem change the same host PV.
-	changes *pacing.Changes
+	// changes limits how often the member makes Xylem change host objects.
+	changes *pacing.Each
 }
 
 // NewRoot creates the writer for one member. cluster is the registration's name.

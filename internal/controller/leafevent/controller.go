@@ -36,7 +36,7 @@ const (
 type reconciler struct {
 	*member.Link
 	written *lru.Cache // UID of the leaf event -> written
-	budget  *budget
+	budget  budget
 }
 
 // written is the last write of an event and its time.

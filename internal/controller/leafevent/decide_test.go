@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/pacing"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -208,7 +209,7 @@ func TestBudget(t *testing.T) {
 func TestBudgetOfTheMember(t *testing.T) {
 	b := newBudget()
 	spent := func(at time.Time) (n int) {
-		for i := range 2 * budgets {
+		for i := range 2 * pacing.Tracked {
 			if b.spend(types.UID(strconv.Itoa(i)), at) {
 				n++
 			}

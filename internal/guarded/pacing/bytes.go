@@ -9,16 +9,15 @@ import (
 )
 
 const (
-	// statusRate limits, in bytes per second, the total size of the objects whose statuses, or whose
-	// other fields that follow a leaf, one member changes. statusBurst is the burst in bytes. Each
-	// change writes the whole object to the host's etcd, which keeps old versions for five minutes. A
-	// thousand Pods that start at the same time take a third of the burst. On average, the rate allows
-	// about 80 changes a second.
+	// statusRate limits, in bytes per second, the total size of the objects whose statuses one
+	// member changes. statusBurst is the burst in bytes. Each change writes the whole object to the
+	// host's etcd, which keeps old versions for five minutes. A thousand Pods that start at the
+	// same time take a third of the burst. On average, the rate allows about 80 changes a second.
 	statusRate  = 512 << 10
 	statusBurst = 64 << 20
 )
 
-// Bytes limits the rate of writes to the host that one member causes by changing its own objects.
+// Bytes limits the rate of status writes to the host that one member causes.
 type Bytes struct{ limiter *rate.Limiter }
 
 // NewBytes returns the limit for one member.

@@ -1,8 +1,11 @@
 package pacing
 
 import (
+	"strconv"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Take announces the exact delay of the next change of one object, and counts only changes that may
@@ -24,5 +27,22 @@ func TestChangesArePaced(t *testing.T) {
 	}
 	if wait := changes.Take("pv", now.Add(changeRefill)); wait != 0 {
 		t.Errorf("after the delay, the change waits %s", wait)
+	}
+}
+
+// Objects that are forgotten begin with a full burst, so a limit for all objects together is needed
+// too.
+func TestChangesOfManyObjects(t *testing.T) {
+	changes, now, made := NewChanges(), time.Unix(1_800_000_000, 0), 0
+	for i := range 3 * Tracked {
+		switch wait := changes.Take(types.UID(strconv.Itoa(i)), now); {
+		case wait == 0:
+			made++
+		case wait > time.Second/changesRate:
+			t.Fatalf("after %d changes, the next one waits %s, want at most %s", made, wait, time.Second/changesRate)
+		}
+	}
+	if made != changesBurst {
+		t.Errorf("%d changes are allowed at once, want %d", made, changesBurst)
 	}
 }
