@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 func (r *Leaver) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod) {
@@ -30,6 +31,6 @@ func (r *Leaver) eventClusterGone(cr *v1alpha1.ClusterRegistration, pv *corev1.P
 
 // eventLeft replaces the claim's condition, which the host rejects.
 func (r *Leaver) eventLeft(cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) {
-	r.Recorder.Eventf(claim, cr, corev1.EventTypeWarning, v1alpha1.ReasonClusterGone, "Deregister",
-		"member %q, which has the claim's volume, was deregistered: the cluster keeps the data. To use the volume again, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)
+	gone := report.ClusterGone(cr)
+	r.Recorder.Eventf(claim, cr, corev1.EventTypeWarning, gone.Reason, "Deregister", "%s", gone.Message)
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // ClaimsOfWaiting enqueues the claims of a root or leaf Pod that is not bound to a node.
@@ -19,11 +18,7 @@ func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok || pod.Spec.NodeName != "" {
 		return nil
 	}
-	var requests []reconcile.Request
-	for _, name := range podspec.ClaimNames(pod) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
-	}
-	return requests
+	return route.ClaimsOf(pod)
 }
 
 // WithSiblings enqueues a root or leaf claim and its Siblings.

@@ -152,9 +152,12 @@ func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) 
 // Offers enqueues the requests for a registration whenever its member's classes change.
 func (b *Book) Offers(requests route.ByName) source.Source { return b.offers.SourceOf(requests) }
 
-// OffersAfter is Offers with a delay, in which the capacity of a new class can be published.
-func (b *Book) OffersAfter(pause time.Duration, requests route.ByName) source.Source {
-	return b.offers.SourceAfter(pause, requests)
+// offerPause is the delay of OffersLater after a member's classes have changed.
+const offerPause = 5 * time.Second
+
+// OffersLater is Offers with a delay, after which the capacity of a new class exists.
+func (b *Book) OffersLater(requests route.ByName) source.Source {
+	return b.offers.SourceAfter(offerPause, requests)
 }
 
 // Changes enqueues a request with a registration's name whenever its member's classes, or the

@@ -3,9 +3,13 @@ package route
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 // RequestsFor returns requests for the found objects that concerned accepts, or for all of them if
@@ -22,6 +26,15 @@ func RequestsFor[T any, P interface {
 		if obj := P(&found[i]); concerned == nil || concerned(obj) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
 		}
+	}
+	return requests
+}
+
+// ClaimsOf returns requests for the claims of a Pod.
+func ClaimsOf(pod *corev1.Pod) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, name := range podspec.ClaimNames(pod) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
 	}
 	return requests
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
@@ -34,12 +35,11 @@ func (s *Observed) Silence(after time.Duration, now time.Time) (*mirror.Refusal,
 		mirrorsnapshot.DriverOf(s.Content), s.Member.Registration, s.Content.Name, duration.HumanDuration(after)), 0
 }
 
-// left returns how long the creation of a leaf object is less than a limit ago. The member's clock
-// may be behind, so the object counts as newer than the host content; or it may be ahead, so the
-// result is at most the limit.
+// left returns how much of a duration since the creation of a leaf object is left, or 0. The member's
+// clock may be behind, so the object counts as newer than the host content.
 func (s *Observed) left(created metav1.Time, limit time.Duration, now time.Time) time.Duration {
 	if host := s.Host.CreationTimestamp; created.Before(&host) {
 		created = host
 	}
-	return min(created.Add(limit).Sub(now), limit)
+	return report.Remaining(created.Time, limit, now)
 }

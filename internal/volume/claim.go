@@ -158,8 +158,7 @@ func (s *Observed) MayBeForgotten() bool {
 
 // Mirrors reports whether the root's class is in mirror mode and waits for a consumer.
 func (s *Observed) Mirrors() bool {
-	return hostclass.Mirrors(s.Class) &&
-		ptr.Deref(s.Class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+	return hostclass.Mirrors(s.Class) && hostclass.WaitsForConsumer(s.Class)
 }
 
 // LabelledFor returns the cluster ID in the promise's label.
@@ -229,8 +228,7 @@ func (s *Observed) Outlasting() bool {
 	if class == nil {
 		return true // the class is unknown
 	}
-	asked := s.Claim.Annotations[route.AnnSelectedNode] != "" ||
-		ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
+	asked := s.Claim.Annotations[route.AnnSelectedNode] != "" || !hostclass.WaitsForConsumer(class)
 	return asked && ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 	"github.com/xylem-io/xylem/internal/timeline"
@@ -118,11 +117,7 @@ func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok || !settled(pod) {
 		return nil
 	}
-	var requests []reconcile.Request
-	for _, name := range podspec.ClaimNames(pod) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
-	}
-	return requests
+	return route.ClaimsOf(pod)
 }
 
 func ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {

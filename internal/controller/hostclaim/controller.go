@@ -3,7 +3,6 @@ package hostclaim
 import (
 	"context"
 	"slices"
-	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,8 +40,6 @@ const (
 	// workers is the number of concurrent reconciles. Each makes a few cached reads, and at most
 	// one live read of a Node.
 	workers = 4
-	// offerPause is the delay after a member's classes have changed. By then, their capacities exist.
-	offerPause = 5 * time.Second
 )
 
 // Reconciler reports on unbound claims of Xylem's classes.
@@ -91,7 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
 		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.inNamespace), builder.WithPredicates(route.SinceStart(), route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WatchesRawSource(r.Classes.OffersAfter(offerPause, func(ctx context.Context, _ string) []reconcile.Request { return r.ofRegistration(ctx, nil) })).
+		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.ofRegistration(ctx, nil) })).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))

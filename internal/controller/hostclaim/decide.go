@@ -92,7 +92,7 @@ func decide(o observed) decision {
 		return say(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
 		return o.promised()
-	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+	case !hostclass.WaitsForConsumer(o.class):
 		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s. The mode of a class is immutable, so create another class",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -148,11 +147,7 @@ func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	var requests []reconcile.Request
-	for _, name := range podspec.ClaimNames(pod) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
-	}
-	return requests
+	return route.ClaimsOf(pod)
 }
 
 // pause returns the delay until a claim is reconciled after it or its promise has changed. The

@@ -253,7 +253,7 @@ func (r *reconciler) observeCalls(ctx context.Context, c *reassignment.Claim) er
 		return err
 	}
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
-	c.Immediate = class != nil && ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
+	c.Immediate = class != nil && !hostclass.WaitsForConsumer(class)
 	return err
 }
 

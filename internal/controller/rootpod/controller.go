@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -312,7 +313,7 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 	if err != nil || class == nil {
 		return false, err
 	}
-	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
+	return hostclass.WaitsForConsumer(class), nil
 }
 
 // references observes which of the Pod's ConfigMaps and Secrets have no copy in the member yet. The

@@ -112,15 +112,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if o.Observed.Placement.Counterparts.Any() {
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	return reconcile.Result{RequeueAfter: sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)}, nil
-}
-
-// sooner returns the smaller of two delays. 0 means that there is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return a + b
-	}
-	return min(a, b)
+	return reconcile.Result{RequeueAfter: observing.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)}, nil
 }
 
 // rejection returns why the member rejects the creation of a root's namespace, or nil. In a new link,

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index/registered"
@@ -55,7 +54,7 @@ func decide(o observed) decision {
 			return decision{}
 		}
 		return decision{write: true, record: &at.Record}
-	case ptr.Deref(o.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer:
+	case !hostclass.WaitsForConsumer(o.class):
 		return decision{}
 	case !o.source.Of.Placed():
 		return o.populated()

@@ -43,8 +43,6 @@ const (
 	// aroundPause batches changes that concern all waiting Pods. Capacities may change every two
 	// seconds.
 	aroundPause = 2 * time.Second
-	// offerPause is the delay after a member's classes have changed. By then, their capacities exist.
-	offerPause = 5 * time.Second
 )
 
 // Reconciler reports on Pods that wait for a node, or that are on a host node, which cannot mount a
@@ -86,7 +84,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIStorageCapacity{}, around).
 		Watches(&corev1.Namespace{}, around, builder.WithPredicates(route.Concerning(route.Relabelled))).
 		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(registered.RegistrationOf)))).
-		WatchesRawSource(r.Classes.OffersAfter(offerPause, func(ctx context.Context, _ string) []reconcile.Request { return r.all(ctx, nil) })).
+		WatchesRawSource(r.Classes.OffersLater(func(ctx context.Context, _ string) []reconcile.Request { return r.all(ctx, nil) })).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(settling.Reconciler(r))

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -147,6 +148,12 @@ func NameOf(claim *corev1.PersistentVolumeClaim) string {
 // Own reports whether Xylem provisions the volumes of a host class. It returns false for nil.
 func Own(class *storagev1.StorageClass) bool {
 	return class != nil && class.Provisioner == v1alpha1.ProvisionerName
+}
+
+// WaitsForConsumer reports whether a StorageClass of the host, or of a member, has binding mode
+// WaitForFirstConsumer.
+func WaitsForConsumer(class *storagev1.StorageClass) bool {
+	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // Mirrors reports whether a host class is valid, belongs to Xylem, and is in mirror mode.

@@ -171,3 +171,8 @@ func AttachedValue(claim *corev1.PersistentVolumeClaim) [3]string {
 	}
 	return [3]string{string(c.Status), c.Reason, c.Message}
 }
+
+// ClusterGone reports that a claim's volume is in a member that was deregistered.
+func ClusterGone(cr *v1alpha1.ClusterRegistration) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonClusterGone, "member %q, which has the claim's volume, was deregistered: the cluster keeps the data. To use the volume again, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID)
+}

@@ -35,18 +35,18 @@ func Silence(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m mirror
 	}
 	if last != nil && lastSeen(last).After(begun) {
 		silent := after + betweenRetries
-		left := remaining(lastSeen(last).Time, silent, now)
+		left := Remaining(lastSeen(last).Time, silent, now)
 		if left == 0 {
 			return silentProvisioner(leaf, provisioner, m, silent), 0
 		}
-		slow := remaining(firstSlow(leaf, events, begun), after, now)
+		slow := Remaining(firstSlow(leaf, events, begun), after, now)
 		if slow == 0 {
 			return mirror.Refuse(v1alpha1.ReasonProvisioningSlow, "member %q has not provisioned the volume for more than %s, and tries again. The last failure: %s",
 				m.Registration, duration.HumanDuration(after), sanitize.Plain(last.Message, wordsLimit)), left
 		}
 		return nil, min(slow, left)
 	}
-	if left := remaining(begun, after, now); left > 0 {
+	if left := Remaining(begun, after, now); left > 0 {
 		return nil, left
 	}
 	if !requested && last == nil {
@@ -68,15 +68,15 @@ func SilentScheduler(leaf *corev1.Pod, m mirror.Member, after time.Duration, now
 		podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled) != nil {
 		return nil, 0
 	}
-	if left := remaining(leaf.CreationTimestamp.Time, after, now); left > 0 {
+	if left := Remaining(leaf.CreationTimestamp.Time, after, now); left > 0 {
 		return nil, left
 	}
 	return mirror.Refuse(v1alpha1.ReasonSchedulerSilent, "the scheduler %s of member %q has not processed Pod %q for %s. Ask the member's admin to check that this scheduler runs",
 		strconv.Quote(cmp.Or(sanitize.Plain(leaf.Spec.SchedulerName, wordsLimit), corev1.DefaultSchedulerName)), m.Registration, leaf.Name, duration.HumanDuration(after)), 0
 }
 
-// remaining returns how much of a duration is left. The member's clock may be ahead.
-func remaining(since time.Time, limit time.Duration, now time.Time) time.Duration {
+// Remaining returns how much of a duration is left, or 0. The member's clock may be ahead.
+func Remaining(since time.Time, limit time.Duration, now time.Time) time.Duration {
 	return max(0, min(limit, since.Add(limit).Sub(now)))
 }
 

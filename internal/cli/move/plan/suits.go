@@ -28,7 +28,7 @@ func suits(ctx context.Context, h *host.Client, claim *corev1.PersistentVolumeCl
 		return h.Explain(err)
 	case class == nil:
 		return fmt.Errorf("the host has no StorageClass %q, so no copy can be provisioned. Create it again", ptr.Deref(claim.Spec.StorageClassName, ""))
-	case !hostclass.Mirrors(class), ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer:
+	case !hostclass.Mirrors(class), !hostclass.WaitsForConsumer(class):
 		return fmt.Errorf("StorageClass %q does not let Xylem create volumes in the member where a Pod is placed. The StorageClass needs provisioner %s, %s=%s and volumeBindingMode WaitForFirstConsumer", class.Name, v1alpha1.ProvisionerName, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 	}
 	node, err := usable(ctx, h, to)

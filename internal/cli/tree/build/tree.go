@@ -162,7 +162,7 @@ func notOurs(c *gather.ClaimFacts) string {
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && !hostpv.Promises(class)
+	return class != nil && hostclass.WaitsForConsumer(class) && !hostpv.Promises(class)
 }
 
 // volumeNode returns the node for a host PV, with the volume that it represents.

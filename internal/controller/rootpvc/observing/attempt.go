@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -16,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -109,9 +111,15 @@ func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.
 func (o Observer) awaitScheduler(attempt *volume.Attempt, leaf *corev1.Pod) {
 	silent, in := report.SilentScheduler(leaf, o.Member, o.SilentAfter, o.Now())
 	attempt.Silent = cmp.Or(attempt.Silent, silent)
-	if attempt.SilentIn == 0 || in > 0 && in < attempt.SilentIn {
-		attempt.SilentIn = in
+	attempt.SilentIn = Sooner(attempt.SilentIn, in)
+}
+
+// Sooner returns the smaller of two delays. 0 means that there is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
 	}
+	return min(a, b)
 }
 
 // apart reports whether an unbound claim must not be created here, because its data source is in
@@ -158,8 +166,7 @@ func (c leafClaim) provisioning() bool {
 }
 
 func (c leafClaim) waitsForNode() bool {
-	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil &&
-		ptr.Deref(c.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+	return c.claim.Annotations[route.AnnSelectedNode] == "" && c.class != nil && hostclass.WaitsForConsumer(c.class)
 }
 
 // here reports whether the host's scheduler is about to bind a Pod to this member's node. If the

@@ -16,7 +16,7 @@ import (
 // is being deregistered. By then, the member's root_pvc has stopped or cannot reach the member.
 // When the cluster is registered again, its root_pvc owns the condition and removes it.
 func ClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
-	shown := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, mirror.Refuse(v1alpha1.ReasonClusterGone, "member %q, which has the claim's volume, was deregistered: the cluster keeps the data. To use the volume again, register the cluster with ID %q again, under any name", cr.Name, cr.Status.ClusterID), now)
+	shown := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, report.ClusterGone(cr), now)
 	if shown == nil {
 		return nil
 	}
