@@ -51,8 +51,8 @@ type Link struct {
 	Rules placement.Rules
 
 	// Cache is the member's cache. It contains the Pods, claims, ConfigMaps and Secrets with this
-	// host's stamp (the last two with digests in place of their contents), all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities (reduced), and
-	// Warning events.
+	// host's stamp (the last two with digests in place of their contents), all PVs, Nodes,
+	// Namespaces, StorageClasses and CSIStorageCapacities (reduced), and Warning events.
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to their resource requests.
 	Workloads cache.Cache

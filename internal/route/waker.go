@@ -62,7 +62,7 @@ func (w *Waker) Wake(name string) {
 	w.mu.Lock()
 	queues := maps.Clone(w.queues)
 	w.mu.Unlock()
-	for _, wake := range queues {
-		wake(name)
+	for _, enqueue := range queues {
+		enqueue(name)
 	}
 }

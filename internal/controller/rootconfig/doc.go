@@ -19,10 +19,11 @@
 // over the name.
 //
 // A Pod is not pushed if it needs an object that the host lacks, a Secret of a type that is not
-// copied, or an object that is too large (ReferenceMissing, SecretUnsupported, ReferenceTooLarge). A
-// copy whose root has become too large keeps its contents. An optional reference is safe, because no other
-// object has the copy's name. There are two exceptions: Pods use the member's own kube-root-ca.crt,
-// and a Pod without pull secrets gets those of the member's default service account.
+// copied, or an object that is too large (ReferenceMissing, SecretUnsupported, ReferenceTooLarge).
+// A copy whose root has become too large keeps its contents. An optional reference is safe, because
+// no other object has the copy's name. There are two exceptions: Pods use the member's own
+// kube-root-ca.crt, and a Pod without pull secrets gets those of the member's default service
+// account.
 //
 // Xylem reads Secrets one by one, by name. Outside the manager's own namespace, it never lists or
 // watches them, because that would require the permission to read all of them. As a kubelet does,

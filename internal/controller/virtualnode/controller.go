@@ -201,11 +201,10 @@ func (r *Reconciler) podsOn(ctx context.Context, node string, gone, ended bool) 
 	if err := index.Pages(ctx, r.Live, &list, func() {
 		for i := range list.Items {
 			pod := &list.Items[i]
-			switch {
-			case podspec.IsDaemonSetPod(pod), (gone || ended) && podstatus.FinalizersRemain(pod), ended && !podstatus.HadLeaf(pod):
-			default:
-				count++
+			if podspec.IsDaemonSetPod(pod) || (gone || ended) && podstatus.FinalizersRemain(pod) || ended && !podstatus.HadLeaf(pod) {
+				continue
 			}
+			count++
 		}
 	}, client.MatchingFields{podNodeName: node}); err != nil {
 		return 0, fmt.Errorf("list the Pods bound to node %s: %w", node, err)

@@ -16,8 +16,8 @@
 //	decoding, on average                              64 MiB per second; beyond that, reads wait
 //	all objects in the Link's caches, once reduced    --member-cache-limit (256Mi)
 //
-// Package leafcache enforces the last limit where a cache lists and watches. It reduces each
-// object before it decodes the next one. If the member does not stream lists, it requests pages of
-// 100, and smaller ones if a page is larger than 4 MiB or the first limit. A member that exceeds a limit loses its Link with reason AnswersRefused. The
-// fleet connects again after a minute.
+// Package leafcache enforces the last limit where a cache lists and watches. It reduces each object
+// before it decodes the next one. If the member does not stream lists, it requests pages of 100,
+// and smaller ones if a page is larger than 4 MiB or the first limit. A member that exceeds a limit
+// loses its Link with reason AnswersRefused. The fleet connects again after a minute.
 package budget

@@ -273,8 +273,9 @@ func (w *walk) unscheduled(n *model.Node, c *model.Condition) {
 	w.add(n, at, reason, c.Message, c.Since)
 }
 
-// nominated reports whether the scheduler has since chosen a virtual node for a Pod and a claim, and
-// waits for the volume. It nominates a node also for preemption. The scheduler does not remove the message of an earlier attempt.
+// nominated reports whether the scheduler has since chosen a virtual node for a Pod and a claim,
+// and waits for the volume. It nominates a node also for preemption. The scheduler does not remove
+// the message of an earlier attempt.
 func (w *walk) nominated(pod string) bool {
 	return slices.ContainsFunc(w.pods(), func(p *gather.PodFacts) bool {
 		node := p.Pod.Status.NominatedNodeName
