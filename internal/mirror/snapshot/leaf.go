@@ -109,6 +109,9 @@ func DriverOf(leaf *snapshotv1.VolumeSnapshotContent) string {
 
 // Begun reports whether a csi-snapshotter has begun to take the snapshot of a leaf content. It
 // annotates the content before it calls the driver, and writes the status with the driver's response.
+// With the first annotation, it replaces all annotations by those in its cache. If Xylem stamps the
+// content before that, this write removes the stamp or is denied by the member's policy, and the
+// csi-snapshotter then reports a failure until the snapshot is ready.
 func Begun(leaf *snapshotv1.VolumeSnapshotContent) bool {
 	return leaf.Status != nil || metav1.HasAnnotation(leaf.ObjectMeta, AnnBeingCreated)
 }

@@ -57,6 +57,7 @@ var (
 	retained         = when("the leaf content is retained", "the leaf content has policy Delete", func(s *snapshot.Observed) bool { return mirrorsnapshot.Retained(s.Content) })
 	contentRecorded  = when("a leaf content's UID is recorded", "no leaf content's UID is recorded", func(s *snapshot.Observed) bool { return s.Record().Content != "" })
 	recorded         = when("the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).Recorded)
+	begun            = when("the csi-snapshotter has begun", "the csi-snapshotter has not begun", func(s *snapshot.Observed) bool { return mirrorsnapshot.Begun(s.Content) })
 	answered         = when("the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" })
 	silent           = when("the member's snapshot-controller or csi-snapshotter is silent", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
 	contentSaysReady = when("the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return saysReady(s.Content) })

@@ -62,7 +62,7 @@ var sections = []section{
 		{Phase: Refused, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded), taken}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportTaken, Until: "the object that has the leaf's name is gone"},
 		{Phase: Placing, When: []fact{not(hasLeaf), not(hasContent), not(leafRecorded)}, Step: CreateLeaf, Owner: RootSnapshot},
 		{Phase: Taking, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
-		{Phase: Holding, When: []fact{hasContent, not(secured)}, Step: Secure, Owner: LeafSnapshot},
+		{Phase: Holding, When: []fact{hasContent, begun, not(secured)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Holding, When: []fact{hasContent, answered, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},
 		{Phase: Lost, When: []fact{not(hasContent), either(contentRecorded, not(hasLeaf))}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLost, Until: "the root is deleted"},
 		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLeafLost, Until: "the root is deleted"},

@@ -21,6 +21,7 @@ all other rows.
 | ended | the root is gone, or is being deleted |
 | held | the host content has the finalizer that its driver removes |
 | stamped | the leaf content carries Xylem's labels and annotations for this root, and the member's deletion policy |
+| begun | the csi-snapshotter has annotated the leaf content, or written its status; before that, the driver has no snapshot, and a stamp could make the csi-snapshotter's write fail |
 | secured | the leaf content is stamped, and its policy is Retain |
 | recorded | the host content has the UID of the leaf content, and the handle that the driver gave it |
 | replaced | the member has a different leaf, or leaf content, than the host content records |

@@ -43,6 +43,8 @@ var _ = Describe("A snapshot whose member does not respond to it", func() {
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("Status.Error", BeNil()))
 		_, content := s.leaf(ctx, one, "snap")
 		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotterSilent, "the csi-snapshotter of driver", controlplane.DefaultDriverName, one, content.Name)
+		Expect(until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, Not(BeNil())).Annotations).NotTo(HaveKey(v1alpha1.AnnotationRoot),
+			"the csi-snapshotter's first write must not conflict with the stamp")
 
 		Expect(snapshotter.Start(ctx)).To(Succeed())
 		for _, name := range []string{"snap", "later"} {
