@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,7 +99,7 @@ func New(config Config) *Fleet {
 		c = clock.RealClock{}
 	}
 	return &Fleet{
-		Config: config, clock: c, restores: &hostRestores{},
+		Config: config, clock: c, restores: &hostRestores{awaited: sets.New[string]()},
 		supervisors: map[string]*supervisor{}, removed: map[string]bool{},
 		failed: make(chan error, 1),
 	}
@@ -205,6 +206,7 @@ func (f *Fleet) Remove(name string) bool {
 
 // ended records that a member has no link, because it is no longer needed.
 func (f *Fleet) ended(name string) {
+	f.restores.settle(name)
 	if !f.removed[name] {
 		f.removed[name] = true
 		go f.notify(name)

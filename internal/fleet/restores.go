@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
@@ -20,13 +22,27 @@ type hostRestores struct {
 	// older objects (I7, I8). The times of restores come from the members' clocks.
 	until time.Time
 	last  time.Time
+	// awaited contains the registrations whose fences this process has not read yet. A lost member
+	// does not count.
+	awaited sets.Set[string]
 }
+
+// readWithin limits how long old claims wait for the fences of all members. It exceeds the time after
+// which a member that does not respond is lost, and the duration of a killed manager's fence.
+const readWithin = 2 * time.Minute
 
 // begin is called when this process becomes the leader. Before that, a restore may not be detected.
 func (h *hostRestores) begin(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.until = now
+}
+
+// await records that a member's fence must be read.
+func (h *hostRestores) await(registration string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awaited.Insert(registration)
 }
 
 func (h *hostRestores) note(at time.Time) {
@@ -40,11 +56,22 @@ func (h *hostRestores) note(at time.Time) {
 	}
 }
 
-// with adds the restores of the host that other members have detected to those of a fence.
-func (h *hostRestores) with(own fencing.Restores) fencing.Restores {
+// settle records that a member's fence was read, or that the member is lost or no longer registered.
+func (h *hostRestores) settle(registration string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.awaited.Delete(registration)
+}
+
+// with adds the restores of the host that other members have detected, or may still detect, to those
+// of a fence.
+func (h *hostRestores) with(own fencing.Restores, now time.Time) fencing.Restores {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	own.HostAnywhere = h.last
+	if h.awaited.Len() > 0 && now.Sub(h.until) < readWithin {
+		own.HostUnknownUntil = h.until
+	}
 	return own
 }
 
@@ -72,9 +99,10 @@ func (f *Fleet) tryReadHostRestores(ctx context.Context) error {
 		return fmt.Errorf("list the registered members: %w", err)
 	}
 	for i := range all.Items {
+		f.restores.await(all.Items[i].Name)
 		id := all.Items[i].Status.ClusterID
 		if id == "" {
-			continue // never connected, so no record contains a restore
+			continue // never connected before the restore, so no record contains it
 		}
 		record, err := hostrecord.GetLease(ctx, f.HostLive, f.Namespace, hostrecord.Name(id))
 		if err != nil {

@@ -73,7 +73,7 @@ func TestHostRestores(t *testing.T) {
 			for _, at := range tc.noted {
 				f.restores.note(at)
 			}
-			got := f.restores.with(fencing.Restores{Host: tc.own})
+			got := f.restores.with(fencing.Restores{Host: tc.own}, start)
 			if !got.LastOfHost().Equal(tc.want) || !got.Host.Equal(tc.own) {
 				t.Errorf("the last restore is %s, and the member's own %s; want %s and %s", got.LastOfHost(), got.Host, tc.want, tc.own)
 			}
@@ -109,7 +109,7 @@ func TestReadHostRestoresRetries(t *testing.T) {
 			}
 		}
 	}
-	if got := f.restores.with(fencing.Restores{}).HostAnywhere; !got.Equal(restored) {
+	if got := f.restores.with(fencing.Restores{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
@@ -128,7 +128,56 @@ func TestRestoreWhileStandingBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.restores.note(restored)
-	if got := f.restores.with(fencing.Restores{}).HostAnywhere; !got.Equal(restored) {
+	if got := f.restores.with(fencing.Restores{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
+	}
+}
+
+// Until the fence of each registered member was read, another restore may still be detected. A member
+// that is lost or removed is not awaited, and no member for longer than readWithin.
+func TestRestoresMayBeUnknown(t *testing.T) {
+	start := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	older := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-time.Second))}
+	for name, tc := range map[string]struct {
+		happens func(*Fleet)
+		after   time.Duration
+		obj     *metav1.ObjectMeta
+		want    bool
+	}{
+		"no fence was read":                       {want: true},
+		"one fence was read":                      {happens: func(f *Fleet) { f.restores.settle("one") }, want: true},
+		"both fences were read":                   {happens: func(f *Fleet) { f.restores.settle("one"); f.restores.settle("two") }},
+		"a removed member has no link":            {happens: func(f *Fleet) { f.restores.settle("one"); f.Remove("two") }},
+		"a member never responds, but is lost":    {happens: func(f *Fleet) { f.restores.settle("one"); fail(f, "two", lostAfter) }},
+		"a member has failed to respond once":     {happens: func(f *Fleet) { f.restores.settle("one"); fail(f, "two", 1) }, want: true},
+		"a member waits too long for the fence":   {after: readWithin},
+		"the object is younger than this process": {obj: &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := &records{}
+			for _, registration := range []string{"one", "two"} {
+				host.items = append(host.items, v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}})
+			}
+			f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: clocktesting.NewFakeClock(start)})
+			f.restores.begin(start)
+			f.readHostRestores(t.Context())
+			if tc.happens != nil {
+				tc.happens(f)
+			}
+			if tc.obj == nil {
+				tc.obj = older
+			}
+			if got := f.restores.with(fencing.Restores{}, start.Add(tc.after)).Unknown(tc.obj); got != tc.want {
+				t.Errorf("unknown is %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// fail lets attempts to connect to a member fail.
+func fail(f *Fleet, name string, times int) {
+	s := &supervisor{fleet: f, name: name}
+	for range times {
+		s.disconnected(errors.New("connection refused"))
 	}
 }

@@ -235,6 +235,7 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 		p = access.Problemf(v1alpha1.ReasonUnreachable, "%v", err)
 	}
 	s.log.Info("not connected", "reason", p.Reason, "message", p.Message)
+	lost := false
 	s.update(func(state *State) {
 		state.Connected, state.Synced, state.Problem = false, false, p
 		switch p.Reason {
@@ -244,7 +245,11 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 		default:
 			state.Failures = min(state.Failures+1, lostAfter)
 		}
+		lost = state.Lost()
 	})
+	if lost {
+		s.fleet.restores.settle(s.name)
+	}
 	return p
 }
 
@@ -309,6 +314,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err != nil {
 		return err
 	}
+	s.fleet.restores.settle(s.name)
 	policy := connection.ProvePolicy(ctx, s.fleet.HostID)
 	s.update(func(state *State) { state.Policy = &policy })
 	r.LoosenPodSecurity = connection.MayLoosen(ctx)
@@ -388,7 +394,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		}},
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
-		Restores:   func() fencing.Restores { return s.fleet.restores.with(fence.Restores()) },
+		Restores:   func() fencing.Restores { return s.fleet.restores.with(fence.Restores(), s.fleet.clock.Now()) },
 		Unrestored: fence.MemberCurrent,
 		Note:       fence.Note,
 		Snapshots:  member.NewOptional(), HostSnapshots: s.fleet.HostSnapshots,

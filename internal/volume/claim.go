@@ -148,12 +148,17 @@ func (s *Observed) Confirmed() bool {
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 
-// MayBeForgotten reports whether a restored host may lack the record that the root is placed in
-// another member, or may have an outdated record that it is placed here: the root is older than a
-// restore that any member has detected, is not placed elsewhere, and has no leaf claim here.
+// Forgettable reports whether a restored host could lack the record that the root is placed in another
+// member, or could have an outdated record that it is placed here: the root is not placed elsewhere,
+// and has no leaf claim here.
+func (s *Observed) Forgettable() bool {
+	return s.Alone() && s.Claim == nil && (s.PlacedIn() == "" || s.PlacedIn() == s.Member.ClusterID) && (s.Root.Spec.VolumeName == "" || s.Promise != nil)
+}
+
+// MayBeForgotten reports whether the root is Forgettable and older than a restore of the host that
+// any member has detected.
 func (s *Observed) MayBeForgotten() bool {
-	return s.Alone() && s.Claim == nil && (s.PlacedIn() == "" || s.PlacedIn() == s.Member.ClusterID) && (s.Root.Spec.VolumeName == "" || s.Promise != nil) &&
-		s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestoredAnywhere)
+	return s.Forgettable() && s.Root.CreationTimestamp.Time.Before(s.Placement.HostRestoredAnywhere)
 }
 
 // Mirrors reports whether the root's class is in mirror mode and waits for a consumer.

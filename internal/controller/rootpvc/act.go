@@ -91,6 +91,10 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lif
 // errElsewhere means that live reads of the other members have changed the plan.
 var errElsewhere = errors.New("another member has, or may have, a leaf claim for the root")
 
+// errUnknown means that other members may still detect that the host was restored before this process
+// became the leader.
+var errUnknown = errors.New("not all members have been asked whether the host was restored")
+
 // take carries out a plan. If live reads of the other members change it, take carries out the new one.
 func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
 	err := r.act(ctx, o, plan)
@@ -105,9 +109,14 @@ func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle
 // the claim's placement, or may have an outdated one, it first checks all other members. If one has,
 // or may have, its leaf claim, it returns errElsewhere; the new plan reports this, or removes the
 // outdated record (I3). If another member places the claim after this check, the placement here is
-// rejected, because the claim's resourceVersion has changed.
+// rejected, because the claim's resourceVersion has changed. Until it is known whether the host was
+// restored, it returns errUnknown.
 func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, step states.Step, do func(context.Context, observing.Claim) error) error {
-	s := o.Observed
+	s, restores := o.Observed, r.LastRestores()
+	if s.Forgettable() && restores.Unknown(o.Root) {
+		return errUnknown
+	}
+	s.Placement.HostRestoredAnywhere = restores.LastOfHost() // may have become known since o was observed
 	if !s.MayBeForgotten() {
 		return do(ctx, o)
 	}

@@ -163,11 +163,14 @@ func TestPlacementFollowsTheRequest(t *testing.T) {
 // has lost. It is placed only if every other member is proven to have no leaf claim for it (I3).
 func TestPlaceUnlessElsewhere(t *testing.T) {
 	down := errors.New("connection refused")
+	aged := func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour)) }
 	restored := func(o *scene) {
-		o.root.CreationTimestamp, o.restores.Host = metav1.NewTime(now.Add(-time.Hour)), now.Time
+		aged(o)
+		o.restores.Host = now.Time
 	}
 	restoredElsewhere := func(o *scene) {
-		o.root.CreationTimestamp, o.restores.HostAnywhere = metav1.NewTime(now.Add(-time.Hour)), now.Time
+		aged(o)
+		o.restores.HostAnywhere = now.Time
 	}
 	leafIn := func(r reads) []placing.Other {
 		return []placing.Other{{Registration: "cluster39", Live: r, Unrestored: func(context.Context) error { return nil }}}
@@ -177,24 +180,30 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		o      observing.Claim
 		others []placing.Other
 		err    error
+		// since contains what has become known since o was observed.
+		since fencing.Restores
 		// asked means that the other members are listed. in contains the members that have the leaf
 		// claim, and unasked those that could not be read. Both prevent the placement.
 		asked       bool
 		in, unasked []string
 		want        error
 	}{
-		"the host was not restored":                            {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"the claim is younger than the restore":                {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"the leaf claim is in this member":                     {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"there is no other member":                             {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
-		"the other member has no leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
-		"only another member has detected the restore":         {o: seen(placedIn(""), asked, restoredElsewhere), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
-		"the other member has its leaf claim":                  {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
-		"the other member does not respond":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
-		"the other member has no Link":                         {o: seen(placedIn(""), asked, restored), others: []placing.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
-		"the other members cannot be listed":                   {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
-		"a promise whose leaf claim is in the other member":    {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
-		"a promise that has no leaf claim in the other member": {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
+		"the host was not restored":                             {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"the claim is younger than the restore":                 {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"the leaf claim is in this member":                      {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
+		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), since: fencing.Restores{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errUnknown},
+		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), since: fencing.Restores{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
+		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), since: fencing.Restores{HostUnknownUntil: now.Time}, want: errWrite},
+		"a restore is detected since the observation":           {o: seen(placedIn(""), asked, aged), since: fencing.Restores{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"there is no other member":                              {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
+		"the other member has no leaf claim":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
+		"only another member has detected the restore":          {o: seen(placedIn(""), asked, restoredElsewhere), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"the other member has its leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"the other member does not respond":                     {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
+		"the other member has no Link":                          {o: seen(placedIn(""), asked, restored), others: []placing.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
+		"the other members cannot be listed":                    {o: seen(placedIn(""), asked, restored), err: down, asked: true, want: down},
+		"a promise whose leaf claim is in the other member":     {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"a promise that has no leaf claim in the other member":  {o: promised(withPods("a"), restored, placedIn("")), others: leafIn(reads{}), asked: true, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(now.Time)
@@ -206,6 +215,10 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
+			if tc.since == (fencing.Restores{}) {
+				tc.since.HostAnywhere = tc.o.Observed.Placement.HostRestoredAnywhere
+			}
+			r.Restores = func() fencing.Restores { return tc.since }
 			if err := r.take(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}

@@ -33,6 +33,9 @@ const (
 	// askAgain is the interval at which other members are checked for the leaf claim of a root whose
 	// placement a restored host may have lost. No event enqueues the root when a member connects.
 	askAgain = 10 * time.Second
+	// checkRestores is the interval at which it is checked whether another member may still detect that
+	// the host was restored before this process became the leader.
+	checkRestores = time.Second
 	// checkKept is the interval at which the host PV that represents a deleted claim's volume is looked
 	// up again. While a root waits, the interval is askAgain. The events of such a PV do not enqueue the
 	// claim here if its record was changed.
@@ -104,6 +107,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch err := r.take(ctx, o, plan); {
 	case errors.Is(err, errKept) && o.Root == nil:
 		return reconcile.Result{RequeueAfter: checkKept}, nil
+	case errors.Is(err, errUnknown):
+		return reconcile.Result{RequeueAfter: checkRestores}, nil
 	case errors.Is(err, errKept):
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	case err != nil, o.Root == nil:

@@ -106,7 +106,10 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observing.Claim) e
 // that no host PV has the leaf PV's handle. The leaf claim is younger than the last restore of
 // either cluster, and this process holds the fence. The leaf PV's own policy decides about the data.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observing.Claim) error {
-	if restores := r.LastRestores(); restores.Predates(o.Leaf) || restores.MayLackRoot(o.Leaf) {
+	switch restores := r.LastRestores(); {
+	case restores.Unknown(o.Leaf):
+		return errUnknown
+	case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):
 		return nil // the restore was detected in the meantime, so another rule applies
 	}
 	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })

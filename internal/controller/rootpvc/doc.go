@@ -61,7 +61,8 @@
 //
 // If the scheduler selects another member for such a claim, that member's controller first
 // looks for the leaf claim in all other members, with live reads. It does so if any member has
-// detected a restore of the host. While one of them has the leaf claim, or cannot be read, the
-// claim reports PlacementUnconfirmed, and Xylem writes nothing (I3). The same check precedes the
-// creation of a leaf claim whose placement may be outdated. In mirror mode, such a record is removed.
+// detected a restore of the host. After a start, it first waits while a member may still detect one.
+// While one of them has the leaf claim, or cannot be read, the claim reports PlacementUnconfirmed, and
+// Xylem writes nothing (I3). The same check precedes the creation of a leaf claim whose placement may
+// be outdated. In mirror mode, such a record is removed.
 package rootpvc

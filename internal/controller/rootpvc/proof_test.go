@@ -150,6 +150,12 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"the host was restored since the claim was created": {change: func(o *scene, _ *cluster) {
 			hostRestored(0)(o)
 		}},
+		"another member may still detect a restore of the host": {change: func(o *scene, _ *cluster) {
+			o.restores.HostUnknownUntil = now.Add(time.Second)
+		}, want: errUnknown},
+		"the claim is younger than this process": {change: func(o *scene, _ *cluster) {
+			o.restores.HostUnknownUntil = o.leaf.CreationTimestamp.Time
+		}, want: errWrite},
 		"the claim is younger than the host's restore": {change: func(o *scene, _ *cluster) {
 			hostRestored(-time.Second)(o)
 		}, want: errWrite},
@@ -169,6 +175,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			rootGone(&s)
 			o := s.observe()
 			r, host, _, told := proving(o)
+			r.Restores = func() fencing.Restores { return s.restores }
 			host.volumes = there.volumes
 			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)

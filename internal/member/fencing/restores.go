@@ -42,6 +42,9 @@ type Restores struct {
 	// member's own fence does not detect a restore if its epoch has not changed since the backup:
 	// the member was away, or was registered later.
 	HostAnywhere time.Time
+	// HostUnknownUntil is when this process became the leader, while other members may still detect
+	// that the host was restored before. Otherwise, it is zero.
+	HostUnknownUntil time.Time
 }
 
 // LastOfHost returns when the host was last restored, according to any member. It prevents a
@@ -64,6 +67,12 @@ func (r Restores) Predates(leaf metav1.Object) bool {
 func (r Restores) MayLackRoot(leaf metav1.Object) bool {
 	host := r.LastOfHost()
 	return !host.IsZero() && !leaf.GetCreationTimestamp().After(host)
+}
+
+// Unknown reports whether another member may still detect that the host was restored after an object
+// was created. Nothing that such a restore prevents may happen until this is known.
+func (r Restores) Unknown(obj metav1.Object) bool {
+	return obj.GetCreationTimestamp().Time.Before(r.HostUnknownUntil)
 }
 
 // Restores returns the restores that the fence has detected, confirmed or not.
