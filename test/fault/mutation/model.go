@@ -95,7 +95,7 @@ func modelled() []Mutation {
 			Name: "forgets-the-lost-claim", Class: "N7: a volume without a stamp is destroyed as never mirrored, although the host may have lost the volume's claim in a restore",
 			Edits: []Edit{
 				{volumeObserved, "len(s.Earlier) > 0 || s.Restored || s.RootLost)", "len(s.Earlier) > 0 || s.Restored)"},
-				{rootPVCDelete, "restores.Predates(o.Leaf) || restores.MayLackRoot(o.Leaf) {", "restores.Predates(o.Leaf) {"},
+				{rootPVCDelete, "case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.Predates(o.Leaf):"},
 				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayBeRestored(claim)}"},
 			},
 			Caught: []string{"I2"},
@@ -125,7 +125,7 @@ func ofOtherChecks() []Mutation {
 			Name: "forgets-the-restore", Class: "N6: a volume that was abandoned, or whose retained host PV was deleted, is destroyed as never mirrored after its member is restored to a state before the stamp",
 			Edits: []Edit{
 				{volumeObserved, "len(s.Earlier) > 0 || s.Restored || s.RootLost)", "len(s.Earlier) > 0 || s.RootLost)"},
-				{rootPVCDelete, "restores.Predates(o.Leaf) || restores.MayLackRoot(o.Leaf) {", "restores.MayLackRoot(o.Leaf) {"},
+				{rootPVCDelete, "case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.MayLackRoot(o.Leaf):"},
 				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayLackRoot(claim)}"},
 			},
 			Check: "TestRestores", Caught: []string{"I2"},
