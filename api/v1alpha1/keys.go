@@ -220,7 +220,8 @@ const (
 	AnnotationHostRestored = Prefix + "host-restored"
 
 	// AnnotationLetGo, on the host's record of a member's fence, contains a line for each object that
-	// an admin abandoned in the member, with the time.
+	// an admin abandoned in the member, or whose disk may still exist although the restored member lost
+	// its objects, with the time.
 	AnnotationLetGo = Prefix + "let-go"
 
 	// AnnotationWithdrawn, on the host's record of a member and on the host's fence in that member,

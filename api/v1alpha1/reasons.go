@@ -180,7 +180,9 @@ const (
 	// remove spec.volumeName.
 	ReasonVolumeNameUnsupported = "VolumeNameUnsupported"
 	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has. Xylem does
-	// not create a replacement. To do: restore the volume in the member, or delete the claim.
+	// not create a replacement. On a PersistentVolume in the host: its volume is missing since the
+	// member was restored, and Xylem releases it without destroying its disk. To do: restore the
+	// volume in the member, or delete the claim.
 	ReasonVolumeLost = "VolumeLost"
 	// ReasonVolumeTerminating: somebody deleted the claim's volume in the member or, before the
 	// claim was bound to it, its PersistentVolume in the host. Kubernetes keeps the volume while a

@@ -178,6 +178,6 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 func fail(f *Fleet, name string, times int) {
 	s := &supervisor{fleet: f, name: name}
 	for range times {
-		s.disconnected(errors.New("connection refused"))
+		_ = s.disconnected(errors.New("connection refused"))
 	}
 }

@@ -91,6 +91,8 @@ type wiring struct {
 	clock     clock.Clock
 	asking    *rest.Config // for the node API
 	nodeAPI   *nodeapi.Server
+	// records stores what Xylem releases in members. add creates it.
+	records *hostrecord.Records
 	// others returns the other members in the fleet. add sets it when it creates the fleet.
 	others func(context.Context, mirror.Member) ([]placing.Other, error)
 	// exports exports the traces of claims. It is nil without a tracing endpoint.
@@ -117,9 +119,9 @@ func (w *wiring) add(ctx context.Context) error {
 	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
 		return fmt.Errorf("add the check whether the host serves snapshots: %w", err)
 	}
-	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
+	w.records = &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
-		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
+		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportGone: reporting.ClusterGone,
 	}
@@ -153,8 +155,8 @@ func (w *wiring) add(ctx context.Context) error {
 		promise.Name:            &promise.Reconciler{Client: w.client, Recorder: recorder, Clock: clock.RealClock{}},
 		reflectedclass.Name:     &reflectedclass.Reconciler{Client: w.client, Book: w.classes},
 		source.Name:             &source.Reconciler{Client: w.client, Namespace: w.options.Namespace, Snapshots: w.snapshots},
-		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
-		hostvolume.Name:         &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: records},
+		hostsnapshot.Name:       &hostsnapshot.Reconciler{Client: w.client, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: w.records, Clock: clock.RealClock{}},
+		hostvolume.Name:         &hostvolume.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Records: w.records},
 		heartbeat.Name:          &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
 	} {
 		if err := c.SetupWithManager(w.mgr); err != nil {
@@ -191,7 +193,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error {
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.options.Nominates(w.host.version), Exhausted: sizes})
 		},
-		rootpv.Setup,
+		func(link *member.Link) error { return rootpv.Setup(link, rootpv.Options{Records: w.records}) },
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
 		rootsnapshot.Setup,
 		func(link *member.Link) error {

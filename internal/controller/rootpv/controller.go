@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
@@ -33,19 +34,32 @@ const (
 	// remembered is the maximum number of host PVs for which the manager remembers that it emitted
 	// an event. After a restart, it emits the event again.
 	remembered = 1024
+	// observed is the maximum number of host PVs whose leaf PV the manager remembers to have observed.
+	// If it has forgotten one, it records a volume as missing although Xylem has destroyed it.
+	observed = 16384
 )
 
 // reconciler reconciles the host PVs whose leaf PV is in one member, by their names in the
 // host.
 type reconciler struct {
 	*member.Link
+	Options
 	kept *lru.Cache // host PVs and reasons for which an event was emitted
-	idle *idle
+	// there contains host PVs that are older than the last restore of the member, and whose leaf PV
+	// this process has observed.
+	there *lru.Cache
+	idle  *idle
+}
+
+// Options contains what the controllers of all members share.
+type Options struct {
+	// Records stores which volumes the member has lost.
+	Records *hostrecord.Records
 }
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	r := &reconciler{Link: link, kept: lru.New(remembered), idle: newIdle()}
+func Setup(link *member.Link, o Options) error {
+	r := newReconciler(link, o)
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
@@ -54,6 +68,10 @@ func Setup(link *member.Link) error {
 		urgency.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
 		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
+}
+
+func newReconciler(link *member.Link, o Options) *reconciler {
+	return &reconciler{Link: link, Options: o, kept: lru.New(remembered), there: lru.New(observed), idle: newIdle()}
 }
 
 // ending makes the release and the deletion of a host PV urgent.
@@ -77,6 +95,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // proceed takes the next step if this controller owns it.
 func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
+	if s.Leaf != nil && r.LastRestores().Predates(s.Host) {
+		r.there.Add(s.Host.UID, true)
+	}
 	unreadable := r.observeUnused(s)
 	plan := lifecycle.Next(s)
 	if unreadable != nil && releases(plan.By(lifecycle.RootPV)) {

@@ -21,7 +21,7 @@ import (
 func memberWalks() {
 	It("restores a member from a backup that lacks its newest volumes, and in which a Pod still runs that has ended since (I2, I6, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.use(ctx, "old", nodeOne)
+		old := s.use(ctx, "old", nodeOne)
 		s.use(ctx, "job", nodeOne, never)
 		backup, err := x.Fleet.Member(one).Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -62,6 +62,15 @@ func memberWalks() {
 		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
 		Expect(s.destroyed(one)).To(BeZero())
 		runs(ctx)
+		told(ctx, "PersistentVolume", volume, v1alpha1.ReasonVolumeLost)
+		recorded(ctx, host.Labels[v1alpha1.LabelClusterID], handle)
+
+		By("deleting a claim whose volume is in the backup: its disk is destroyed, and not recorded as missing")
+		Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "late"}})).To(Succeed())
+		s.remove(ctx, "old")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, old)
+		Expect(s.disks(one, "old")).To(BeEmpty())
+		Expect(records(ctx, host.Labels[v1alpha1.LabelClusterID])).NotTo(ContainSubstring(old))
 	}, SpecTimeout(storyTime))
 
 	It("restores a member to a state before Xylem stamped its volumes, and Xylem destroys none that the host retained or abandoned (I2)", func(ctx SpecContext) {

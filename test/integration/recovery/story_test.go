@@ -246,12 +246,15 @@ func busy(ctx context.Context) {
 	Expect(x.Host.API.Delete(ctx, config)).To(Succeed())
 }
 
-// recorded waits until the host's record of a member's fence lists a released object.
+// recorded waits until the host's record of a member's fence lists a released or missing object.
 func recorded(ctx context.Context, clusterID, part string) {
 	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) (string, error) {
-		var record coordinationv1.Lease
-		err := x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + clusterID}, &record)
-		return record.Annotations[v1alpha1.AnnotationLetGo], err
-	}).Should(ContainSubstring(part))
+	Eventually(ctx, func(ctx context.Context) (string, error) { return records(ctx, clusterID) }).Should(ContainSubstring(part))
+}
+
+// records returns the lines about released and missing objects in the host's record of a member's fence.
+func records(ctx context.Context, clusterID string) (string, error) {
+	var record coordinationv1.Lease
+	err := x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + clusterID}, &record)
+	return record.Annotations[v1alpha1.AnnotationLetGo], err
 }
