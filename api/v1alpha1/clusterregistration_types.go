@@ -341,6 +341,10 @@ type ClusterRegistrationStatus struct {
 	// is not set for other credentials.
 	// +optional
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
+	// lastRestored is the time at which Xylem last detected that the host or the member was restored from
+	// a backup, by the member's clock. It remains after the restore is confirmed.
+	// +optional
+	LastRestored *metav1.Time `json:"lastRestored,omitempty"`
 	// volumes counts the leaf volumes of this host in the member.
 	// +optional
 	// +kubebuilder:default={}

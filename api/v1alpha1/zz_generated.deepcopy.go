@@ -112,6 +112,10 @@ func (in *ClusterRegistrationStatus) DeepCopyInto(out *ClusterRegistrationStatus
 		in, out := &in.TokenExpires, &out.TokenExpires
 		*out = (*in).DeepCopy()
 	}
+	if in.LastRestored != nil {
+		in, out := &in.LastRestored, &out.LastRestored
+		*out = (*in).DeepCopy()
+	}
 	out.Volumes = in.Volumes
 	if in.Orphans != nil {
 		in, out := &in.Orphans, &out.Orphans

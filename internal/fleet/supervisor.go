@@ -81,6 +81,9 @@ type State struct {
 	Node *member.NodeFacts
 	// MayDestroy is false while destruction is suspended.
 	MayDestroy bool
+	// LastRestored is when the host or the member was last restored, according to the fence, as of the
+	// last connection. It is zero if neither was restored, or before the first connection.
+	LastRestored time.Time
 	// TokenExpires is when the current token expires, or zero for other credentials. Renewal is the
 	// state of the token's renewal, or nil if no renewal is due.
 	TokenExpires time.Time
@@ -421,6 +424,7 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 	s.update(func(state *State) {
 		state.Connected, state.Synced, state.Problem = true, false, fence.Suspended()
 		state.MayDestroy, state.Leaving = fence.MayDestroy() == nil, l.Leaving
+		state.LastRestored = fence.Restores().Last()
 	})
 	group, ctx := errgroup.WithContext(ctx)
 	must := func(what string, run func(context.Context) error) {

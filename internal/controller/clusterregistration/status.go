@@ -56,6 +56,9 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if !state.TokenExpires.IsZero() {
 		cr.Status.TokenExpires = ptr.To(metav1.NewTime(state.TokenExpires))
 	}
+	if !state.LastRestored.IsZero() {
+		cr.Status.LastRestored = ptr.To(metav1.NewTime(state.LastRestored))
+	}
 	all := append(conditions.Main(state, nodes.ReadyCondition(node, cr), override), conditions.Accounted(orphans, &cr.Status), conditions.Progressing(r.Book.Stuck(cr.Name)))
 	all = append(all, reflected...)
 	snapshots, err := r.snapshots(ctx, cr)

@@ -56,6 +56,14 @@ func (r Restores) LastOfHost() time.Time {
 	return r.Host
 }
 
+// Last returns when either cluster was last restored, according to the member's own fence.
+func (r Restores) Last() time.Time {
+	if r.Member.After(r.Host) {
+		return r.Member
+	}
+	return r.Host
+}
+
 // Predates reports whether a leaf may come from a backup of the member: the member was
 // restored, and the leaf was not created later.
 func (r Restores) Predates(leaf metav1.Object) bool {

@@ -118,9 +118,8 @@ func (w *world) fixed() []client.Object {
 			status, reason = metav1.ConditionFalse, v1alpha1.ReasonUnreachable
 		}
 		registration := &v1alpha1.ClusterRegistration{
-			ObjectMeta: metav1.ObjectMeta{Name: place.Registration, UID: types.UID("registration-" + place.Registration),
-				Annotations: map[string]string{v1alpha1.AnnotationConfirmRestore: fmt.Sprint(w.restores)}},
-			Status: v1alpha1.ClusterRegistrationStatus{ClusterID: place.ClusterID, Conditions: []metav1.Condition{
+			ObjectMeta: metav1.ObjectMeta{Name: place.Registration, UID: types.UID("registration-" + place.Registration)},
+			Status: v1alpha1.ClusterRegistrationStatus{ClusterID: place.ClusterID, LastRestored: ptr.To(metav1.Unix(int64(w.restores), 0)), Conditions: []metav1.Condition{
 				{Type: v1alpha1.ConditionConnected, Status: status, Reason: reason},
 				{Type: v1alpha1.ConditionReady, Status: status, Reason: reason},
 			}},

@@ -46,7 +46,7 @@ func Restored(ctx context.Context, h *host.Client, places ...record.Place) (bool
 type Fleet []v1alpha1.ClusterRegistration
 
 // Restored reports whether the host or a member may have been restored from a backup since a move
-// began: an admin has confirmed a restore, or the member was deregistered or registered again. The
+// began: Xylem has detected a restore, or the member was deregistered or registered again. The
 // record may then be older than the objects in the members. Restored returns an error while a
 // restore is not confirmed.
 func (f Fleet) Restored(places ...record.Place) (bool, error) {

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -34,17 +36,18 @@ const (
 type Place struct {
 	Registration string `json:"registration"`
 	ClusterID    string `json:"clusterID"`
-	// Restores identifies the registration, and the last restore that an admin had confirmed for it,
-	// when the move began.
+	// Restores identifies the registration, and the last restore of the host or the member that Xylem
+	// had detected, when the move began.
 	Restores string `json:"restores"`
 }
 
 // PlaceOf returns the member of a registration.
 func PlaceOf(cr *v1alpha1.ClusterRegistration) Place {
-	return Place{
-		Registration: cr.Name, ClusterID: cr.Status.ClusterID,
-		Restores: string(cr.UID) + "/" + cr.Annotations[v1alpha1.AnnotationConfirmRestore],
+	last := ""
+	if at := cr.Status.LastRestored; at != nil {
+		last = at.UTC().Format(time.RFC3339)
 	}
+	return Place{Registration: cr.Name, ClusterID: cr.Status.ClusterID, Restores: string(cr.UID) + "/" + last}
 }
 
 // Disk identifies a PersistentVolume of the host.

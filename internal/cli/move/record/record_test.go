@@ -3,6 +3,7 @@ package record
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -111,5 +112,29 @@ func TestPolicyOfAnEarlierMoveIsForgotten(t *testing.T) {
 	r.Retain(pv)
 	if Restore(pv); pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("policy %s, want Retain, as before the move", pv.Spec.PersistentVolumeReclaimPolicy)
+	}
+}
+
+// A restore is known for as long as the registration exists, even if an admin removes the annotation
+// that confirmed it.
+func TestPlaceNamesTheLastRestore(t *testing.T) {
+	at := metav1.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	registration := func(restored *metav1.Time, annotations map[string]string) *v1alpha1.ClusterRegistration {
+		return &v1alpha1.ClusterRegistration{
+			ObjectMeta: metav1.ObjectMeta{Name: "cluster38", UID: "uid", Annotations: annotations},
+			Status:     v1alpha1.ClusterRegistrationStatus{ClusterID: "id", LastRestored: restored},
+		}
+	}
+	confirmed := map[string]string{v1alpha1.AnnotationConfirmRestore: "host-3-member-7"}
+	never, restored := PlaceOf(registration(nil, nil)), PlaceOf(registration(&at, confirmed))
+	if never == restored {
+		t.Error("a restore does not change the place")
+	}
+	if got := PlaceOf(registration(&at, nil)); got != restored {
+		t.Errorf("without the annotation, the place is %v, want %v", got, restored)
+	}
+	again := metav1.NewTime(at.Add(time.Second))
+	if got := PlaceOf(registration(&again, confirmed)); got == restored {
+		t.Error("another restore does not change the place")
 	}
 }
