@@ -111,6 +111,9 @@ type Unused struct {
 	Listed bool
 	// For is the time since the mark. Grace is how long Xylem waits until it releases the disk.
 	For, Grace time.Duration
+	// Outdated is set if the promise is marked as being released, and the mark may come from a backup
+	// of the host: since then, Pods that the host has lost may have written to the disk.
+	Outdated bool
 }
 
 // UnusedSince returns when a promise was marked as unused, or nil. It ignores a value that does

@@ -27,7 +27,8 @@ const lookAgain = 5 * time.Second
 
 // A disk that is released with its last Pod is destroyed according to I2 (c): a consumer was
 // recorded, and two live lists a grace period apart show no consumer. A third list follows the mark
-// that keeps new Pods from being pushed.
+// that keeps new Pods from being pushed. After a restore of the host, marks of an earlier process are
+// removed first, because they may come from the backup.
 
 // observeUnused adds how long ago this process recorded that no Pod uses the promise.
 func (r *reconciler) observeUnused(s *volume.Observed) error {
@@ -37,6 +38,7 @@ func (r *reconciler) observeUnused(s *volume.Observed) error {
 	class, err := hostclass.Read(hostpv.PromiseClass(s.Host))
 	s.Unused.Grace = class.ReleaseGrace
 	s.Unused.For, s.Unused.Listed = r.idle.since(s.Host, r.Clock.Now())
+	s.Unused.Outdated = hostpv.Releasing(s.Host) && !s.Unused.Listed && s.Leaf != nil && r.LastRestores().MayLackRoot(s.Leaf)
 	return err
 }
 

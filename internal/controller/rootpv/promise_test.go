@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -111,6 +112,7 @@ func TestDecideUnused(t *testing.T) {
 		"an invalid mark":                                                           {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
 		"marked as releasing":                                                       {unused(releasing), lifecycle.SetDeleteUnused},
 		"marked as releasing, but a Pod is on the member's node":                    {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked as releasing, perhaps before a restore of the host":                 {unused(releasing, func(s *volume.Observed) { s.Unused.Outdated = true }), lifecycle.Unmark},
 		"marked as releasing another disk":                                          {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
 		"the leaf PV was set to Delete":                                             {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
 		"the leaf PV was set to Delete, and an admin set Retain in the host":        {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
@@ -398,6 +400,41 @@ func TestMarks(t *testing.T) {
 			}
 			if tc.want == "" && result.RequeueAfter != grace {
 				t.Errorf("checked again after %s, want %s", result.RequeueAfter, grace)
+			}
+		})
+	}
+}
+
+// A backup of the host may contain the mark that a disk is being released, although Pods have used the
+// disk since, which the restored host has lost (I2).
+func TestReleasingMarkFromBackup(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seen   *volume.Observed
+		age    time.Duration // of the disk at the restore; zero without a restore
+		listed bool
+		want   bool
+	}{
+		"the host was never restored":          {seen: unused(releasing)},
+		"the host was restored":                {seen: unused(releasing), age: time.Hour, want: true},
+		"the disk is younger than the restore": {seen: unused(releasing), age: -time.Hour},
+		"this process has counted the grace":   {seen: unused(releasing), age: time.Hour, listed: true},
+		"the promise is not marked":            {seen: unused(), age: time.Hour},
+		"the disk is gone":                     {seen: unused(releasing, noLeaf), age: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var restores fencing.Restores
+			if tc.age != 0 {
+				restores.HostAnywhere = now.Add(tc.age)
+			}
+			if tc.seen.Leaf != nil {
+				tc.seen.Leaf.CreationTimestamp = now
+			}
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), Restores: func() fencing.Restores { return restores }}, idle: newIdle()}
+			if tc.listed {
+				r.idle.begin(tc.seen.Host.UID, tc.seen.Host.Annotations[v1alpha1.AnnotationUnusedSince], now.Time)
+			}
+			if err := r.observeUnused(tc.seen); err != nil || tc.seen.Unused.Outdated != tc.want {
+				t.Errorf("outdated is %t, want %t: %v", tc.seen.Unused.Outdated, tc.want, err)
 			}
 		})
 	}

@@ -79,6 +79,7 @@ var (
 	releasing    = when("it is marked as being released", "it is not marked as being released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) })
 	marked       = when("it is marked as unused", "", func(s *volume.Observed) bool { return hostpv.MarkedUnused(s.Host) })
 	dated        = when("it is marked as unused since a valid time", "it is not marked as unused since a valid time", func(s *volume.Observed) bool { return s.UnusedSince() != nil })
+	restoredMark = when("its marks may be older than a restore of the host", "", func(s *volume.Observed) bool { return s.Unused.Outdated })
 	counted      = when("this process has listed its Pods since it was marked", "this process has not listed its Pods since it was marked", func(s *volume.Observed) bool { return s.Unused.Listed })
 	graceOver    = when("the grace period is over", "the grace period is not over", func(s *volume.Observed) bool { return s.Unused.For >= s.Unused.Grace })
 	used         = when("a Pod uses it", "no Pod uses it", func(s *volume.Observed) bool { return len(s.Users) > 0 })

@@ -83,6 +83,7 @@ var promises = []section{
 		{Phase: Releasing, When: []fact{not(hasLeaf), not(claimed)}, Step: Unfulfil, Owner: RootPV},
 		{Phase: Releasing, When: []fact{either(not(hasLeaf), leafDelete)}, Owner: RootPV, Until: "the leaf claim and the leaf PV are gone"},
 		{Phase: Idle, When: []fact{used}, Step: Unmark, Owner: RootPV},
+		{Phase: Idle, When: []fact{restoredMark}, Step: Unmark, Owner: RootPV},
 		{Phase: Releasing, When: []fact{consumed, destroyed}, Step: SetDeleteUnused, Owner: RootPV},
 		{Phase: Idle, When: []fact{hasLeaf}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 	}},
