@@ -43,8 +43,8 @@ must check, the waiting Pods, and the number of recently provisioned volumes.
 The command reads only the host. It needs permission to list ClusterRegistrations, and lists anything else that it could
 not read.
 
--o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields members, pods, provisioned and
-missing. Later versions may add fields, but never rename fields or change their meaning.`,
+-o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields leaderless, members, pods, provisioned
+and missing. Later versions may add fields, but never rename fields or change their meaning.`,
 		Example: `  kubectl xylem status
   kubectl xylem status --watch
   kubectl xylem status -o json | jq -r '.members[] | select(.ready | not) | .name'`,
@@ -66,7 +66,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	before := ""
 	for {
-		f, err := read(ctx, host, o.env.Clock.Now())
+		f, err := read(ctx, host, o.env.Namespace, o.env.Clock.Now())
 		if err != nil {
 			return err
 		}
@@ -109,6 +109,9 @@ func (p page) print(f *Fleet) string {
 		return "No cluster is registered. Register one with `kubectl xylem register NAME`.\n"
 	}
 	p.members(&out, f.Members)
+	if f.Leaderless != "" {
+		p.paragraph(&out, p.paint.Bad("! "), f.Leaderless+". The states of the members may be outdated. Run `kubectl xylem doctor`")
+	}
 	for _, m := range f.Members {
 		for _, c := range m.Problems {
 			p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("%s: %s=%s %s (%s): %s", m.Name, c.Type, c.Status, c.Reason, p.ago(c.Since), c.Message))

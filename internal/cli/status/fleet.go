@@ -22,7 +22,10 @@ const Kind = "FleetStatus"
 // Fleet contains the state of all members.
 type Fleet struct {
 	metav1.TypeMeta `json:",inline"`
-	Members         []Member `json:"members"`
+	// Leaderless explains why no manager is the leader, so that the members' states may be outdated. It
+	// is empty if a manager is the leader, or if this is not known.
+	Leaderless string   `json:"leaderless,omitempty"`
+	Members    []Member `json:"members"`
 	// Pods lists the Pods that wait because of Xylem or a member, oldest first.
 	Pods []Pod `json:"pods,omitempty"`
 	// Provisioned counts volumes by the creation time of their PersistentVolumes in the host.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/leader"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
@@ -25,7 +26,7 @@ const pageSize = 500
 
 // read reads the fleet from the host. It fails if it cannot list the registrations. It records
 // other failures in Missing.
-func read(ctx context.Context, host *command.Cluster, now time.Time) (*Fleet, error) {
+func read(ctx context.Context, host *command.Cluster, namespace string, now time.Time) (*Fleet, error) {
 	f := &Fleet{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Members: []Member{}}
 	var registrations v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &registrations); {
@@ -38,6 +39,7 @@ func read(ctx context.Context, host *command.Cluster, now time.Time) (*Fleet, er
 		f.Members = append(f.Members, memberOf(&registrations.Items[i]))
 	}
 	slices.SortFunc(f.Members, func(a, b Member) int { return cmp.Compare(a.Name, b.Name) })
+	f.Leaderless = leader.Problem(ctx, host.Config, namespace)
 	f.note("Pods", f.readPods(ctx, host))
 	f.note("PersistentVolumes", f.readVolumes(ctx, host, now))
 	return f, nil

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/leader"
 	"github.com/xylem-io/xylem/internal/cli/tree/build"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
@@ -125,6 +126,7 @@ func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	if err := g.ReadMembers(ctx, r.env, r.way); err != nil {
 		return nil, err
 	}
+	g.Leaderless = leader.Problem(ctx, r.host.Config, r.env.Namespace)
 	return &g.Facts, nil
 }
 

@@ -6,9 +6,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/status"
@@ -70,6 +72,31 @@ var _ = Describe("kubectl xylem why", func() {
 				g.Expect(out).NotTo(ContainSubstring("Evidence"))
 			}).WithContext(ctx).Should(Succeed())
 		}
+	}, SpecTimeout(storyTime))
+
+	It("says first that no manager is the leader, as does kubectl xylem status", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		Expect(x.Manager.Stop()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(storyTime))
+		elected, err := x.AnotherManager(ctx, "elected", x.Fleet.Host, "--leader-elect")
+		Expect(err).NotTo(HaveOccurred())
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: v1alpha1.LeaderLease}}
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(elected.Kill()).To(Succeed())
+			Expect(x.Host.API.Delete(ctx, lease)).To(Succeed()) // the other manager does not elect a leader
+		}, NodeTimeout(storyTime))
+		Expect(elected.Start(ctx)).To(Succeed())
+		Eventually(func(g Gomega) {
+			d, _ := s.diagnosed(ctx, g, "pvc", "data")
+			g.Expect(d.Verdict).To(Equal(diagnose.Waiting))
+			g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(elected.Stop()).To(Succeed())
+		s.why(ctx, "PersistentVolumeClaim", "data", "NoLeader", "no manager is the leader", "kubectl xylem doctor")
+		out, complaints, code := s.plugin(ctx, "status")
+		Expect(code).To(BeZero(), complaints)
+		Expect(out).To(ContainSubstring("no manager is the leader"))
 	}, SpecTimeout(storyTime))
 
 	It("exits with 2 if it has no diagnosis: for a missing claim, with a suggestion, and for an unsupported kind", func(ctx SpecContext) {

@@ -5,21 +5,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/check"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/cli/leader"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -64,21 +62,12 @@ func established(definition *unstructured.Unstructured) bool {
 	})
 }
 
-// stale is how long after its last renewal a Lease counts as no longer held.
-const stale = time.Minute
-
-// expired reports whether nobody holds a Lease. now is the time by the cluster's clock.
-func expired(lease *coordinationv1.Lease, now time.Time) bool {
-	lasts := max(stale, 2*time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0))*time.Second)
-	return ptr.Deref(lease.Spec.HolderIdentity, "") == "" || lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) > lasts
-}
-
 // manager checks whether a manager is running, and whether one is the leader.
 func manager(h *facts.Host) []result.Finding {
 	if !h.Deployment.Read || !h.Leader.Read {
 		return nil
 	}
-	leads := h.Leader.Item != nil && !expired(h.Leader.Item, h.At.Add(h.Clock.Ahead))
+	leads := h.Leader.Item != nil && !leader.Expired(h.Leader.Item, h.At.Add(h.Clock.Ahead))
 	logs := fmt.Sprintf("See `kubectl -n %s get pods` and `kubectl -n %s logs -l control-plane=controller-manager`.", h.Namespace, h.Namespace)
 	d := h.Deployment.Item
 	switch {
@@ -87,7 +76,7 @@ func manager(h *facts.Host) []result.Finding {
 	case !leads && ptr.Deref(d.Spec.Replicas, 1) == 0:
 		return []result.Finding{result.Problem(result.Error, result.CheckManager, "", fmt.Sprintf("no manager is running: Deployment \"%s/%s\" is scaled to 0", d.Namespace, d.Name), fmt.Sprintf("Scale the Deployment: kubectl -n %s scale deployment %s --replicas=2", d.Namespace, d.Name))}
 	case !leads:
-		return []result.Finding{result.Problem(result.Error, result.CheckManager, "", fmt.Sprintf("no manager is the leader: Lease \"%s/%s\" %s", h.Namespace, v1alpha1.LeaderLease, renewal(h.Leader.Item, h.At.Add(h.Clock.Ahead))), logs)}
+		return []result.Finding{result.Problem(result.Error, result.CheckManager, "", leader.Absence(h.Namespace, h.Leader.Item, h.At.Add(h.Clock.Ahead)), logs)}
 	case d == nil, ptr.Deref(d.Spec.Replicas, 1) == 0:
 		return []result.Finding{result.Passed(result.CheckManager, "", "a manager is the leader, but it does not run in a Deployment in namespace %q", h.Namespace)}
 	}
@@ -95,18 +84,6 @@ func manager(h *facts.Host) []result.Finding {
 		return []result.Finding{result.Problem(result.Warning, result.CheckManager, "", fmt.Sprintf("Deployment \"%s/%s\" has %d of %s available, %d up to date", d.Namespace, d.Name, has, text.Count(int(want), "replica"), d.Status.UpdatedReplicas), logs)}
 	}
 	return []result.Finding{result.Passed(result.CheckManager, "", "the manager has %s available, and one is the leader", text.Count(int(d.Status.AvailableReplicas), "replica"))}
-}
-
-func renewal(lease *coordinationv1.Lease, now time.Time) string {
-	switch {
-	case lease == nil:
-		return "does not exist"
-	case ptr.Deref(lease.Spec.HolderIdentity, "") == "":
-		return "has no holder, because the last manager stopped cleanly"
-	case lease.Spec.RenewTime == nil:
-		return "was never renewed"
-	}
-	return fmt.Sprintf("was last renewed %s ago", now.Sub(lease.Spec.RenewTime.Time).Round(time.Second))
 }
 
 // rights evaluates an account's permissions.

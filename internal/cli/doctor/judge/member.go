@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/doctor/result"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
+	"github.com/xylem-io/xylem/internal/cli/leader"
 	"github.com/xylem-io/xylem/internal/text"
 )
 
@@ -97,8 +98,8 @@ func fence(m *facts.Member, h *facts.Host, name string) []result.Finding {
 		return nil
 	}
 	now := m.At.Add(m.Clock.Ahead)
-	if m.Fence.Item == nil || expired(m.Fence.Item, now) {
-		return []result.Finding{result.Problem(result.Error, result.CheckFence, name, fmt.Sprintf("the manager reports that it is connected, but nobody holds the fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, renewal(m.Fence.Item, now)),
+	if m.Fence.Item == nil || leader.Expired(m.Fence.Item, now) {
+		return []result.Finding{result.Problem(result.Error, result.CheckFence, name, fmt.Sprintf("the manager reports that it is connected, but nobody holds the fence: Lease \"%s/%s\" %s", h.Namespace, h.ID, leader.Renewal(m.Fence.Item, now)),
 			"Check that the manager is running, and that nobody deletes the Lease.")}
 	}
 	return []result.Finding{result.Passed(result.CheckFence, name, "the manager holds the fence")}

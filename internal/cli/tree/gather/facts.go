@@ -26,7 +26,9 @@ type Facts struct {
 	// members that were read.
 	Registrations []v1alpha1.ClusterRegistration
 	Members       map[string]bool
-	Missing       []model.Missing
+	// Leaderless explains why no manager is the leader, or is empty.
+	Leaderless string
+	Missing    []model.Missing
 }
 
 // ClaimFacts contains a claim in the host and related objects.

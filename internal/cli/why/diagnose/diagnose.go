@@ -23,11 +23,15 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
+// reasonNoLeader is the reason of the cause that no manager is the leader.
+const reasonNoLeader = "NoLeader"
+
 // stage orders causes: problems of an earlier stage must be solved first.
 type stage int
 
 const (
-	stageMissing      stage = iota // an object in the host that the Pod or claim refers to
+	stageManager      stage = iota // no manager is the leader
+	stageMissing                   // an object in the host that the Pod or claim refers to
 	stageMember                    // the member's connection
 	stageClaim                     // Xylem's conditions on a claim
 	stageVolume                    // the volume of a claim, in the host or in the member
@@ -58,6 +62,7 @@ func Of(facts *gather.Facts) *Diagnosis {
 		return d
 	}
 	w.visit(&tree.Root)
+	w.leaderless()
 	d.Causes = ordered(w.causes)
 	d.Evidence = evidence(&tree.Root, nil)
 	if len(d.Causes) > 0 && d.Causes[0].stage != stageStale && d.Causes[0].stage != stageAside {
@@ -172,6 +177,20 @@ func podState(pod *corev1.Pod) string {
 }
 
 func (w *walk) terminating() bool { return w.root.State == model.StateTerminating }
+
+// leaderless adds a cause if no manager is the leader and the subject needs one: the other causes may
+// be outdated.
+func (w *walk) leaderless() {
+	ours := len(w.facts.ClusterIDs()) > 0 || slices.ContainsFunc(w.facts.Claims, func(c gather.ClaimFacts) bool { return c.Class != nil && c.Ours() })
+	if w.facts.Leaderless == "" || !ours {
+		return
+	}
+	w.causes = append(w.causes, Cause{
+		Ref: Ref{Kind: "Lease", Name: v1alpha1.LeaderLease}, Reason: reasonNoLeader, stage: stageManager,
+		What: w.facts.Leaderless + ", so nothing places, pushes or mirrors objects, and other causes may be outdated",
+		ToDo: "Run `kubectl xylem doctor`, or ask the host's admin to check Xylem's Deployment.",
+	})
+}
 
 // visit adds the causes of a node and its children.
 func (w *walk) visit(n *model.Node) {

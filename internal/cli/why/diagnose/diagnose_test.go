@@ -462,3 +462,32 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
+
+// Without a leader, other causes may be outdated, so this one comes first. It does not concern claims of
+// other provisioners.
+func TestLeaderless(t *testing.T) {
+	const absent = `no manager is the leader: Lease "xylem-system/manager.xylem.io" was last renewed 5m0s ago`
+	foreign := with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class.Provisioner = "disk.example.com" })
+	for name, tc := range map[string]struct {
+		claim      gather.ClaimFacts
+		leaderless string
+		want       bool
+	}{
+		"a manager is the leader":        {claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonClassNotFound, "no class"))},
+		"a claim that waits":             {claim: pendingClaim(), leaderless: absent, want: true},
+		"a claim with an earlier report": {claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonClassNotFound, "no class")), leaderless: absent, want: true},
+		"another provisioner's claim":    {claim: foreign, leaderless: absent},
+		"a bound claim":                  {claim: boundClaim(), leaderless: absent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := Of(&gather.Facts{Now: now.Time, Claims: []gather.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}, Leaderless: tc.leaderless})
+			got := len(d.Causes) > 0 && d.Causes[0].Reason == reasonNoLeader
+			if got != tc.want {
+				t.Errorf("the first cause is the leader: %t, want %t: %+v", got, tc.want, d.Causes)
+			}
+			if tc.want && (d.Verdict != Problem || !strings.Contains(d.Summary, absent) || d.ToDo == "") {
+				t.Errorf("%s: %s. %s", d.Verdict, d.Summary, d.ToDo)
+			}
+		})
+	}
+}
