@@ -23,8 +23,8 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// reasonNoLeader is the reason of the cause that no manager is the leader.
-const reasonNoLeader = "NoLeader"
+// noLeader identifies the cause that no manager is the leader.
+const noLeader = "NoLeader"
 
 // stage orders causes: problems of an earlier stage must be solved first.
 type stage int
@@ -186,7 +186,7 @@ func (w *walk) leaderless() {
 		return
 	}
 	w.causes = append(w.causes, Cause{
-		Ref: Ref{Kind: "Lease", Name: v1alpha1.LeaderLease}, Reason: reasonNoLeader, stage: stageManager,
+		Ref: Ref{Kind: "Lease", Name: v1alpha1.LeaderLease}, Reason: noLeader, stage: stageManager,
 		What: w.facts.Leaderless + ", so nothing places, pushes or mirrors objects, and other causes may be outdated",
 		ToDo: "Run `kubectl xylem doctor`, or ask the host's admin to check Xylem's Deployment.",
 	})

@@ -481,7 +481,7 @@ func TestLeaderless(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := Of(&gather.Facts{Now: now.Time, Claims: []gather.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")}, Leaderless: tc.leaderless})
-			got := len(d.Causes) > 0 && d.Causes[0].Reason == reasonNoLeader
+			got := len(d.Causes) > 0 && d.Causes[0].Reason == noLeader
 			if got != tc.want {
 				t.Errorf("the first cause is the leader: %t, want %t: %+v", got, tc.want, d.Causes)
 			}
