@@ -59,7 +59,7 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := newReconciler(link, o)
+	r := &reconciler{Link: link, Options: o, kept: lru.New(remembered), there: lru.New(observed), idle: newIdle()}
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
@@ -68,10 +68,6 @@ func Setup(link *member.Link, o Options) error {
 		urgency.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
 		urgency.Unhurried(urgency.Deleted, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
-}
-
-func newReconciler(link *member.Link, o Options) *reconciler {
-	return &reconciler{Link: link, Options: o, kept: lru.New(remembered), there: lru.New(observed), idle: newIdle()}
 }
 
 // ending makes the release and the deletion of a host PV urgent.

@@ -96,12 +96,7 @@ var _ = Describe("The metrics that the chart uses", func() {
 		slices.Sort(wanted)
 		wanted = slices.DeleteFunc(slices.Compact(wanted), ofSnapshots.MatchString)
 
-		Expect(x.Manager.Stop()).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
-		elected, err := x.AnotherManager(ctx, "elected", x.Fleet.Host, "--leader-elect")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(elected.Start(ctx)).To(Succeed())
-		DeferCleanup(func() { Expect(elected.Stop()).To(Succeed()) })
+		elected := electing(ctx)
 		s := begin(ctx)
 		rules(ctx, two, `{"deny":["kube-*"]}`)
 		DeferCleanup(admitsAll, two, NodeTimeout(settle))

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // why expects `kubectl xylem why` to print a cause with a next step first, and to exit with 1. It
@@ -47,6 +48,26 @@ func (s *story) why(ctx context.Context, kind, name, reason string, parts ...str
 	s.answered(answer{On: shownOn, By: "kubectl xylem why", Reason: reason, Summary: d.Summary, ToDo: d.ToDo})
 }
 
+// electing replaces the manager by one that elects a leader, until the story ends.
+func electing(ctx context.Context) *harness.Manager {
+	GinkgoHelper()
+	Expect(x.Manager.Stop()).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+	elected, err := x.AnotherManager(ctx, "elected", x.Fleet.Host, "--leader-elect")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(elected.Stop()).To(Succeed())
+		// The usual manager elects no leader, so it would seem to be absent.
+		Expect(x.Host.API.Delete(ctx, leaderLease())).To(Succeed())
+	}, NodeTimeout(settle))
+	Expect(elected.Start(ctx)).To(Succeed())
+	return elected
+}
+
+func leaderLease() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: v1alpha1.LeaderLease}}
+}
+
 // diagnosed returns the JSON output of `kubectl xylem why`, and its exit code.
 func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string) (*diagnose.Diagnosis, int) {
 	out, complaints, code := s.plugin(ctx, "why", "-o", "json", kind, name)
@@ -75,22 +96,13 @@ var _ = Describe("kubectl xylem why", func() {
 	}, SpecTimeout(storyTime))
 
 	It("says first that no manager is the leader, as does kubectl xylem status", func(ctx SpecContext) {
+		elected := electing(ctx)
 		s := begin(ctx)
 		s.claim(ctx, "data")
-		Expect(x.Manager.Stop()).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(storyTime))
-		elected, err := x.AnotherManager(ctx, "elected", x.Fleet.Host, "--leader-elect")
-		Expect(err).NotTo(HaveOccurred())
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: v1alpha1.LeaderLease}}
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(elected.Kill()).To(Succeed())
-			Expect(x.Host.API.Delete(ctx, lease)).To(Succeed()) // the other manager does not elect a leader
-		}, NodeTimeout(storyTime))
-		Expect(elected.Start(ctx)).To(Succeed())
 		Eventually(func(g Gomega) {
 			d, _ := s.diagnosed(ctx, g, "pvc", "data")
 			g.Expect(d.Verdict).To(Equal(diagnose.Waiting))
-			g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+			g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(leaderLease()), &coordinationv1.Lease{})).To(Succeed())
 		}).WithContext(ctx).Should(Succeed())
 		Expect(elected.Stop()).To(Succeed())
 		s.why(ctx, "PersistentVolumeClaim", "data", "NoLeader", "no manager is the leader", "kubectl xylem doctor")
