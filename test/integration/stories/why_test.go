@@ -55,11 +55,9 @@ func electing(ctx context.Context) *harness.Manager {
 	DeferCleanup(func(ctx SpecContext) { Expect(x.Manager.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
 	elected, err := x.AnotherManager(ctx, "elected", x.Fleet.Host, "--leader-elect")
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(elected.Stop()).To(Succeed())
-		// The usual manager elects no leader, so it would seem to be absent.
-		Expect(x.Host.API.Delete(ctx, leaderLease())).To(Succeed())
-	}, NodeTimeout(settle))
+	// The usual manager elects no leader, so it would seem to be absent.
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, leaderLease())).To(Succeed()) }, NodeTimeout(settle))
+	DeferCleanup(func() { Expect(elected.Stop()).To(Succeed()) })
 	Expect(elected.Start(ctx)).To(Succeed())
 	return elected
 }
