@@ -49,10 +49,11 @@ type Placement struct {
 	// Pods are a promise's Pods that are, or are about to be, bound to the member's node.
 	Pods []corev1.Pod
 	// HostRestored is when the host was last restored, according to this member. HostUnconfirmed
-	// reports whether an admin must still confirm this restore. HostRestoredAnywhere is when the
-	// host was last restored according to any member, so it is not earlier.
-	HostRestored         time.Time
-	HostUnconfirmed      bool
+	// reports whether an admin must still confirm this restore.
+	HostRestored    time.Time
+	HostUnconfirmed bool
+	// HostRestoredAnywhere is when the host was last restored according to any member, so it is not
+	// earlier. root_pvc reads it only just before it places a claim, because it may become known late.
 	HostRestoredAnywhere time.Time
 	// Counterparts are the other members that have a leaf claim of the root, or could not be
 	// queried. root_pvc queries them only before it places a claim for which MayBeForgotten is

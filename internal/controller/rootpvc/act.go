@@ -116,7 +116,7 @@ func (r *reconciler) unlessElsewhere(ctx context.Context, o observing.Claim, ste
 	if s.Forgettable() && restores.Unknown(o.Root) {
 		return errUnknown
 	}
-	s.Placement.HostRestoredAnywhere = restores.LastOfHost() // may have become known since o was observed
+	s.Placement.HostRestoredAnywhere = restores.LastOfHost()
 	if !s.MayBeForgotten() {
 		return do(ctx, o)
 	}

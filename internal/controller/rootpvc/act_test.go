@@ -168,10 +168,6 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		aged(o)
 		o.restores.Host = now.Time
 	}
-	restoredElsewhere := func(o *scene) {
-		aged(o)
-		o.restores.HostAnywhere = now.Time
-	}
 	leafIn := func(r reads) []placing.Other {
 		return []placing.Other{{Registration: "cluster39", Live: r, Unrestored: func(context.Context) error { return nil }}}
 	}
@@ -180,8 +176,8 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		o      observing.Claim
 		others []placing.Other
 		err    error
-		// since contains what has become known since o was observed.
-		since fencing.Restores
+		// restores contains what is known when the claim is placed. By default, this is the restore in o.
+		restores fencing.Restores
 		// asked means that the other members are listed. in contains the members that have the leaf
 		// claim, and unasked those that could not be read. Both prevent the placement.
 		asked       bool
@@ -191,13 +187,12 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		"the host was not restored":                             {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"the claim is younger than the restore":                 {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"the leaf claim is in this member":                      {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), since: fencing.Restores{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errUnknown},
-		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), since: fencing.Restores{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
-		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), since: fencing.Restores{HostUnknownUntil: now.Time}, want: errWrite},
-		"a restore is detected since the observation":           {o: seen(placedIn(""), asked, aged), since: fencing.Restores{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), restores: fencing.Restores{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errUnknown},
+		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), restores: fencing.Restores{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
+		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), restores: fencing.Restores{HostUnknownUntil: now.Time}, want: errWrite},
 		"there is no other member":                              {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
 		"the other member has no leaf claim":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
-		"only another member has detected the restore":          {o: seen(placedIn(""), asked, restoredElsewhere), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"only another member has detected the restore":          {o: seen(placedIn(""), asked, aged), restores: fencing.Restores{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member has its leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member does not respond":                     {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
 		"the other member has no Link":                          {o: seen(placedIn(""), asked, restored), others: []placing.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
@@ -215,10 +210,10 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
-			if tc.since == (fencing.Restores{}) {
-				tc.since.HostAnywhere = tc.o.Observed.Placement.HostRestoredAnywhere
+			if tc.restores == (fencing.Restores{}) {
+				tc.restores.Host = tc.o.Observed.Placement.HostRestored
 			}
-			r.Restores = func() fencing.Restores { return tc.since }
+			r.Restores = func() fencing.Restores { return tc.restores }
 			if err := r.take(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}

@@ -145,7 +145,7 @@ func (r *reconciler) observer() observing.Observer {
 	restores := r.LastRestores()
 	return observing.Observer{
 		Observer:     observerOf(r.Link),
-		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed, HostRestoredAnywhere: restores.LastOfHost(),
+		HostRestored: restores.Host, HostUnconfirmed: restores.HostUnconfirmed,
 		NominatedNode: r.NominatedNode,
 		Now:           r.memberNow, SilentAfter: r.SilentAfter,
 		Rejected: r.rejection,

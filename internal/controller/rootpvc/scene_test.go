@@ -79,7 +79,7 @@ func (s scene) observe() observing.Claim {
 	seen.Placement = &volume.Placement{
 		Node: s.node, Namespace: placement.Namespace{Name: "shop", Labels: s.labels, Known: !s.unlisted}, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
 		Mirror: s.mirror, BoundAway: s.boundAway, Asked: s.asked, Rivals: s.rivals, Pods: s.podsHere,
-		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, HostRestoredAnywhere: s.restores.LastOfHost(), Attempt: s.attempt, From: s.from,
+		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt, From: s.from,
 	}
 	if seen.Alone() {
 		seen.PromiseLost = s.lost

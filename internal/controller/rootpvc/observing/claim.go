@@ -27,11 +27,9 @@ import (
 type Observer struct {
 	observe.Observer
 	// HostRestored is the time of the host's last restore, according to this member. HostUnconfirmed
-	// means that no admin has confirmed this restore yet. HostRestoredAnywhere is the time of the
-	// last restore according to any member.
-	HostRestored         time.Time
-	HostUnconfirmed      bool
-	HostRestoredAnywhere time.Time
+	// means that no admin has confirmed this restore yet.
+	HostRestored    time.Time
+	HostUnconfirmed bool
 	// NominatedNode reports whether the host's scheduler sets status.nominatedNodeName before it
 	// binds a Pod.
 	NominatedNode bool
@@ -115,7 +113,7 @@ func (o Observer) OfClaim(ctx context.Context, key types.NamespacedName) (c Clai
 		c.Observed = &volume.Observed{Member: o.Member, Root: c.Root, Claim: c.Leaf, Origin: c.Origin}
 	}
 	c.Observed.Rules = o.Rules
-	c.Observed.Placement = &volume.Placement{HostRestored: o.HostRestored, HostUnconfirmed: o.HostUnconfirmed, HostRestoredAnywhere: o.HostRestoredAnywhere}
+	c.Observed.Placement = &volume.Placement{HostRestored: o.HostRestored, HostUnconfirmed: o.HostUnconfirmed}
 	return c, o.observePlacement(ctx, &c)
 }
 
