@@ -3,16 +3,18 @@ package leader
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/doctor/skew"
 )
 
 const (
@@ -48,47 +50,25 @@ func Renewal(lease *coordinationv1.Lease, now time.Time) string {
 
 // Problem returns the Absence if no manager is the leader. It returns "" if one is, and if this is not
 // known, because the user may not read the Lease, or because Xylem is installed in another namespace.
-// The response's Date is the time by the cluster's clock, so this machine's clock does not matter.
+// It compares times by the cluster's clock, and rounds to minutes, so that `kubectl xylem status
+// --watch` does not print each second.
 func Problem(ctx context.Context, host *rest.Config, namespace string) string {
-	lease, now, err := read(ctx, host, namespace)
-	if err != nil || !Expired(lease, now) {
+	meter := &skew.Meter{PassiveClock: clock.RealClock{}}
+	measured := rest.CopyConfig(host)
+	measured.Wrap(meter.Wrap)
+	measured.Timeout = patience
+	leases, err := coordinationclient.NewForConfig(measured)
+	if err != nil {
 		return ""
 	}
+	lease, err := leases.Leases(namespace).Get(ctx, v1alpha1.LeaderLease, metav1.GetOptions{})
+	cluster := meter.Measurement()
+	now := meter.Now().Add(cluster.Ahead)
+	if err != nil || !cluster.Known || !Expired(lease, now) {
+		return ""
+	}
+	if renewed := lease.Spec.RenewTime; renewed != nil {
+		now = renewed.Add(now.Sub(renewed.Time).Round(time.Minute))
+	}
 	return Absence(namespace, lease, now)
-}
-
-func read(ctx context.Context, host *rest.Config, namespace string) (*coordinationv1.Lease, time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	server, _, err := rest.DefaultServerUrlFor(host)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("find the API server: %w", err)
-	}
-	through, err := rest.HTTPClientFor(host)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("create a client: %w", err)
-	}
-	url := server.JoinPath("apis", coordinationv1.SchemeGroupVersion.String(), "namespaces", namespace, "leases", v1alpha1.LeaderLease).String()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("request the Lease: %w", err)
-	}
-	request.Header.Set("Accept", "application/json")
-	response, err := through.Do(request)
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read the Lease: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }() // nothing is lost if this fails
-	if response.StatusCode != http.StatusOK {
-		return nil, time.Time{}, fmt.Errorf("read the Lease: %s", response.Status)
-	}
-	now, err := http.ParseTime(response.Header.Get("Date"))
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("parse the response's Date: %w", err)
-	}
-	lease := &coordinationv1.Lease{}
-	if err := json.NewDecoder(response.Body).Decode(lease); err != nil {
-		return nil, time.Time{}, fmt.Errorf("parse the Lease: %w", err)
-	}
-	return lease, now, nil
 }

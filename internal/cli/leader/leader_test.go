@@ -27,6 +27,7 @@ func TestProblem(t *testing.T) {
 		"a manager is the leader":       {lease: lease("a", 10*time.Second, 15), code: http.StatusOK},
 		"the Lease lasts long":          {lease: lease("a", 90*time.Second, 60), code: http.StatusOK},
 		"the leader was killed":         {lease: lease("a", 5*time.Minute, 15), code: http.StatusOK, want: "was last renewed 5m0s ago"},
+		"13 s later":                    {lease: lease("a", 5*time.Minute+13*time.Second, 15), code: http.StatusOK, want: "was last renewed 5m0s ago"},
 		"the leader stopped":            {lease: lease("", 10*time.Second, 15), code: http.StatusOK, want: "has no holder"},
 		"the Lease was never renewed":   {lease: &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{HolderIdentity: new("a")}}, code: http.StatusOK, want: "was never renewed"},
 		"the user may not read it":      {lease: lease("", 0, 15), code: http.StatusForbidden},
@@ -38,7 +39,9 @@ func TestProblem(t *testing.T) {
 			host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				path = r.URL.Path
 				w.Header().Set("Date", server.Format(http.TimeFormat))
+				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(tc.code)
+				tc.lease.TypeMeta = metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}
 				_ = json.NewEncoder(w).Encode(tc.lease)
 			}))
 			defer host.Close()
