@@ -49,19 +49,16 @@ type Restores struct {
 
 // LastOfHost returns when the host was last restored, according to any member. It prevents a
 // destruction or a placement, and never allows one: another member may have forged it.
-func (r Restores) LastOfHost() time.Time {
-	if r.HostAnywhere.After(r.Host) {
-		return r.HostAnywhere
-	}
-	return r.Host
-}
+func (r Restores) LastOfHost() time.Time { return latest(r.Host, r.HostAnywhere) }
 
 // Last returns when either cluster was last restored, according to the member's own fence.
-func (r Restores) Last() time.Time {
-	if r.Member.After(r.Host) {
-		return r.Member
+func (r Restores) Last() time.Time { return latest(r.Host, r.Member) }
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
 	}
-	return r.Host
+	return a
 }
 
 // Predates reports whether a leaf may come from a backup of the member: the member was
@@ -130,11 +127,7 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 // restore even after a restore of the host. If another restore of the host removes the time of the
 // last one from the host's record, the fence detects the new restore.
 func recorded(lease, record *coordinationv1.Lease) Restores {
-	restores := Restores{Host: HostRestored(record), Member: timeOf(record, v1alpha1.AnnotationRestored)}
-	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
-		restores.Member = there
-	}
-	return restores
+	return Restores{Host: HostRestored(record), Member: latest(timeOf(record, v1alpha1.AnnotationRestored), timeOf(lease, v1alpha1.AnnotationRestored))}
 }
 
 // HostRestored returns when the host was last restored, according to its record of a member, or the
