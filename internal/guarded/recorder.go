@@ -2,6 +2,7 @@ package guarded
 
 import (
 	"fmt"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -14,11 +15,14 @@ import (
 const noteLimit = 1024
 
 // Recorder wraps an event recorder, and truncates notes to the length that the API server
-// accepts.
+// accepts. The related object may be a nil pointer, for which client-go's recorder panics.
 func Recorder(r events.EventRecorder) events.EventRecorder { return cutting{r} }
 
 type cutting struct{ events.EventRecorder }
 
 func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
+	if object := reflect.ValueOf(related); object.Kind() == reflect.Pointer && object.IsNil() {
+		related = nil
+	}
 	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", sanitize.Plain(fmt.Sprintf(note, args...), noteLimit))
 }
