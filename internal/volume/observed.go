@@ -60,9 +60,9 @@ type Observed struct {
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
-	// HolderLost is set if the host may have lost the holder's root when the host was restored. The
-	// volume may then have newer data than the host knows.
-	HolderLost bool
+	// LastClaimLost is set if the host may have lost the claim that used the volume last, when the host
+	// was restored. The volume may then have newer data than the host knows.
+	LastClaimLost bool
 	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
 	// gone. Only the observation of that leaf claim contains Left.
 	Left *corev1.PersistentVolumeClaim
@@ -200,6 +200,19 @@ func (s *Observed) Destroys() bool {
 // StampedForAnother reports whether the leaf PV has the stamp of a root other than the host PV's
 // claim.
 func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
+
+// LastOrigin returns the root that used the volume last, if it is not the host PV's claim: the root of
+// the leaf claim that is bound to the volume or, without such a leaf claim, the one in the leaf PV's
+// stamp. It returns false if no other claim has used the volume.
+func (s *Observed) LastOrigin() (mirror.Origin, bool) {
+	switch {
+	case s.HostRoot() == "":
+		return mirror.Origin{}, false
+	case s.Holder != nil:
+		return s.HolderOrigin, true
+	}
+	return s.Stamp, s.StampedForAnother() && !s.NeverUsed()
+}
 
 // MayDelete reports whether the leaf claim may be deleted: its volume must be destroyed too, or
 // will outlive it.

@@ -143,7 +143,7 @@ func observedOf(t testing.TB, s *volume.Observed) *volume.Observed {
 	t.Helper()
 	host, leaf := clusters(t, s)
 	observed, err := observe.Observer{Rules: s.Rules, Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
-		MayBeRestored: func(metav1.Object) bool { return s.Restored }, MayLackRoot: func(metav1.Object) bool { return s.HolderLost || s.RootLost }}}.OfLeaf(t.Context(), s.Name)
+		MayBeRestored: func(metav1.Object) bool { return s.Restored }, MayLackRoot: func(metav1.Object) bool { return s.LastClaimLost || s.RootLost }}}.OfLeaf(t.Context(), s.Name)
 	if err != nil {
 		t.Fatal(err)
 	}

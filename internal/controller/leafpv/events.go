@@ -68,7 +68,8 @@ func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentV
 
 // eventLastClaimLost reports that the host PV has policy Retain now.
 func (r *reconciler) eventLastClaimLost(s *volume.Observed) {
+	last, _ := s.LastOrigin()
 	r.Recorder.Eventf(s.Host, s.Root, corev1.EventTypeWarning, v1alpha1.ReasonLastClaimLost, "Retain",
 		"claim %q may have used volume %q in member %q last, and the host may have lost this claim when the host was restored from a backup: the volume may have newer data than the backup. "+
-			"Xylem has set the reclaim policy of the PersistentVolume to Retain. Check the data before you set the policy to Delete again", s.HolderOrigin.Root, s.Name, r.Registration)
+			"Xylem has set the reclaim policy of the PersistentVolume to Retain. Check the data before you set the policy to Delete again", last.Root, s.Name, r.Registration)
 }

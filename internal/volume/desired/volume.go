@@ -95,16 +95,16 @@ func followed(s *volume.Observed) bool {
 	return s.Host != nil && s.Leaf != nil && s.Stamped && s.Host.DeletionTimestamp == nil
 }
 
-// Rescues reports whether the host PV must get policy Retain because of HolderLost, before the
+// Rescues reports whether the host PV must get policy Retain because of LastClaimLost, before the
 // holder and the stamp, which show that another claim used the volume, are removed.
 func Rescues(s *volume.Observed) bool {
-	return s.HolderLost && s.Host != nil && s.Leaf != nil && s.Stamped && (s.Host.DeletionTimestamp == nil || s.HasFinalizer()) && overrules(s)
+	return s.LastClaimLost && s.Host != nil && s.Leaf != nil && s.Stamped && (s.Host.DeletionTimestamp == nil || s.HasFinalizer()) && overrules(s)
 }
 
 // overrules reports whether the volume must be retained, but the host PV's policy is different: the
 // member retains the volume, or the host may have lost the claim that used it last.
 func overrules(s *volume.Observed) bool {
-	return (s.Policy() != corev1.PersistentVolumeReclaimDelete || s.HolderLost) && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
+	return (s.Policy() != corev1.PersistentVolumeReclaimDelete || s.LastClaimLost) && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
 // CurrentHost returns the host PV with the leaf PV's current capacity and volume attributes class,

@@ -192,7 +192,6 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 			if living != nil && living.UID == origin.UID {
 				s.HolderRoot = living
 			}
-			s.HolderLost = restored == hostRestore && s.HolderRoot == nil
 		case claim.Spec.VolumeName == s.Name && (living == nil || living.UID != origin.UID):
 			s.Left = claim
 		}
@@ -211,6 +210,8 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 		s.Successor = living
 	}
 	s.RootLost = restored == hostRestore && s.Claim != nil && s.Root == nil
+	last, another := s.LastOrigin()
+	s.LastClaimLost = restored == hostRestore && another && (living == nil || living.UID != last.UID)
 	return s
 }
 
@@ -263,7 +264,7 @@ func wrong(s *volume.Observed, p Plan) string {
 	if s.Host != nil && !hostpv.Abandoned(s.Host) && len(hostpv.CopiedIn(s.Host)) > 0 && slices.Contains(destructive, p.Step) {
 		return "a volume is released although another member may have a copy (I2)"
 	}
-	if s.HolderLost && s.Host != nil && s.Leaf != nil && s.Stamped && (!deleting(s.Host) || s.HasFinalizer()) && !hostpv.Abandoned(s.Host) &&
+	if s.LastClaimLost && s.Host != nil && s.Leaf != nil && s.Stamped && (!deleting(s.Host) || s.HasFinalizer()) && !hostpv.Abandoned(s.Host) &&
 		s.Host.Spec.PersistentVolumeReclaimPolicy != retains && slices.Contains(append([]Step{DeleteStale, Repoint, Stamp, CreateClaim}, destructive...), p.Step) {
 		return "the last record of a claim that the host lost is removed before the volume is retained (I2)"
 	}
@@ -448,7 +449,7 @@ func TestEveryUnmirrored(t *testing.T) {
 }
 
 func describe(s *volume.Observed) string {
-	text := fmt.Sprintf("member restored %t, root lost %t, holder lost %t", s.Restored, s.RootLost, s.HolderLost)
+	text := fmt.Sprintf("member restored %t, root lost %t, last claim lost %t", s.Restored, s.RootLost, s.LastClaimLost)
 	if s.Root != nil {
 		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.PlacedIn(), deleting(s.Root))
 	}

@@ -54,7 +54,7 @@ var (
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
 	})
 	outdated  = when("the host PV is not up to date", "", func(s *volume.Observed) bool { return desired.Outdated(s) })
-	rescued   = when("another root's leaf claim is bound to it, the host may have lost that root in a restore, and the host PV lacks policy Retain", "", func(s *volume.Observed) bool { return desired.Rescues(s) })
+	rescued   = when("another claim used it last, the host may have lost that claim in a restore, and the host PV lacks policy Retain", "", func(s *volume.Observed) bool { return desired.Rescues(s) })
 	unguarded = when("the host PV lacks Xylem's finalizer, or lacks policy Retain although the volume must be retained", "", func(s *volume.Observed) bool { return desired.Unguarded(s) })
 )
 

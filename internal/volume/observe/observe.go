@@ -230,6 +230,9 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	if err := o.observeRoot(ctx, s); err != nil {
 		return err
 	}
+	if err := o.observeLastClaim(ctx, s); err != nil {
+		return err
+	}
 	if s.Claim != nil {
 		s.Restored = o.MayBeRestored(s.Claim)
 		s.RootLost = s.Root == nil && o.MayLackRoot(s.Claim)
@@ -269,7 +272,6 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 		if s.HolderRoot, err = o.root(ctx, origin); err != nil {
 			return err
 		}
-		s.HolderLost = s.HolderRoot == nil && o.MayLackRoot(holder)
 	}
 	if known != nil && !same(known, s.Claim) && !same(known, s.Holder) {
 		if s.Leaf == nil && s.Host == nil {
@@ -283,6 +285,26 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 		s.Origin = s.Stamp
 	}
 	return nil
+}
+
+// observeLastClaim sets LastClaimLost. If no leaf claim is bound to the volume, only the leaf PV's
+// stamp shows which claim used it last, and the stamp has no date. So the host can have lost that
+// claim only if the host PV's claim is older than the restore, or gone: otherwise the volume was freed
+// since.
+func (o Observer) observeLastClaim(ctx context.Context, s *volume.Observed) error {
+	last, another := s.LastOrigin()
+	switch {
+	case !another:
+		return nil
+	case s.Holder != nil:
+		s.LastClaimLost = s.HolderRoot == nil && o.MayLackRoot(s.Holder)
+		return nil
+	case !o.MayLackRoot(s.Leaf) || s.Root != nil && !o.MayLackRoot(s.Root):
+		return nil
+	}
+	root, err := o.root(ctx, last)
+	s.LastClaimLost = root == nil && err == nil
+	return err
 }
 
 func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -132,4 +133,81 @@ func TestForeignVolumeTakesTheName(t *testing.T) {
 	if step := lifecycle.Next(s).Step; step != lifecycle.CreateHost {
 		t.Errorf("step %q is next, want %q", step, lifecycle.CreateHost)
 	}
+}
+
+// A stamp has no date. It names a claim that a restored host may have lost only if the host PV's claim
+// may be from the backup, too.
+func TestLastClaimLost(t *testing.T) {
+	restored := time.Unix(1000, 0)
+	before, after := metav1.NewTime(restored.Add(-time.Hour)), metav1.NewTime(restored.Add(time.Hour))
+	for name, tc := range map[string]struct {
+		stamped          *corev1.PersistentVolumeClaim
+		leaf             metav1.Time
+		root             *metav1.Time // nil if the root is gone
+		exists, restored bool
+		want             bool
+	}{
+		"a claim from the backup is bound to it":       {stamped: other(), leaf: before, root: &before, restored: true, want: true},
+		"a claim from the backup was bound to it":      {stamped: other(), leaf: before, restored: true, want: true},
+		"it was freed after the restore":               {stamped: other(), leaf: before, root: &after, restored: true},
+		"it was created after the restore":             {stamped: other(), leaf: after, root: &after, restored: true},
+		"the host was not restored":                    {stamped: other(), leaf: before, root: &before},
+		"the stamp names the host PV's claim":          {stamped: rootClaim(), leaf: before, root: &before, restored: true},
+		"the other claim exists":                       {stamped: other(), leaf: before, root: &before, exists: true, restored: true},
+		"it was adopted, and no claim has used it yet": {leaf: before, root: &before, restored: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, leaf := rootClaim(), heldLeaf()
+			leaf.CreationTimestamp = tc.leaf
+			leaf.Spec.ClaimRef.UID = "deleted"
+			host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, member)
+			if tc.stamped == nil {
+				hostpv.OriginOfHost(host, member.HostID).Stamp(leaf)
+			} else {
+				mirror.OriginFor(member.HostID, tc.stamped).Stamp(leaf)
+			}
+			var claims []*corev1.PersistentVolumeClaim
+			if tc.root != nil {
+				root.CreationTimestamp = *tc.root
+				claims = append(claims, root)
+			}
+			if tc.exists {
+				claims = append(claims, tc.stamped)
+			}
+			o := observer(rootClaim(), leaf)
+			in := o.Host.(arriving)
+			in.claims = claims
+			o.Host = indexed{in, []corev1.PersistentVolume{*host}}
+			o.Cache = arriving{volumes: []*corev1.PersistentVolume{leaf}}
+			o.MayLackRoot = func(obj metav1.Object) bool { return tc.restored && !obj.GetCreationTimestamp().After(restored) }
+			s, err := o.OfLeaf(t.Context(), leaf.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Host == nil || s.LastClaimLost != tc.want {
+				t.Errorf("the last claim may be lost: %t, want %t; host PV %v", s.LastClaimLost, tc.want, s.Host)
+			}
+			if step := lifecycle.Next(s).Step; (step == lifecycle.UpdateHost) != tc.want {
+				t.Errorf("step %q is next", step)
+			}
+		})
+	}
+}
+
+// other is the claim that used a volume after an admin had freed it.
+func other() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "later", UID: "later-uid"}}
+}
+
+// indexed is a cache that lists host PVs.
+type indexed struct {
+	arriving
+	listed []corev1.PersistentVolume
+}
+
+func (i indexed) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if list, ok := into.(*corev1.PersistentVolumeList); ok {
+		list.Items = i.listed
+	}
+	return nil
 }

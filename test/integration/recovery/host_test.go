@@ -3,10 +3,13 @@ package recovery_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -280,6 +283,69 @@ func hostWalks() {
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
 		Expect(s.disks(one, "new")).To(HaveLen(1), "the disk is an orphan and must not be destroyed")
 		Expect(s.destroyed(one)).To(Equal(1))
+	}, SpecTimeout(2*storyTime))
+
+	It("restores the host to a state before other claims used volumes, and these volumes are kept (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		// The first claims of the volumes are deleted before and after the manager starts again.
+		volumes := map[string]string{"early": "", "late": ""}
+		for name := range volumes {
+			volumes[name] = s.use(ctx, name, nodeOne)
+		}
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		age := suite.Aging(ctx, x, one)
+		policy := func(policy corev1.PersistentVolumeReclaimPolicy) gomegatypes.GomegaMatcher {
+			return HaveField("Spec.PersistentVolumeReclaimPolicy", policy)
+		}
+		patch := func(volume, text string) {
+			GinkgoHelper()
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+			Expect(x.Host.API.Patch(ctx, pv, client.RawPatch(types.MergePatchType, []byte(text)))).To(Succeed())
+		}
+		released := func(volume, claim string) {
+			GinkgoHelper()
+			s.remove(ctx, claim)
+			until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+			gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), claim)
+		}
+
+		By("retaining the volumes, and using them with other claims, which are then deleted")
+		for name, volume := range volumes {
+			patch(volume, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
+			released(volume, name)
+			patch(volume, `{"spec":{"claimRef":null}}`)
+			second := name + "-second"
+			claim := s.claim(ctx, second, volume)
+			s.pod(ctx, second, nodeOne)
+			s.running(ctx, second)
+			released(volume, second)
+			until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(claim.UID))))
+		}
+		age()
+
+		By("restoring the host: the backup has the first claims, and policy Delete")
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		for _, volume := range volumes {
+			until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), policy(corev1.PersistentVolumeReclaimDelete)))
+		}
+		Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "early"}}, client.GracePeriodSeconds(0))).To(Succeed())
+		s.remove(ctx, "early")
+		until[corev1.PersistentVolume](ctx, s, x.Host, volumes["early"], phase(corev1.VolumeReleased))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
+		s.remove(ctx, "late")
+
+		By("checking that the deletion of the first claims does not destroy the newer data")
+		for name, volume := range volumes {
+			until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeReleased), policy(corev1.PersistentVolumeReclaimRetain)))
+			told(ctx, "PersistentVolume", volume, v1alpha1.ReasonLastClaimLost)
+			Expect(s.disks(one, name)).To(HaveLen(1))
+		}
+		s.goesOn(ctx, nodeOne)
+		Expect(s.destroyed(one)).To(BeZero())
 	}, SpecTimeout(2*storyTime))
 
 	It("clones the host by mistake, and the clone writes nothing to members (I2, I7)", func(ctx SpecContext) {

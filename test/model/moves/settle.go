@@ -183,7 +183,7 @@ func (w *world) actOnVolume(pv *corev1.PersistentVolume) bool {
 	if !there || !w.connected(d.in) {
 		return false
 	}
-	if w.lost[d.holder] && d.holder != ref.UID { // volume.HolderLost
+	if w.lost[d.holder] && d.holder != ref.UID { // volume.LastClaimLost
 		d.holder = ref.UID
 		w.disks[pv.Name] = d
 		change(w, pv, func(pv *corev1.PersistentVolume) {
