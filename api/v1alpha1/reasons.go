@@ -561,7 +561,9 @@ const (
 	// the message. Xylem takes the snapshot as soon as the disk exists.
 	ReasonSnapshotSourceNotReady = "SnapshotSourceNotReady"
 	// ReasonSnapshotLost: the member no longer has the snapshot, or the object from which it can be
-	// restored. Xylem does not take a new snapshot. To do: follow the message.
+	// restored. Xylem does not take a new snapshot. On a VolumeSnapshotContent in the host: its
+	// snapshot is missing since the member was restored, and Xylem releases it without destroying the
+	// snapshot. To do: follow the message.
 	ReasonSnapshotLost = "SnapshotLost"
 	// ReasonSnapshotReplaced: the member has another snapshot with the same name. Xylem does not
 	// use that snapshot, and keeps the data of both. To do: copy the data that you need from the

@@ -195,7 +195,9 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		},
 		func(link *member.Link) error { return rootpv.Setup(link, rootpv.Options{Records: w.records}) },
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
-		rootsnapshot.Setup,
+		func(link *member.Link) error {
+			return rootsnapshot.Setup(link, rootsnapshot.Options{Records: w.records})
+		},
 		func(link *member.Link) error {
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})
 		},

@@ -126,19 +126,16 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 }
 
 // recordMissing records and reports the disk of a host PV whose leaf PV the restored member may have
-// lost: nothing shows that the disk was destroyed, and this was its last record. Of a volume that Xylem
-// destroys, this process has observed the leaf PV.
+// lost.
 func (r *reconciler) recordMissing(ctx context.Context, host *corev1.PersistentVolume) error {
 	_, leaf, _, has := hostpv.LeafOf(host)
 	if !has || !r.LastRestores().Predates(host) {
 		return nil
 	}
-	if _, observed := r.there.Get(host.UID); observed {
-		return nil
-	}
 	attributes := host.Spec.CSI.VolumeAttributes
 	disk := fmt.Sprintf("volume %q (%q in the member, handle %q of driver %q)", host.Name, leaf, attributes[v1alpha1.AttributeHandle], attributes[v1alpha1.AttributeDriver])
-	if err := r.Records.RecordAbandoned(ctx, r.Root, r.ClusterID, disk+": missing since the member was restored"); err != nil {
+	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk)
+	if err != nil || !missing {
 		return err
 	}
 	r.warnOnce(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s is missing since member %q was restored, so Xylem did not destroy its disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration))

@@ -34,9 +34,6 @@ const (
 	// remembered is the maximum number of host PVs for which the manager remembers that it emitted
 	// an event. After a restart, it emits the event again.
 	remembered = 1024
-	// observed is the maximum number of host PVs whose leaf PV the manager remembers to have observed.
-	// If it has forgotten one, it records a volume as missing although Xylem has destroyed it.
-	observed = 16384
 )
 
 // reconciler reconciles the host PVs whose leaf PV is in one member, by their names in the
@@ -44,11 +41,9 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	kept *lru.Cache // host PVs and reasons for which an event was emitted
-	// there contains host PVs that are older than the last restore of the member, and whose leaf PV
-	// this process has observed.
-	there *lru.Cache
-	idle  *idle
+	kept    *lru.Cache // host PVs and reasons for which an event was emitted
+	missing *hostrecord.Missing
+	idle    *idle
 }
 
 // Options contains what the controllers of all members share.
@@ -59,7 +54,7 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{Link: link, Options: o, kept: lru.New(remembered), there: lru.New(observed), idle: newIdle()}
+	r := &reconciler{Link: link, Options: o, kept: lru.New(remembered), missing: hostrecord.NewMissing(o.Records), idle: newIdle()}
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
@@ -92,7 +87,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // proceed takes the next step if this controller owns it.
 func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
 	if s.Leaf != nil && r.LastRestores().Predates(s.Host) {
-		r.there.Add(s.Host.UID, true)
+		r.missing.Observe(s.Host)
 	}
 	unreadable := r.observeUnused(s)
 	plan := lifecycle.Next(s)

@@ -11,9 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
@@ -32,14 +34,23 @@ const (
 )
 
 // reconciler reconciles host contents whose snapshot is in one member.
-type reconciler struct{ *member.Link }
+type reconciler struct {
+	*member.Link
+	missing *hostrecord.Missing
+}
+
+// Options contains what the controllers of all members share.
+type Options struct {
+	// Records stores which snapshots the member has lost.
+	Records *hostrecord.Records
+}
 
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch;patch
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	return link.Controller(Name, workers, &reconciler{link}, observe.Observer{Link: link}.Sources()...)
+func Setup(link *member.Link, o Options) error {
+	return link.Controller(Name, workers, &reconciler{link, hostrecord.NewMissing(o.Records)}, observe.Observer{Link: link}.Sources()...)
 }
 
 // Reconcile takes the next step for one snapshot, if root_snapshot owns it.
@@ -47,6 +58,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
+	}
+	if s.Host != nil && s.Content != nil && r.LastRestores().Predates(s.Host) {
+		r.missing.Observe(s.Host)
 	}
 	return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
 }
@@ -195,7 +209,25 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	if !gone {
 		return fmt.Errorf("the member has a leaf of snapshot %s that is not in the cache yet", s.Host.Name)
 	}
+	if err := r.recordMissing(ctx, s); err != nil {
+		return err
+	}
 	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+}
+
+// recordMissing records and reports a snapshot that the restored member may have lost.
+func (r *reconciler) recordMissing(ctx context.Context, s *snapshot.Observed) error {
+	if s.Record().Snapshot == "" || !r.LastRestores().Predates(s.Host) {
+		return nil
+	}
+	what := fmt.Sprintf("snapshot %q (%q in the member, handle %q)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host), s.Record().Handle)
+	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, s.Host, what)
+	if err != nil || !missing {
+		return err
+	}
+	r.Recorder.Eventf(s.Host, s.Root, corev1.EventTypeWarning, v1alpha1.ReasonSnapshotLost, "Release",
+		"%s is missing since member %q was restored, so Xylem did not destroy it. Check whether the snapshot still exists in the storage, and delete it if nobody needs it", what, r.Registration)
+	return nil
 }
 
 // dropKept releases the host content of a snapshot whose data the member keeps.

@@ -70,7 +70,7 @@ func memberWalks() {
 		s.remove(ctx, "old")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, old)
 		Expect(s.disks(one, "old")).To(BeEmpty())
-		Expect(records(ctx, host.Labels[v1alpha1.LabelClusterID])).NotTo(ContainSubstring(old))
+		Expect(suite.LetGo(ctx, x, host.Labels[v1alpha1.LabelClusterID])).NotTo(ContainSubstring(old))
 	}, SpecTimeout(storyTime))
 
 	It("restores a member to a state before Xylem stamped its volumes, and Xylem destroys none that the host retained or abandoned (I2)", func(ctx SpecContext) {

@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -249,12 +248,5 @@ func busy(ctx context.Context) {
 // recorded waits until the host's record of a member's fence lists a released or missing object.
 func recorded(ctx context.Context, clusterID, part string) {
 	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) (string, error) { return records(ctx, clusterID) }).Should(ContainSubstring(part))
-}
-
-// records returns the lines about released and missing objects in the host's record of a member's fence.
-func records(ctx context.Context, clusterID string) (string, error) {
-	var record coordinationv1.Lease
-	err := x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + clusterID}, &record)
-	return record.Annotations[v1alpha1.AnnotationLetGo], err
+	Eventually(ctx, func(ctx context.Context) (string, error) { return suite.LetGo(ctx, x, clusterID) }).Should(ContainSubstring(part))
 }

@@ -220,7 +220,14 @@ var _ = Describe("A snapshot after a failure", func() {
 		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		}
-		Expect(s.taken(one, "data")).To(And(HaveLen(1), Not(ContainElement(*content.Status.SnapshotHandle))))
+		left := s.taken(one, "data")
+		Expect(left).To(And(HaveLen(1), Not(ContainElement(*content.Status.SnapshotHandle))))
+
+		By("recording the snapshot that the member no longer has, but not the one that Xylem destroyed")
+		s.noted(ctx, "VolumeSnapshotContent", contentName(newer), v1alpha1.ReasonSnapshotLost, left[0], one)
+		registered, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(suite.LetGo(ctx, x, registered.Status.ClusterID)).To(And(ContainSubstring(left[0]), Not(ContainSubstring(*content.Status.SnapshotHandle))))
 	}, SpecTimeout(storyTime))
 
 	It("survives the deletion of its namespace in the member (I2)", func(ctx SpecContext) {

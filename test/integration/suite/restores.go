@@ -28,6 +28,15 @@ func Fence(ctx context.Context, x *harness.Xylem, member string) *coordinationv1
 	return lease
 }
 
+// LetGo returns the lines about released and missing objects in the host's record of a member's fence.
+func LetGo(ctx context.Context, x *harness.Xylem, clusterID string) (string, error) {
+	record, err := Read[coordinationv1.Lease](ctx, x.Host, v1alpha1.DefaultNamespace, "fence-"+clusterID)
+	if err != nil {
+		return "", err
+	}
+	return record.Annotations[v1alpha1.AnnotationLetGo], nil
+}
+
 // Aging returns a function that waits until a backup that was just taken is older than the epochs of
 // the members' fences. In production, an epoch lasts five minutes.
 func Aging(ctx context.Context, x *harness.Xylem, members ...string) func() {
