@@ -38,6 +38,9 @@ func Claims(record *coordinationv1.Lease) (map[types.UID]Claim, error) {
 	if err := json.Unmarshal([]byte(record.Annotations[v1alpha1.AnnotationWithdrawn]), &claims); err != nil {
 		return nil, fmt.Errorf("parse annotation %s of Lease %s: %w", v1alpha1.AnnotationWithdrawn, record.Name, err)
 	}
+	if claims == nil { // the annotation is "null"
+		claims = map[types.UID]Claim{}
+	}
 	return claims, nil
 }
 

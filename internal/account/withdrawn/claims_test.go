@@ -98,3 +98,18 @@ func TestClaimsFit(t *testing.T) {
 		})
 	}
 }
+
+// A member's admin can write any annotation to the fence's Lease in the member.
+func TestUnusualAnnotations(t *testing.T) {
+	for _, text := range []string{"", "null", "{}", "[]", "7", `{"uid":null}`} {
+		record := &coordinationv1.Lease{}
+		record.Annotations = map[string]string{v1alpha1.AnnotationWithdrawn: text}
+		after, err := With(record, "leaf", "shop/data", time.Unix(1_800_000_000, 0))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if claims, err := Claims(after); err != nil || claims["leaf"].Root != "shop/data" {
+			t.Errorf("%q: got %v, %v, want the added claim", text, claims, err)
+		}
+	}
+}

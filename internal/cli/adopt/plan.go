@@ -88,7 +88,7 @@ func (r *run) plan(ctx context.Context, classGiven bool) error {
 		r.asks = planned
 	case err != nil:
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read PersistentVolume %q: %w", r.name, err))
-	case hostpv.RecordsLeaf(&existing, r.there.ClusterID, r.leafName):
+	case existing.Spec.CSI != nil && hostpv.RecordsLeaf(&existing, r.there.ClusterID, r.leafName):
 		r.asks = &existing
 	default:
 		return fmt.Errorf("the host already has another PersistentVolume %q. Choose a different name with --name", r.name)

@@ -33,7 +33,7 @@ func Binds(leaf *snapshotv1.VolumeSnapshotContent, snapshot types.UID) bool {
 // has both. The first stamp records the member's policy.
 func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snapshotv1.VolumeSnapshotContent {
 	has, stamped := mirror.OriginIn(origin.HostID, leaf)
-	_, known := leaf.Annotations[v1alpha1.AnnotationDeletionPolicy]
+	known := Policy(leaf) != ""
 	if stamped && has == origin && known && Retained(leaf) {
 		return nil
 	}

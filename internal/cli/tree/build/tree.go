@@ -299,7 +299,7 @@ func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model
 		return f.leafVolumeNode(cluster, leafName, leafUID, c)
 	default:
 		n.State, n.Health = model.StateNotRead, model.Unknown
-		if c.Claim.Annotations[v1alpha1.AnnotationPlacedIn] != id {
+		if c.Claim != nil && c.Claim.Annotations[v1alpha1.AnnotationPlacedIn] != id {
 			n.Details = append(n.Details, "the claim is not placed in this member yet")
 		}
 	}

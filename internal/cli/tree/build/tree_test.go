@@ -173,9 +173,10 @@ func cases() map[string]gather.Facts {
 			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(v1alpha1.ClaimAttached, corev1.ConditionFalse, v1alpha1.ReasonDetached, `not attached to any node of member "cluster38": no Pod there needs the volume`))}),
 		"unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: mirrored(corev1.VolumeBound),
 			Claim: claim(corev1.ClaimBound, "pvc-0d1c", says(corev1.PersistentVolumeClaimUnused, corev1.ConditionTrue, "NoPodsUsingPVC", "No pods are currently referencing this PVC"))}),
-		"released":    tree(connectedMember(), gather.ClaimFacts{Earlier: []corev1.PersistentVolume{*mirrored(corev1.VolumeReleased)}}),
-		"volume-gone": tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimLost, "pvc-0d1c"), Class: xylem}),
-		"not-ours":    tree(connectedMember(), gather.ClaimFacts{Claim: withoutPlace(claim(corev1.ClaimBound, "pvc-9")), Class: hostClass("rancher.io/local-path", nil)}),
+		"promise-without-claim": tree(connectedMember(), gather.ClaimFacts{Earlier: []corev1.PersistentVolume{*hostpv.WithMember(promised(nil), here, pod("", ""))}}),
+		"released":              tree(connectedMember(), gather.ClaimFacts{Earlier: []corev1.PersistentVolume{*mirrored(corev1.VolumeReleased)}}),
+		"volume-gone":           tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimLost, "pvc-0d1c"), Class: xylem}),
+		"not-ours":              tree(connectedMember(), gather.ClaimFacts{Claim: withoutPlace(claim(corev1.ClaimBound, "pvc-9")), Class: hostClass("rancher.io/local-path", nil)}),
 	}
 	pending := tree(connectedMember(), gather.ClaimFacts{Claim: withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "OutOfSpace",
 		"member cluster38: claim data: failed to provision volume with StorageClass \"gp3\": rpc error: code = ResourceExhausted desc = no space left in zone a. Xylem tries another member after 1m0s"))), Class: xylem,

@@ -458,7 +458,7 @@ func (o Observed) copying() Decision {
 // uncopied returns CopyVolume for a shared volume of which this member has no bound copy, or nil.
 func (o Observed) uncopied() Decision {
 	for _, c := range o.Claims {
-		if c.Copied && c.Leaf == nil {
+		if c.Copied && c.Leaf == nil && c.Volume != nil {
 			return CopyVolume{c.Name, c.Volume.Name}
 		}
 	}

@@ -363,6 +363,14 @@ var decisions = cmp.Options{
 	cmp.Comparer(func(a, b lifecycle.Update) bool { return !a.Drift.Empty() || !b.Drift.Empty() }),
 }
 
+// A live read may show that the volume of a copied claim is gone, although the cache shows its copy.
+func TestCopiedVolumeIsGone(t *testing.T) {
+	gone := with(copied(), func(c *lifecycle.Claim) { c.Volume = nil })
+	if d, copies := lifecycle.Next(seen(onNode, claims(gone))).(lifecycle.CopyVolume); copies {
+		t.Errorf("got %v, want no copy", d)
+	}
+}
+
 func TestLeafHasTheOriginOfItsRoot(t *testing.T) {
 	made, ok := lifecycle.Next(seen()).(lifecycle.Create)
 	if !ok {
