@@ -193,10 +193,10 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error {
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.options.Nominates(w.host.version), Exhausted: sizes})
 		},
-		func(link *member.Link) error { return rootpv.Setup(link, rootpv.Options{Records: w.records}) },
+		func(link *member.Link) error { return rootpv.Setup(link, w.records) },
 		func(link *member.Link) error { return sharedpv.Setup(link, sharer) },
 		func(link *member.Link) error {
-			return rootsnapshot.Setup(link, rootsnapshot.Options{Records: w.records})
+			return rootsnapshot.Setup(link, w.records)
 		},
 		func(link *member.Link) error {
 			return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book, SilentAfter: w.options.SilentAfter})

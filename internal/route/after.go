@@ -35,3 +35,11 @@ func Paced(pause func(before, after client.Object) time.Duration, requests handl
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, nil) },
 	}
 }
+
+// Sooner returns the smaller of two delays. 0 means that there is none.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b == 0 {
+		return a + b
+	}
+	return min(a, b)
+}

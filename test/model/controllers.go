@@ -230,7 +230,7 @@ func addTo(link *member.Link, name string, cached, live func(side) reader, other
 	case rootpvc.Name:
 		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
 	case rootpv.Name:
-		return rootpv.Setup(link, rootpv.Options{Records: &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}}})
+		return rootpv.Setup(link, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:
 		return leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
 	}

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -34,9 +34,6 @@ const (
 	// workers is the number of concurrent reconciles. Each makes two cached reads, and one write when
 	// a member goes away.
 	workers = 2
-	// remembered is the maximum number of Pods whose events the controller remembers. After a restart
-	// of the manager, it emits the events again.
-	remembered = 4096
 )
 
 // Fleet returns the members' states.
@@ -55,8 +52,8 @@ type Reconciler struct {
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
 
-	root   *guarded.Root
-	warned *lru.Cache // UIDs of Pods -> when their member went away
+	root *guarded.Root
+	news *news.News // about Pods, by UID
 }
 
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
@@ -66,7 +63,7 @@ type Reconciler struct {
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
-	r.warned = lru.New(remembered)
+	r.news = news.New(r.Clock)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
@@ -88,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	case !d.mark:
 		r.warn(o, d.message)
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: news.Again}, nil
 	}
 	err = r.root.ApplyStatus(ctx, actor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
 	if err != nil {

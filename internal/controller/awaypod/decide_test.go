@@ -5,10 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -87,10 +89,12 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestEvents checks that a Pod that cannot be marked gets one event for each outage of its member.
+// TestEvents checks that a Pod that cannot be marked gets one event for each outage of its member,
+// and another one before the host deletes it.
 func TestEvents(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	r := &Reconciler{Recorder: recorder, warned: lru.New(remembered)}
+	clock := clocktesting.NewFakePassiveClock(since)
+	r := &Reconciler{Recorder: recorder, news: news.New(clock)}
 	first := seen(ready(corev1.ConditionFalse, "ContainersNotReady"))
 	later := seen(ready(corev1.ConditionFalse, "ContainersNotReady"), func(o *observed) {
 		o.node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(since.Add(time.Hour))
@@ -101,5 +105,10 @@ func TestEvents(t *testing.T) {
 	}
 	if got := len(recorder.Events); got != 3 {
 		t.Errorf("got %d events, want 3", got)
+	}
+	clock.SetTime(since.Add(news.Again))
+	r.warn(another, "away")
+	if got := len(recorder.Events); got != 4 {
+		t.Errorf("got %d events in a long outage, want 4", got)
 	}
 }

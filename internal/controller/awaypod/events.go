@@ -7,14 +7,11 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// warn emits one event for each outage on a Pod whose Ready condition is not set.
+// warn reports an outage on a Pod whose Ready condition is not set.
 func (r *Reconciler) warn(o observed, message string) {
-	since := nodes.Condition(o.node, v1alpha1.NodeMemberAway).LastTransitionTime.Unix()
-	if known, _ := r.warned.Get(o.pod.UID); known == since {
-		return
+	if r.news.Due(o.pod.UID, nodes.Condition(o.node, v1alpha1.NodeMemberAway).LastTransitionTime.Unix()) {
+		r.eventAway(o.pod, "ReportAway", message)
 	}
-	r.warned.Add(o.pod.UID, since)
-	r.eventAway(o.pod, "ReportAway", message)
 }
 
 // eventAway reports that a Pod is not ready because its member is away.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,17 +19,13 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-const (
-	// Name is the name of the controller.
-	Name = "host_service"
-	// remembered is the maximum number of Services whose warnings the controller remembers. After a
-	// restart of the manager, it warns about every Service again.
-	remembered = 4096
-)
+// Name is the name of the controller.
+const Name = "host_service"
 
 // Reconciler warns about Services whose Pods run in members.
 type Reconciler struct {
@@ -38,7 +34,7 @@ type Reconciler struct {
 	// Recorder emits events on Services.
 	Recorder events.EventRecorder
 
-	warned *lru.Cache // UIDs of Services
+	news *news.News // about Services, by UID
 }
 
 // +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
@@ -48,7 +44,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.warned = lru.New(remembered)
+	r.news = news.New(clock.RealClock{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
@@ -63,16 +59,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || service == nil || !selects(service) {
 		return reconcile.Result{}, err
 	}
-	if _, warned := r.warned.Get(service.UID); warned {
+	if r.news.Told(service.UID, nil) {
 		return reconcile.Result{}, nil
 	}
 	pod, registration, err := r.inMember(ctx, service)
 	if err != nil || registration == nil {
 		return reconcile.Result{}, err
 	}
-	r.warned.Add(service.UID, true)
-	r.eventInMember(service, pod, registration)
-	return reconcile.Result{}, nil
+	if r.news.Due(service.UID, nil) {
+		r.eventInMember(service, pod, registration)
+	}
+	return reconcile.Result{RequeueAfter: news.Again}, nil
 }
 
 // inMember returns a Pod of the Service that runs in a member, and the member's registration.
@@ -115,8 +112,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	var services corev1.ServiceList
 	err = r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly)
 	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
-		_, warned := r.warned.Get(service.UID)
-		return !warned && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+		return !r.news.Told(service.UID, nil) && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,9 +43,7 @@ const (
 type reconciler struct {
 	*member.Link
 	ended *lru.Cache // root and leaf name -> finished leaf Pod
-	// warned maps a leaf's UID to the added containers that the last event named. After a restart, the
-	// manager emits the event again.
-	warned *lru.Cache
+	news  *news.News // about containers that a member added, by the leaf's UID
 	// present maps the name of a root and its leaf to the root's UID. It contains the leaves for
 	// which an event was handled, except those whose deletion was handled.
 	present sync.Map
@@ -51,7 +51,7 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	r := &reconciler{Link: link, ended: lru.New(remembered), warned: lru.New(remembered)}
+	r := &reconciler{Link: link, ended: lru.New(remembered), news: news.New(link.Clock)}
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
 		urgency.Unhurried(turns, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
@@ -138,8 +138,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	r.eventAdded(o)
-	return reconcile.Result{RequeueAfter: o.again()}, nil
+	return reconcile.Result{RequeueAfter: route.Sooner(o.again(), r.eventAdded(o))}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {

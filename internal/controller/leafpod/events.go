@@ -2,6 +2,9 @@ package leafpod
 
 import (
 	"slices"
+	"time"
+
+	"github.com/xylem-io/xylem/internal/news"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,19 +29,21 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 }
 
 // eventAdded reports, once the Pod's own containers have finished, the containers that programs in the
-// member added to the Pod and that keep it from finishing.
-func (r *reconciler) eventAdded(o observed) {
+// member added to the Pod and that keep it from finishing. It returns when to report them again, or 0.
+func (r *reconciler) eventAdded(o observed) time.Duration {
 	if o.root == nil || o.leaf == nil || o.root.DeletionTimestamp != nil || podstatus.Finished(o.leaf) || !ownFinished(o.root, o.leaf.Status) {
-		return
+		return 0
 	}
 	added := sanitize.Names(addedUnfinished(o.root, o.leaf))
-	if known, _ := r.warned.Get(o.leaf.UID); added == "" || known == added {
-		return
+	if added == "" {
+		return 0
 	}
-	r.warned.Add(o.leaf.UID, added)
-	r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
-		"the Pod's own containers have finished, but the Pod does not finish before containers that member %q added: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
-		r.Registration, added)
+	if r.news.Due(o.leaf.UID, added) {
+		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
+			"the Pod's own containers have finished, but the Pod does not finish before containers that member %q added: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
+			r.Registration, added)
+	}
+	return news.Again
 }
 
 // ownFinished reports whether all of the Pod's containers have finished and will not restart.

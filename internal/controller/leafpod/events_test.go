@@ -3,9 +3,11 @@ package leafpod
 import (
 	"testing"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
+	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/member"
 )
@@ -41,7 +43,7 @@ func TestContainersAdded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)
-			r := &reconciler{warned: lru.New(remembered), Link: &member.Link{Member: here, Recorder: recorder}}
+			r := &reconciler{news: news.New(clock.RealClock{}), Link: &member.Link{Member: here, Recorder: recorder}}
 			root := &corev1.Pod{Spec: corev1.PodSpec{RestartPolicy: tc.policy, Containers: []corev1.Container{{Name: "main"}}}}
 			leaf := &corev1.Pod{Status: corev1.PodStatus{Phase: tc.phase, ContainerStatuses: tc.containers}}
 			for range 2 { // the second time, it is known

@@ -3,6 +3,7 @@ package leafpv
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,15 +30,15 @@ func (r *reconciler) proceed(ctx context.Context, s *volume.Observed, plan lifec
 			return reconcile.Result{RequeueAfter: wait}, nil
 		}
 	}
+	if plan.By(lifecycle.LeafPV) == lifecycle.None {
+		return reconcile.Result{RequeueAfter: r.report(ctx, s, plan)}, nil
+	}
 	return reconcile.Result{}, r.act(ctx, s, plan)
 }
 
-// act takes the plan's step if this controller owns the step.
+// act takes the plan's step.
 func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) error {
 	switch step := plan.By(lifecycle.LeafPV); step {
-	case lifecycle.None:
-		r.report(ctx, s, plan)
-		return nil
 	case lifecycle.Stamp:
 		return r.patchLeaf(ctx, s, desired.StampedLeaf(s))
 	case lifecycle.Secure:
@@ -82,19 +83,20 @@ func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Observed, after *c
 }
 
 // report reports why a volume is not used, on the claim that could use it or on the admin's host
-// PV.
-func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) {
+// PV. It returns when to do so again, or 0.
+func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) time.Duration {
 	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
 	switch {
 	case plan.Owner != lifecycle.LeafPV:
 	case plan.Phase == lifecycle.Importing && plan.Report != nil:
-		r.warnOnce(s.Host, plan.Report)
+		return r.warn(s.Host, plan.Report)
 	case plan.Phase == lifecycle.Orphaned:
 		log.Info("a leaf volume has no root: Xylem keeps its data")
 	case plan.Report != nil:
 		log.Info("a leaf volume is not used: Xylem keeps its data", "why", plan.Report.Message)
 		r.eventUnused(s.Root, plan.Report)
 	}
+	return 0
 }
 
 // adopt creates the host PV of a released volume for the claim that requests it. Live reads first

@@ -181,7 +181,7 @@ func take(t *testing.T, s *volume.Observed, plan lifecycle.Plan) (*corev1.Persis
 	t.Helper()
 	host, leaf := clusters(t, s)
 	r, recorder := controller(s.Member, host, leaf)
-	if err := r.act(t.Context(), s, plan); err != nil {
+	if _, err := r.proceed(t.Context(), s, plan); err != nil {
 		t.Fatal(err)
 	}
 	close(recorder.Events)

@@ -4,11 +4,12 @@ import (
 	"context"
 	"slices"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,16 +34,13 @@ const (
 	actor = guarded.Actor("leaf-pv")
 	// workers is the number of volumes of one member that are mirrored concurrently.
 	workers = 8
-	// remembered is the maximum number of host PVs whose last reported problem is kept in memory.
-	// After a restart, the manager emits the events again.
-	remembered = 1024
 )
 
 // reconciler reconciles a member's PVs. Its requests contain their names in the member.
 type reconciler struct {
 	*member.Link
 	Options
-	warned *lru.Cache // last reported problem of each admin's host PV, by UID
+	news *news.News // about admins' host PVs, by UID
 }
 
 // Options configures the controller.
@@ -57,7 +55,7 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{Link: link, Options: o, warned: lru.New(remembered)}
+	r := &reconciler{Link: link, Options: o, news: news.New(link.Clock)}
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(inUse, link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged))),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim, route.Concerning(route.LeafClaimChanged)),
@@ -85,13 +83,16 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	if s == nil {
 		r.Book.Gone(r.Registration, request.Name)
-		return reconcile.Result{}, r.missing(ctx, request.Name)
+		again, err := r.missing(ctx, request.Name)
+		return reconcile.Result{RequeueAfter: again}, err
 	}
 	r.forget(s)
-	r.reportImports(s)
+	again := r.reportImports(s)
 	plan := lifecycle.Next(s)
 	r.Book.SetCandidate(r.Registration, request.Name, suspicious(s, plan))
-	return r.proceed(ctx, s, plan)
+	result, err := r.proceed(ctx, s, plan)
+	result.RequeueAfter = route.Sooner(result.RequeueAfter, again)
+	return result, err
 }
 
 // forget drops the record of the host PV that was created for a root, once the root is bound or

@@ -1,8 +1,12 @@
 package leafpv
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xylem-io/xylem/internal/news"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -33,19 +37,17 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 		"the claim now uses volume %q in member %q, which belonged to an earlier claim of the same name. The policy of the volume is Retain", host.Name, r.Registration)
 }
 
-// warnOnce emits an event about a problem of an admin's host PV, unless the last event that this
-// process emitted for that PV was the same.
-func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Refusal) {
-	if last, emitted := r.warned.Get(host.UID); emitted && last == problem.Message {
-		return
+// warn reports a problem of an admin's host PV, and returns when to do so again.
+func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
+	if r.news.Due(host.UID, problem.Message) {
+		r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Adopt", "%s", problem.Message)
 	}
-	r.warned.Add(host.UID, problem.Message)
-	r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Adopt", "%s", problem.Message)
+	return news.Again
 }
 
 // eventTaken reports that an admin's host PV has adopted its volume.
 func (r *reconciler) eventTaken(s *volume.Observed) {
-	r.warned.Remove(s.Host.UID)
+	r.news.Forget(s.Host.UID)
 	r.Recorder.Eventf(s.Host, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"Xylem adopted volume %q of member %q with the consent of that member's admin. While the volume is in use, its policy in the member is Retain", s.Name, r.Registration)
 }

@@ -2,6 +2,7 @@ package leafpv
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,23 +60,24 @@ func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
 }
 
 // reportImports reports, on each admin's host PV that has not adopted the volume yet, why it
-// cannot.
-func (r *reconciler) reportImports(s *volume.Observed) {
+// cannot. It returns when to do so again, or 0.
+func (r *reconciler) reportImports(s *volume.Observed) (again time.Duration) {
 	for i := range s.Imports {
 		if problem := problem.Unimportable(s, &s.Imports[i]); problem != nil {
-			r.warnOnce(&s.Imports[i], problem)
+			again = r.warn(&s.Imports[i], problem)
 		}
 	}
+	return again
 }
 
-// missing reports on the host PVs that request a leaf PV that does not exist.
-func (r *reconciler) missing(ctx context.Context, name string) error {
+// missing reports on the host PVs that request a leaf PV that does not exist. It returns when to do so
+// again, or 0.
+func (r *reconciler) missing(ctx context.Context, name string) (again time.Duration, err error) {
 	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfMissing(ctx, name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	r.reportImports(s)
-	return nil
+	return r.reportImports(s), nil
 }
 
 // ofImport enqueues the leaf PV that an admin's host PV requests.

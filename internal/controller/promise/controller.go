@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -41,8 +41,6 @@ const (
 	// underWay is the delay before a missing disk is reported. If the claim has a Pod, the disk
 	// usually exists by then, and an earlier report would cost an unnecessary write.
 	underWay = 5 * time.Second
-	// remembered is the number of Pods for which the last reported cause is remembered.
-	remembered = 4096
 )
 
 // Reconciler creates promises for claims.
@@ -55,8 +53,7 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 
 	root *guarded.Root
-	// told maps the UID of a waiting Pod to the cause that its last event reported.
-	told *lru.Cache
+	news *news.News // about waiting Pods, by UID
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create
@@ -68,7 +65,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root, r.told = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), lru.New(remembered)
+	r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, route.Paced(pause, ofClaim)).
@@ -89,7 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, decide(o)); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.tellPods(ctx, o.claim)
+	again, err := r.tellPods(ctx, o.claim)
+	return reconcile.Result{RequeueAfter: again}, err
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {

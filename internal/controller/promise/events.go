@@ -2,6 +2,7 @@ package promise
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,22 +12,23 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/news"
 )
 
 func (r *Reconciler) eventBroken(about runtime.Object, message string) {
 	r.Recorder.Eventf(about, nil, corev1.EventTypeWarning, v1alpha1.ReasonPromiseBroken, "Promise", "%s", message)
 }
 
-// tellPods reports on the Pods that wait for a claim's disk why there is no disk, once for each Pod
-// and cause. The Pods' own conditions do not report it, because the claim is bound, and the Pods are
+// tellPods reports on the Pods that wait for a claim's disk why there is no disk, and returns when
+// to do so again, or 0. The Pods' own conditions do not report it, because the claim is bound, and the Pods are
 // pushed.
-func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.Duration, error) {
 	if claim == nil {
-		return nil
+		return 0, nil
 	}
 	broken := report.ClaimProblem(claim, v1alpha1.ClaimPromise)
 	if broken == nil || broken.Reason != v1alpha1.ReasonBroken {
-		return nil
+		return 0, nil
 	}
 	cause := broken.Reason
 	if problem := report.ClaimProblem(claim, v1alpha1.ClaimPlaced); problem != nil {
@@ -34,15 +36,13 @@ func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolum
 	}
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(claim))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for i := range pods {
 		pod := &pods[i]
-		if told, _ := r.told.Get(pod.UID); told == cause || podstatus.Finished(pod) || pod.DeletionTimestamp != nil {
-			continue
+		if !podstatus.Finished(pod) && pod.DeletionTimestamp == nil && r.news.Due(pod.UID, cause) {
+			r.eventBroken(pod, "claim "+claim.Name+": "+broken.Message)
 		}
-		r.told.Add(pod.UID, cause)
-		r.eventBroken(pod, "claim "+claim.Name+": "+broken.Message)
 	}
-	return nil
+	return news.Again, nil
 }

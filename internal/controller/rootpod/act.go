@@ -144,10 +144,10 @@ func (r *reconciler) update(ctx context.Context, o lifecycle.Observed, d lifecyc
 	err := r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift))
 	key := string(o.Root.UID)
 	if err == nil {
-		r.warned.Remove(key)
+		r.news.Forget(key)
 		return nil
 	}
-	if problem := report.UpdateRefused(r.Registration, err); problem != nil && r.news(key, problem.Message) {
+	if problem := report.UpdateRefused(r.Registration, err); problem != nil && r.news.Due(key, problem.Message) {
 		r.eventProblem(o.Root, problem)
 	}
 	return err

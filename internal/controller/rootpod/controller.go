@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -48,9 +49,6 @@ const (
 	// named is the number of absent objects, and of objects without a copy, after which Xylem stops
 	// reading a Pod's references. Each read is a request to the host.
 	named = 10
-	// remembered is the maximum number of Pods and ephemeral containers whose last event is kept in
-	// memory. After a restart, the manager emits the events again.
-	remembered = 1024
 )
 
 // Options configures the controller.
@@ -69,9 +67,9 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	// warned maps a Pod's UID, alone or with what an event is about, to the cause in the last event
-	// about a rejected change or about scheduling gates.
-	warned *lru.Cache
+	// news is about rejected changes and scheduling gates, by the Pod's UID, alone or with what an
+	// event is about.
+	news *news.News
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
@@ -81,7 +79,7 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, options Options) error {
-	r := &reconciler{Link: link, Options: options, warned: lru.New(remembered)}
+	r := &reconciler{Link: link, Options: options, news: news.New(link.Clock)}
 	return link.Controller(Name, workers, r, triggers.Sources(link)...)
 }
 
@@ -95,14 +93,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	if _, removes := d.(lifecycle.Remove); !removes {
-		r.eventGated(o)
-	}
 	switch d.(type) {
 	case lifecycle.AwaitReferences, lifecycle.MarkCopying, lifecycle.CopyVolume:
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
+	case lifecycle.Remove:
+		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: r.eventGated(o)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lifecycle.Observed, error) {

@@ -74,9 +74,9 @@ func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err err
 	return problem.Message
 }
 
-// reportDebug emits one event for each reason why an ephemeral container does not run.
+// reportDebug reports why an ephemeral container does not run.
 func (r *reconciler) reportDebug(root *corev1.Pod, name, why string) {
-	if !r.news(string(root.UID)+"/"+name, why) {
+	if !r.news.Due(string(root.UID)+"/"+name, why) {
 		return
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",

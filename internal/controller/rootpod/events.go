@@ -2,6 +2,9 @@ package rootpod
 
 import (
 	"strings"
+	"time"
+
+	"github.com/xylem-io/xylem/internal/news"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,41 +19,31 @@ func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
-// news reports whether the last event about a rejected change or about gates had another cause, and
-// remembers the new one.
-func (r *reconciler) news(key, cause string) bool {
-	if known, _ := r.warned.Get(key); known == cause {
-		return false
-	}
-	r.warned.Add(key, cause)
-	return true
-}
-
-// reportResize emits one event for each resize of a root.
+// reportResize reports a resize of a root.
 func (r *reconciler) reportResize(root *corev1.Pod) {
-	if !r.news(string(root.UID)+"//resize", podspec.ResourcesDigest(root)) { // no container has this name
+	if !r.news.Due(string(root.UID)+"//resize", podspec.ResourcesDigest(root)) { // no container has this name
 		return
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotResized, "Resize",
 		"the Pod runs in member %q with the resources that it started with: Xylem does not resize running Pods. Undo the change, or re-create the Pod with the new resources", r.Registration)
 }
 
-// eventGated reports the scheduling gates of a leaf, once for each set of gates. The root's gates were
-// removed before it was scheduled, so programs in the member added these.
-func (r *reconciler) eventGated(o lifecycle.Observed) {
+// eventGated reports the scheduling gates of a leaf, and returns when to do so again, or 0. The root's
+// gates were removed before it was scheduled, so programs in the member added these.
+func (r *reconciler) eventGated(o lifecycle.Observed) time.Duration {
 	if o.Root == nil || o.Root.DeletionTimestamp != nil || o.Leaf == nil || o.Root.UID != o.Origin.UID || o.Leaf.DeletionTimestamp != nil || len(o.Leaf.Spec.SchedulingGates) == 0 {
-		return
+		return 0
 	}
 	var names []string
 	for _, gate := range o.Leaf.Spec.SchedulingGates {
 		names = append(names, gate.Name)
 	}
 	gates := sanitize.Names(names)
-	if !r.news(string(o.Leaf.UID)+"//gates", gates) {
-		return
+	if r.news.Due(string(o.Leaf.UID)+"//gates", gates) {
+		r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",
+			"member %q does not schedule the Pod until a program in the member, such as a queue, removes the scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
 	}
-	r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",
-		"member %q does not schedule the Pod until a program in the member, such as a queue, removes the scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
+	return news.Again
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {

@@ -2,11 +2,14 @@ package rootpod
 
 import (
 	"testing"
+	"time"
+
+	"github.com/xylem-io/xylem/internal/news"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
@@ -14,10 +17,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// The scheduling gates that a member added to a leaf are reported once, and again if they change.
+// The scheduling gates that a member added to a leaf are reported once, again if they change, and
+// before the host deletes the event.
 func TestGated(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
-	r := &reconciler{warned: lru.New(remembered), Link: &member.Link{Member: lifecycletest.Here, Recorder: recorder}}
+	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	r := &reconciler{news: news.New(clock), Link: &member.Link{Member: lifecycletest.Here, Recorder: recorder}}
 	root := lifecycletest.RootPod()
 	reported := func(of types.UID, gates ...string) int {
 		leaf := &corev1.Pod{}
@@ -34,16 +39,19 @@ func TestGated(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name  string
+		after time.Duration
 		of    types.UID
 		gates []string
 		want  int
 	}{
-		{"no gates", root.UID, nil, 0},
-		{"the leaf of an earlier Pod", "another", []string{"a"}, 0},
-		{"a gate", root.UID, []string{"a"}, 1},
-		{"the same gate again", root.UID, []string{"a"}, 0},
-		{"another gate", root.UID, []string{"a", "b"}, 1},
+		{"no gates", 0, root.UID, nil, 0},
+		{"the leaf of an earlier Pod", 0, "another", []string{"a"}, 0},
+		{"a gate", 0, root.UID, []string{"a"}, 1},
+		{"the same gate again", time.Minute, root.UID, []string{"a"}, 0},
+		{"another gate", 0, root.UID, []string{"a", "b"}, 1},
+		{"the same gates after a long time", news.Again, root.UID, []string{"a", "b"}, 1},
 	} {
+		clock.SetTime(clock.Now().Add(step.after))
 		if got := reported(step.of, step.gates...); got != step.want {
 			t.Errorf("%s: %d events, want %d", step.name, got, step.want)
 		}

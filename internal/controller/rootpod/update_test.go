@@ -5,13 +5,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
@@ -58,7 +59,7 @@ func TestRefusedUpdate(t *testing.T) {
 			o.Origin.Stamp(o.Leaf)
 			recorder := events.NewFakeRecorder(len(tc.answers))
 			answers := &patches{answers: tc.answers}
-			r := &reconciler{warned: lru.New(remembered), Link: &member.Link{
+			r := &reconciler{news: news.New(clock.RealClock{}), Link: &member.Link{
 				Member: here, Recorder: recorder, Clock: clock.RealClock{},
 				Leaf: guarded.NewLeaf(answers, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}

@@ -28,9 +28,9 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	switch step := plan.By(lifecycle.RootPV); step {
 	case lifecycle.None:
 		if plan.Report != nil && plan.Owner == lifecycle.RootPV {
-			r.warnOnce(s.Host, plan.Report)
+			r.warn(s.Host, plan.Report)
 		}
-		return r.lookAgain(s, plan), nil
+		return reconcile.Result{RequeueAfter: r.lookAgain(s, plan)}, nil
 	case lifecycle.SetDelete:
 		return reconcile.Result{}, r.setDelete(ctx, s)
 	case lifecycle.DeleteClaim:
@@ -138,7 +138,7 @@ func (r *reconciler) recordMissing(ctx context.Context, host *corev1.PersistentV
 	if err != nil || !missing {
 		return err
 	}
-	r.warnOnce(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s is missing since member %q was restored, so Xylem did not destroy its disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration))
+	r.warn(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s has been missing since member %q was restored, and Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration))
 	return nil
 }
 

@@ -4,9 +4,10 @@ import (
 	"context"
 	"slices"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -31,30 +32,20 @@ const (
 	actor = guarded.Actor("root-pv")
 	// workers is the number of volumes of one member that are reconciled concurrently.
 	workers = 8
-	// remembered is the maximum number of host PVs for which the manager remembers that it emitted
-	// an event. After a restart, it emits the event again.
-	remembered = 1024
 )
 
 // reconciler reconciles the host PVs whose leaf PV is in one member, by their names in the
 // host.
 type reconciler struct {
 	*member.Link
-	Options
-	kept    *lru.Cache // host PVs and reasons for which an event was emitted
+	news    *news.News // about host PVs, by UID
 	missing *hostrecord.Missing
 	idle    *idle
 }
 
-// Options contains what the controllers of all members share.
-type Options struct {
-	// Records stores which volumes the member has lost.
-	Records *hostrecord.Records
-}
-
-// Setup adds the controller to a member's link.
-func Setup(link *member.Link, o Options) error {
-	r := &reconciler{Link: link, Options: o, kept: lru.New(remembered), missing: hostrecord.NewMissing(o.Records), idle: newIdle()}
+// Setup adds the controller to a member's link. The records show which volumes the member has lost.
+func Setup(link *member.Link, records *hostrecord.Records) error {
+	r := &reconciler{Link: link, news: news.New(link.Clock), missing: hostrecord.NewMissing(records), idle: newIdle()}
 	return link.Controller(Name, workers, r,
 		urgency.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),

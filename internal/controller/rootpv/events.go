@@ -8,15 +8,11 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// warnOnce emits the event of a problem on a host PV, unless this process has emitted it
-// already.
-func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Refusal) {
-	key := string(host.UID) + "/" + problem.Reason
-	if _, emitted := r.kept.Get(key); emitted {
-		return
+// warn reports a problem of a host PV.
+func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) {
+	if r.news.Due(host.UID, problem.Message) {
+		r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Release", "%s", problem.Message)
 	}
-	r.kept.Add(key, true)
-	r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Release", "%s", problem.Message)
 }
 
 // eventReleased reports a disk that was released with its last Pod.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,16 +85,21 @@ func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e 
 	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
 }
 
-// lookAgain returns when to reconcile a promise again: after its grace period, or soon if the only
-// Pods that use it are not on the member's node, because their events do not enqueue it.
-func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) reconcile.Result {
-	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
-		return reconcile.Result{RequeueAfter: s.Unused.Grace - s.Unused.For}
+// lookAgain returns when to reconcile a host PV again, or 0: a promise after its grace period, or soon
+// if the only Pods that use it are not on the member's node, because their events do not enqueue it;
+// and any host PV when its problem must be reported again.
+func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) time.Duration {
+	away := len(s.Users) > 0 && !slices.ContainsFunc(s.Users, func(pod corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })
+	reports := plan.Owner == lifecycle.RootPV && plan.Report != nil
+	switch {
+	case plan.Owner == lifecycle.RootPV && plan.Phase == lifecycle.Idle && !reports:
+		return s.Unused.Grace - s.Unused.For
+	case away:
+		return lookAgain
+	case reports:
+		return news.Again
 	}
-	if len(s.Users) == 0 || slices.ContainsFunc(s.Users, func(pod corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName }) {
-		return reconcile.Result{}
-	}
-	return reconcile.Result{RequeueAfter: lookAgain}
+	return 0
 }
 
 // unlessUsed takes a step of the release if live reads show that the promise is unchanged and

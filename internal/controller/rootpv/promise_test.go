@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xylem-io/xylem/internal/news"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -157,7 +158,7 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)
-			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(now.Time)}, kept: lru.New(remembered), idle: newIdle()}
+			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(now.Time)}, news: news.New(clocktesting.NewFakePassiveClock(now.Time)), idle: newIdle()}
 			for range 2 {
 				if _, err := r.proceed(t.Context(), s); err != nil {
 					t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/xylem-io/xylem/internal/route"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -117,7 +119,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if o.Observed.Placement.Counterparts.Any() {
 		return reconcile.Result{RequeueAfter: askAgain}, nil
 	}
-	return reconcile.Result{RequeueAfter: observing.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)}, nil
+	return reconcile.Result{RequeueAfter: route.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)}, nil
 }
 
 // rejection returns why the member rejects the creation of a root's namespace, or nil. In a new link,

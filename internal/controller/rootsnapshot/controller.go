@@ -39,18 +39,12 @@ type reconciler struct {
 	missing *hostrecord.Missing
 }
 
-// Options contains what the controllers of all members share.
-type Options struct {
-	// Records stores which snapshots the member has lost.
-	Records *hostrecord.Records
-}
-
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch;patch
 
-// Setup adds the controller to a member's link.
-func Setup(link *member.Link, o Options) error {
-	return link.Controller(Name, workers, &reconciler{link, hostrecord.NewMissing(o.Records)}, observe.Observer{Link: link}.Sources()...)
+// Setup adds the controller to a member's link. The records show which snapshots the member has lost.
+func Setup(link *member.Link, records *hostrecord.Records) error {
+	return link.Controller(Name, workers, &reconciler{link, hostrecord.NewMissing(records)}, observe.Observer{Link: link}.Sources()...)
 }
 
 // Reconcile takes the next step for one snapshot, if root_snapshot owns it.
@@ -220,13 +214,17 @@ func (r *reconciler) recordMissing(ctx context.Context, s *snapshot.Observed) er
 	if s.Record().Snapshot == "" || !r.LastRestores().Predates(s.Host) {
 		return nil
 	}
-	what := fmt.Sprintf("snapshot %q (%q in the member, handle %q)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host), s.Record().Handle)
+	record, handle := s.Record(), "its handle is not recorded"
+	if record.Handle != "" {
+		handle = fmt.Sprintf("%q in the member, handle %q", mirrorsnapshot.LeafContent(s.Host), record.Handle)
+	}
+	what := fmt.Sprintf("snapshot %q (%s)", s.Host.Name, handle)
 	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, s.Host, what)
 	if err != nil || !missing {
 		return err
 	}
 	r.Recorder.Eventf(s.Host, s.Root, corev1.EventTypeWarning, v1alpha1.ReasonSnapshotLost, "Release",
-		"%s is missing since member %q was restored, so Xylem did not destroy it. Check whether the snapshot still exists in the storage, and delete it if nobody needs it", what, r.Registration)
+		"%s has been missing since member %q was restored, and Xylem has no record that it destroyed the snapshot. Check whether it still exists in the storage, and delete it if nobody needs it", what, r.Registration)
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -54,7 +55,13 @@ type Watcher struct {
 	// Snapshots reads the host's snapshots, if the host serves them.
 	Snapshots *route.Optional
 
-	known map[types.UID]account.Cause
+	known map[types.UID]told
+}
+
+// told is the last event about a stuck deletion.
+type told struct {
+	cause account.Cause
+	at    time.Time
 }
 
 // NeedLeaderElection returns true, so that each problem is reported only once.
@@ -62,7 +69,7 @@ func (w *Watcher) NeedLeaderElection() bool { return true }
 
 // Start checks at intervals, and when there is a new member, until the context ends.
 func (w *Watcher) Start(ctx context.Context) error {
-	w.known = map[types.UID]account.Cause{}
+	w.known = map[types.UID]told{}
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "could not check for stuck deletions")
@@ -81,7 +88,7 @@ func (w *Watcher) look(ctx context.Context) error {
 	if err := w.Client.List(ctx, &list); err != nil {
 		return fmt.Errorf("list registrations: %w", err)
 	}
-	still := map[types.UID]account.Cause{}
+	still := map[types.UID]told{}
 	for i := range list.Items {
 		cr := &list.Items[i]
 		if cr.Status.ClusterID == "" {
@@ -248,8 +255,8 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 }
 
 // report records a member's stuck deletions, and emits an event on each object, and on each object
-// that waits for one: once, and again when the cause changes.
-func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
+// that waits for one: when the cause changes, and again while it lasts.
+func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]told) {
 	stuck := account.Stuck{Known: true, Count: len(late)}
 	var age time.Duration
 	if len(late) > 0 {
@@ -267,7 +274,7 @@ func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, sti
 			case !known:
 				fresh = append(fresh, n)
 				continue
-			case before != n.cause:
+			case before.cause != n.cause, w.Clock.Since(before.at) >= news.Again:
 				changed = append(changed, n)
 			}
 			still[n.object.GetUID()] = before
@@ -276,6 +283,6 @@ func (w *Watcher) report(cr *v1alpha1.ClusterRegistration, late []candidate, sti
 	due := slices.Concat(fresh, changed)
 	for _, n := range due[:min(len(due), reportsAtOnce)] {
 		w.eventStuck(n)
-		still[n.object.GetUID()] = n.cause
+		still[n.object.GetUID()] = told{n.cause, w.Clock.Now()}
 	}
 }

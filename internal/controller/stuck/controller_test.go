@@ -16,13 +16,15 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/news"
 )
 
-// Of thousands of stuck objects, only a few are reported at a time. Each is reported once, and
-// again when its cause changes.
+// Of thousands of stuck objects, only a few are reported at a time. Each is reported once,
+// again when its cause changes, and before the host deletes the event.
 func TestReportsAreLimited(t *testing.T) {
 	recorder := events.NewFakeRecorder(10 * reportsAtOnce)
-	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clocktesting.NewFakeClock(now.Time)}
+	clock := clocktesting.NewFakeClock(now.Time)
+	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clock}
 	cr := &v1alpha1.ClusterRegistration{}
 	cr.Name = "member-01"
 	late := make([]candidate, 2*reportsAtOnce+1)
@@ -32,7 +34,7 @@ func TestReportsAreLimited(t *testing.T) {
 		late[i] = candidate{object: pod, Deletion: account.Deletion{Cause: because(account.CauseUnknown, "first")}}
 	}
 	look := func() (first, second int) {
-		still := map[types.UID]account.Cause{}
+		still := map[types.UID]told{}
 		w.report(cr, late, still)
 		w.known = still
 		for len(recorder.Events) > 0 {
@@ -59,6 +61,10 @@ func TestReportsAreLimited(t *testing.T) {
 	look()
 	if first, second := look(); first+second > 0 {
 		t.Errorf("reported %d objects again", first+second)
+	}
+	clock.Step(news.Again)
+	if first, second := look(); first+second != reportsAtOnce {
+		t.Errorf("reported %d objects again before the host deletes their events, want %d", first+second, reportsAtOnce)
 	}
 	if known := w.Book.Stuck(cr.Name); known.Count != len(late) {
 		t.Errorf("counted %d objects, want %d", known.Count, len(late))

@@ -10,18 +10,16 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 )
 
-// remembered is the maximum number of objects that Missing remembers. If it has forgotten one, it
-// records storage as missing although Xylem has destroyed it.
+// remembered is the maximum number of objects that Missing remembers.
 const remembered = 16384
 
 // Missing records the volumes or snapshots that a restored member may have lost, before Xylem
-// releases the objects that represent them in the host. Nothing shows that their storage was
-// destroyed, and these objects are the last that name it. Of storage that Xylem destroys, this process
-// has observed the objects in the member.
+// releases the objects that represent them in the host. These objects are the last that name the
+// storage, and nothing shows that it was destroyed. Xylem observes an object in the member before it
+// destroys its storage, but forgets this when the member's connection ends.
 type Missing struct {
-	Records *Records
-
-	observed *lru.Cache
+	records  *Records
+	observed *lru.Cache // UIDs of the host's objects
 }
 
 // NewMissing returns a Missing for one member.
@@ -31,14 +29,15 @@ func NewMissing(records *Records) *Missing { return &Missing{records, lru.New(re
 // necessary only if the host's object is older than the last restore of the member.
 func (m *Missing) Observe(host metav1.Object) { m.observed.Add(host.GetUID(), true) }
 
-// Record records the storage that an object of the host represents, unless this process has observed
-// it in the member. It reports whether the storage is missing.
+// Record records the storage that an object of the host represents, unless it was observed in the
+// member, or is already recorded. It reports whether it has recorded the storage.
 func (m *Missing) Record(ctx context.Context, to *guarded.Root, clusterID string, host metav1.Object, what string) (bool, error) {
 	if _, observed := m.observed.Get(host.GetUID()); observed {
 		return false, nil
 	}
-	if err := m.Records.RecordAbandoned(ctx, to, clusterID, what+": missing since the member was restored"); err != nil {
+	if err := m.records.RecordAbandoned(ctx, to, clusterID, what+": missing since the member was restored"); err != nil {
 		return false, fmt.Errorf("record that %s is missing: %w", what, err)
 	}
+	m.Observe(host)
 	return true, nil
 }

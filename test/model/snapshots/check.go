@@ -175,7 +175,7 @@ func (m *Model) reconciler(controller string, r *run, cached, live func(side) re
 	link.Snapshots.Serve(cached(memberSide))
 	var err error
 	if controller == rootsnapshot.Name {
-		err = rootsnapshot.Setup(link, rootsnapshot.Options{})
+		err = rootsnapshot.Setup(link, nil)
 	} else {
 		err = leafsnapshot.Setup(link, leafsnapshot.Options{Book: account.NewBook(), SilentAfter: m.SilentAfter})
 	}

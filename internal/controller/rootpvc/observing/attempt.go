@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -111,15 +110,7 @@ func (o Observer) consumer(ctx context.Context, s *volume.Observed, pod *corev1.
 func (o Observer) awaitScheduler(attempt *volume.Attempt, leaf *corev1.Pod) {
 	silent, in := report.SilentScheduler(leaf, o.Member, o.SilentAfter, o.Now())
 	attempt.Silent = cmp.Or(attempt.Silent, silent)
-	attempt.SilentIn = Sooner(attempt.SilentIn, in)
-}
-
-// Sooner returns the smaller of two delays. 0 means that there is none.
-func Sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return a + b
-	}
-	return min(a, b)
+	attempt.SilentIn = route.Sooner(attempt.SilentIn, in)
 }
 
 // apart reports whether an unbound claim must not be created here, because its data source is in

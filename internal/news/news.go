@@ -1,0 +1,51 @@
+// Package news decides when an event about a lasting state is due.
+package news
+
+import (
+	"time"
+
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+)
+
+// Again is the interval at which the event of a lasting state is repeated, because the host keeps
+// events for an hour only (kube-apiserver's default of --event-ttl).
+const Again = 45 * time.Minute
+
+// remembered is the maximum number of states that are remembered. The event of a forgotten one may be
+// repeated earlier, like all of them after a restart of the manager.
+const remembered = 4096
+
+// News remembers the last event about each state.
+type News struct {
+	clock clock.PassiveClock
+	last  *lru.Cache
+}
+
+type told struct {
+	what any
+	at   time.Time
+}
+
+// New returns a News without events.
+func New(c clock.PassiveClock) *News { return &News{c, lru.New(remembered)} }
+
+// Due reports whether an event is due, and counts it as emitted: what it says differs from the last
+// event about this state, or that event is too old.
+func (n *News) Due(state lru.Key, what any) bool {
+	if n.Told(state, what) {
+		return false
+	}
+	n.last.Add(state, told{what, n.clock.Now()})
+	return true
+}
+
+// Told reports whether the last event about a state is recent, and said the same.
+func (n *News) Told(state lru.Key, what any) bool {
+	value, _ := n.last.Get(state)
+	last, known := value.(told)
+	return known && last.what == what && n.clock.Since(last.at) < Again
+}
+
+// Forget makes the next event about a state due.
+func (n *News) Forget(state lru.Key) { n.last.Remove(state) }

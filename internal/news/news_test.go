@@ -1,0 +1,31 @@
+package news
+
+import (
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func TestDue(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
+	n := New(clock)
+	due := func(want bool, state, what, when string) {
+		t.Helper()
+		if got := n.Due(state, what); got != want {
+			t.Errorf("%s: the event %q about %q is due: %t, want %t", when, what, state, got, want)
+		}
+	}
+	due(true, "pod", "gated", "at first")
+	due(false, "pod", "gated", "at once")
+	due(true, "other", "gated", "another state")
+	due(true, "pod", "refused", "another event")
+	due(true, "pod", "gated", "the first event again")
+	clock.SetTime(clock.Now().Add(Again - time.Second))
+	due(false, "pod", "gated", "while the host keeps the event")
+	clock.SetTime(clock.Now().Add(time.Second))
+	due(true, "pod", "gated", "before the host deletes the event")
+	due(false, "pod", "gated", "after the repetition")
+	n.Forget("pod")
+	due(true, "pod", "gated", "when forgotten")
+}
