@@ -137,6 +137,11 @@ const (
 	// While in use, they have policy Retain.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"
 
+	// AnnotationLastClaimLost, on a host PV, is the UID of the claim that used the volume last and that the
+	// host may have lost when it was restored. Xylem then set the policy to Retain, and does not do so
+	// again if an admin sets it to Delete.
+	AnnotationLastClaimLost = Prefix + "last-claim-lost"
+
 	// AnnotationVolumeUID, on leaf claims that were created for an existing volume, is the UID of
 	// that PV. Xylem sets it when the PV's claimRef refers to the claim, so that the member's PV
 	// controller enqueues the claim again.

@@ -180,8 +180,8 @@ const (
 	// remove spec.volumeName.
 	ReasonVolumeNameUnsupported = "VolumeNameUnsupported"
 	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has. Xylem does
-	// not create a replacement. On a PersistentVolume in the host: its volume is missing since the
-	// member was restored, and Xylem releases it without destroying its disk. To do: restore the
+	// not create a replacement. On a PersistentVolume in the host: its volume has been missing since
+	// the member was restored, and Xylem has no record that it destroyed the disk. To do: restore the
 	// volume in the member, or delete the claim.
 	ReasonVolumeLost = "VolumeLost"
 	// ReasonVolumeTerminating: somebody deleted the claim's volume in the member or, before the
@@ -562,8 +562,8 @@ const (
 	ReasonSnapshotSourceNotReady = "SnapshotSourceNotReady"
 	// ReasonSnapshotLost: the member no longer has the snapshot, or the object from which it can be
 	// restored. Xylem does not take a new snapshot. On a VolumeSnapshotContent in the host: its
-	// snapshot is missing since the member was restored, and Xylem releases it without destroying the
-	// snapshot. To do: follow the message.
+	// snapshot has been missing since the member was restored, and Xylem has no record that it destroyed
+	// the snapshot. To do: follow the message.
 	ReasonSnapshotLost = "SnapshotLost"
 	// ReasonSnapshotReplaced: the member has another snapshot with the same name. Xylem does not
 	// use that snapshot, and keeps the data of both. To do: copy the data that you need from the

@@ -61,7 +61,8 @@ type Observed struct {
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
 	// LastClaimLost is set if the host may have lost the claim that used the volume last, when the host
-	// was restored. The volume may then have newer data than the host knows.
+	// was restored, and Xylem has not set the host PV to Retain for this reason before. The volume may
+	// have newer data than the host knows.
 	LastClaimLost bool
 	// Left is a leaf claim that names the volume, is neither Claim nor Holder, and whose root is
 	// gone. Only the observation of that leaf claim contains Left.
@@ -203,13 +204,15 @@ func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID !=
 
 // LastOrigin returns the root that used the volume last, if it is not the host PV's claim: the root of
 // the leaf claim that is bound to the volume or, without such a leaf claim, the one in the leaf PV's
-// stamp. It returns false if no other claim has used the volume.
+// stamp. It returns false if the host PV's claim used it last, or if no claim has used it.
 func (s *Observed) LastOrigin() (mirror.Origin, bool) {
 	switch {
-	case s.HostRoot() == "":
+	case s.Host == nil:
 		return mirror.Origin{}, false
 	case s.Holder != nil:
 		return s.HolderOrigin, true
+	case s.HostRoot() == "" && s.Held():
+		return s.Origin, true
 	}
 	return s.Stamp, s.StampedForAnother() && !s.NeverUsed()
 }

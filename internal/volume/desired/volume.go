@@ -86,8 +86,8 @@ func RepointedLeaf(s *volume.Observed) *corev1.PersistentVolume {
 // Outdated reports whether the host PV must match the leaf PV and differs from it.
 func Outdated(s *volume.Observed) bool { return followed(s) && CurrentHost(s) != nil }
 
-// Unguarded reports whether the host PV lacks Xylem's finalizer, or lacks policy Retain although
-// the member retains the volume.
+// Unguarded reports whether the host PV lacks Xylem's finalizer, or lacks policy Retain although the
+// volume must be retained.
 func Unguarded(s *volume.Observed) bool { return followed(s) && (!s.HasFinalizer() || overrules(s)) }
 
 // followed reports whether the host PV must match the leaf PV.
@@ -128,8 +128,12 @@ func own(s *volume.Observed, after *corev1.PersistentVolume) {
 	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)
 	delete(after.Annotations, v1alpha1.AnnotationClusterGone)
-	if overrules(s) {
-		retain(after)
+	if !overrules(s) {
+		return
+	}
+	retain(after)
+	if last, _ := s.LastOrigin(); s.LastClaimLost {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLastClaimLost, string(last.UID))
 	}
 }
 

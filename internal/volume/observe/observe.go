@@ -5,12 +5,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
@@ -287,24 +290,38 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 	return nil
 }
 
+// skew is how much the clocks of the host and of a member may differ.
+const skew = time.Minute
+
 // observeLastClaim sets LastClaimLost. If no leaf claim is bound to the volume, only the leaf PV's
-// stamp shows which claim used it last, and the stamp has no date. So the host can have lost that
-// claim only if the host PV's claim is older than the restore, or gone: otherwise the volume was freed
-// since.
+// stamp shows which claim used it last, and the stamp has no date. If the host PV's claim is newer than
+// the restore, the volume was freed since, so the host has not lost the claim in the stamp.
 func (o Observer) observeLastClaim(ctx context.Context, s *volume.Observed) error {
 	last, another := s.LastOrigin()
 	switch {
-	case !another:
+	case !another, s.Host.Annotations[v1alpha1.AnnotationLastClaimLost] == string(last.UID):
 		return nil
 	case s.Holder != nil:
 		s.LastClaimLost = s.HolderRoot == nil && o.MayLackRoot(s.Holder)
 		return nil
-	case !o.MayLackRoot(s.Leaf) || s.Root != nil && !o.MayLackRoot(s.Root):
+	case s.HostRoot() == "" && s.Held():
+		s.LastClaimLost = s.Root == nil && o.MayLackRoot(s.Claim)
+		return nil
+	case !o.MayLackRoot(s.Leaf), s.HostRoot() != "" && !o.predatesRestore(s):
 		return nil
 	}
 	root, err := o.root(ctx, last)
 	s.LastClaimLost = root == nil && err == nil
 	return err
+}
+
+// predatesRestore reports whether the host PV's claim may be older than a restore of the host. A claim
+// that was deleted may be.
+func (o Observer) predatesRestore(s *volume.Observed) bool {
+	if s.Root == nil {
+		return hostpv.Ended(s.Host) // otherwise, the claim may not be in the cache yet
+	}
+	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-skew))})
 }
 
 func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -145,10 +146,18 @@ func TestLastClaimLost(t *testing.T) {
 		leaf             metav1.Time
 		root             *metav1.Time // nil if the root is gone
 		exists, restored bool
+		phase            corev1.PersistentVolumePhase
+		edit             func(host *corev1.PersistentVolume)
 		want             bool
 	}{
-		"a claim from the backup is bound to it":       {stamped: other(), leaf: before, root: &before, restored: true, want: true},
-		"a claim from the backup was bound to it":      {stamped: other(), leaf: before, restored: true, want: true},
+		"a claim from the backup is bound to it":  {stamped: other(), leaf: before, root: &before, restored: true, want: true},
+		"a claim from the backup was bound to it": {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeReleased, want: true},
+		"the claim is not in the cache yet":       {stamped: other(), leaf: before, restored: true},
+		"the host PV is free":                     {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeAvailable, edit: func(host *corev1.PersistentVolume) { host.Spec.ClaimRef = nil }, want: true},
+		"the host's clock is ahead":               {stamped: other(), leaf: before, root: ptr.To(metav1.NewTime(restored.Add(skew / 2))), restored: true, want: true},
+		"Xylem has retained it for this reason": {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeReleased, edit: func(host *corev1.PersistentVolume) {
+			metav1.SetMetaDataAnnotation(&host.ObjectMeta, v1alpha1.AnnotationLastClaimLost, string(other().UID))
+		}},
 		"it was freed after the restore":               {stamped: other(), leaf: before, root: &after, restored: true},
 		"it was created after the restore":             {stamped: other(), leaf: after, root: &after, restored: true},
 		"the host was not restored":                    {stamped: other(), leaf: before, root: &before},
@@ -161,6 +170,10 @@ func TestLastClaimLost(t *testing.T) {
 			leaf.CreationTimestamp = tc.leaf
 			leaf.Spec.ClaimRef.UID = "deleted"
 			host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, member)
+			host.Status.Phase = cmp.Or(tc.phase, corev1.VolumeBound)
+			if tc.edit != nil {
+				tc.edit(host)
+			}
 			if tc.stamped == nil {
 				hostpv.OriginOfHost(host, member.HostID).Stamp(leaf)
 			} else {

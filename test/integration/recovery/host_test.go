@@ -346,6 +346,12 @@ func hostWalks() {
 		}
 		s.goesOn(ctx, nodeOne)
 		Expect(s.destroyed(one)).To(BeZero())
+
+		By("setting the policy to Delete again, which destroys the volumes")
+		for name, volume := range volumes {
+			patch(volume, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+			Eventually(func() []string { return s.disks(one, name) }).Should(BeEmpty())
+		}
 	}, SpecTimeout(2*storyTime))
 
 	It("clones the host by mistake, and the clone writes nothing to members (I2, I7)", func(ctx SpecContext) {
