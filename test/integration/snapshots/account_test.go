@@ -74,9 +74,6 @@ var _ = Describe("The cost", Serial, func() {
 		s.spend(ctx, "a snapshot, from its deletion until it is destroyed", one, harness.Budget{
 			"host patch volumesnapshotcontents": 2, "member patch volumesnapshotcontents": 1, "member delete volumesnapshots": 1,
 			"host list volumesnapshots": 2, "host list volumesnapshotcontents": 2, "member list volumesnapshots": 1, "member list volumesnapshotcontents": 2,
-			// On a busy machine, a deletion may take longer than this suite's --stuck-after. Events then
-			// report it on the content and on the VolumeSnapshot, and again if the cause changes.
-			"host create events": 4, "host patch events": 4,
 		}, func(i int) { s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name(i)) }, func(i int) {
 			gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name(i))
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contents[i])
