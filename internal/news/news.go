@@ -31,20 +31,24 @@ type told struct {
 func New(c clock.PassiveClock) *News { return &News{c, lru.New(remembered)} }
 
 // Due reports whether an event is due, and counts it as emitted: what it says differs from the last
-// event about this state, or that event is too old.
-func (n *News) Due(state lru.Key, what any) bool {
-	if n.Told(state, what) {
-		return false
+// event about this state, or that event is too old. It also returns when the next one is due, because
+// a reconcile replaces the delay that an earlier one requested.
+func (n *News) Due(state lru.Key, what any) (due bool, again time.Duration) {
+	if again := n.Told(state, what); again > 0 {
+		return false, again
 	}
 	n.last.Add(state, told{what, n.clock.Now()})
-	return true
+	return true, Again
 }
 
-// Told reports whether the last event about a state is recent, and said the same.
-func (n *News) Told(state lru.Key, what any) bool {
+// Told returns when an event is due, or 0 if it is due now.
+func (n *News) Told(state lru.Key, what any) time.Duration {
 	value, _ := n.last.Get(state)
 	last, known := value.(told)
-	return known && last.what == what && n.clock.Since(last.at) < Again
+	if !known || last.what != what {
+		return 0
+	}
+	return max(0, Again-n.clock.Since(last.at))
 }
 
 // Forget makes the next event about a state due.

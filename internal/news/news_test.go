@@ -12,8 +12,12 @@ func TestDue(t *testing.T) {
 	n := New(clock)
 	due := func(want bool, state, what, when string) {
 		t.Helper()
-		if got := n.Due(state, what); got != want {
+		got, again := n.Due(state, what)
+		if got != want {
 			t.Errorf("%s: the event %q about %q is due: %t, want %t", when, what, state, got, want)
+		}
+		if left := n.Told(state, what); again != left || again <= 0 {
+			t.Errorf("%s: the event %q about %q is due again in %v, want %v", when, what, state, again, left)
 		}
 	}
 	due(true, "pod", "gated", "at first")

@@ -84,8 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case d.message == "":
 		return reconcile.Result{}, nil
 	case !d.mark:
-		r.warn(o, d.message)
-		return reconcile.Result{RequeueAfter: news.Again}, nil
+		return reconcile.Result{RequeueAfter: r.warn(o, d.message)}, nil
 	}
 	err = r.root.ApplyStatus(ctx, actor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, d.message, r.Clock.Now()))
 	if err != nil {

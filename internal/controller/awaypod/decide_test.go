@@ -5,14 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/news"
 )
 
 var since = time.Date(2026, 11, 20, 20, 49, 0, 0, time.UTC)

@@ -1,17 +1,21 @@
 package awaypod
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// warn reports an outage on a Pod whose Ready condition is not set.
-func (r *Reconciler) warn(o observed, message string) {
-	if r.news.Due(o.pod.UID, nodes.Condition(o.node, v1alpha1.NodeMemberAway).LastTransitionTime.Unix()) {
+// warn reports an outage on a Pod whose Ready condition is not set, and returns when to do so again.
+func (r *Reconciler) warn(o observed, message string) time.Duration {
+	due, again := r.news.Due(o.pod.UID, nodes.Condition(o.node, v1alpha1.NodeMemberAway).LastTransitionTime.Unix())
+	if due {
 		r.eventAway(o.pod, "ReportAway", message)
 	}
+	return again
 }
 
 // eventAway reports that a Pod is not ready because its member is away.

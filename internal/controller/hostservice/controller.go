@@ -59,17 +59,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || service == nil || !selects(service) {
 		return reconcile.Result{}, err
 	}
-	if r.news.Told(service.UID, nil) {
-		return reconcile.Result{}, nil
+	if again := r.news.Told(service.UID, nil); again > 0 {
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	pod, registration, err := r.inMember(ctx, service)
 	if err != nil || registration == nil {
 		return reconcile.Result{}, err
 	}
-	if r.news.Due(service.UID, nil) {
+	due, again := r.news.Due(service.UID, nil)
+	if due {
 		r.eventInMember(service, pod, registration)
 	}
-	return reconcile.Result{RequeueAfter: news.Again}, nil
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
 // inMember returns a Pod of the Service that runs in a member, and the member's registration.
@@ -112,7 +113,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 	var services corev1.ServiceList
 	err = r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly)
 	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
-		return !r.news.Told(service.UID, nil) && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+		return r.news.Told(service.UID, nil) == 0 && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
 	})
 }
 

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -38,12 +36,13 @@ func (r *reconciler) eventAdded(o observed) time.Duration {
 	if added == "" {
 		return 0
 	}
-	if r.news.Due(o.leaf.UID, added) {
+	due, again := r.news.Due(o.leaf.UID, added)
+	if due {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonContainersAdded, "Finish",
 			"the Pod's own containers have finished, but the Pod does not finish before containers that member %q added: %s. Exempt the Pod from the program that adds them, or ask the member's admin to add them as restartable init containers",
 			r.Registration, added)
 	}
-	return news.Again
+	return again
 }
 
 // ownFinished reports whether all of the Pod's containers have finished and will not restart.

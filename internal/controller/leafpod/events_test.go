@@ -3,13 +3,12 @@ package leafpod
 import (
 	"testing"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/news"
 )
 
 // Containers that a member added are reported once the Pod's own containers have finished, if the added

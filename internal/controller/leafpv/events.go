@@ -6,8 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -39,10 +37,11 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 
 // warn reports a problem of an admin's host PV, and returns when to do so again.
 func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
-	if r.news.Due(host.UID, problem.Message) {
+	due, again := r.news.Due(host.UID, problem.Message)
+	if due {
 		r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Adopt", "%s", problem.Message)
 	}
-	return news.Again
+	return again
 }
 
 // eventTaken reports that an admin's host PV has adopted its volume.

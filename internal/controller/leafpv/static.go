@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof/adoption"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/observe"
@@ -64,7 +65,7 @@ func (r *reconciler) take(ctx context.Context, s *volume.Observed) error {
 func (r *reconciler) reportImports(s *volume.Observed) (again time.Duration) {
 	for i := range s.Imports {
 		if problem := problem.Unimportable(s, &s.Imports[i]); problem != nil {
-			again = r.warn(&s.Imports[i], problem)
+			again = route.Sooner(again, r.warn(&s.Imports[i], problem))
 		}
 	}
 	return again

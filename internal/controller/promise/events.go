@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/news"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 func (r *Reconciler) eventBroken(about runtime.Object, message string) {
@@ -22,7 +22,7 @@ func (r *Reconciler) eventBroken(about runtime.Object, message string) {
 // tellPods reports on the Pods that wait for a claim's disk why there is no disk, and returns when
 // to do so again, or 0. The Pods' own conditions do not report it, because the claim is bound, and the Pods are
 // pushed.
-func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) (time.Duration, error) {
+func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolumeClaim) (again time.Duration, err error) {
 	if claim == nil {
 		return 0, nil
 	}
@@ -40,9 +40,14 @@ func (r *Reconciler) tellPods(ctx context.Context, claim *corev1.PersistentVolum
 	}
 	for i := range pods {
 		pod := &pods[i]
-		if !podstatus.Finished(pod) && pod.DeletionTimestamp == nil && r.news.Due(pod.UID, cause) {
+		if podstatus.Finished(pod) || pod.DeletionTimestamp != nil {
+			continue
+		}
+		due, next := r.news.Due(pod.UID, cause)
+		if due {
 			r.eventBroken(pod, "claim "+claim.Name+": "+broken.Message)
 		}
+		again = route.Sooner(again, next)
 	}
-	return news.Again, nil
+	return again, nil
 }

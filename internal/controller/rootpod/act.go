@@ -147,8 +147,10 @@ func (r *reconciler) update(ctx context.Context, o lifecycle.Observed, d lifecyc
 		r.news.Forget(key)
 		return nil
 	}
-	if problem := report.UpdateRefused(r.Registration, err); problem != nil && r.news.Due(key, problem.Message) {
-		r.eventProblem(o.Root, problem)
+	if problem := report.UpdateRefused(r.Registration, err); problem != nil {
+		if due, _ := r.news.Due(key, problem.Message); due {
+			r.eventProblem(o.Root, problem)
+		}
 	}
 	return err
 }

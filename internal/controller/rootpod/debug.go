@@ -76,7 +76,7 @@ func (r *reconciler) debugRefusal(ctx context.Context, namespace string, err err
 
 // reportDebug reports why an ephemeral container does not run.
 func (r *reconciler) reportDebug(root *corev1.Pod, name, why string) {
-	if !r.news.Due(string(root.UID)+"/"+name, why) {
+	if due, _ := r.news.Due(string(root.UID)+"/"+name, why); !due {
 		return
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -21,7 +19,7 @@ func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 
 // reportResize reports a resize of a root.
 func (r *reconciler) reportResize(root *corev1.Pod) {
-	if !r.news.Due(string(root.UID)+"//resize", podspec.ResourcesDigest(root)) { // no container has this name
+	if due, _ := r.news.Due(string(root.UID)+"//resize", podspec.ResourcesDigest(root)); !due { // no container has this name
 		return
 	}
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotResized, "Resize",
@@ -39,11 +37,12 @@ func (r *reconciler) eventGated(o lifecycle.Observed) time.Duration {
 		names = append(names, gate.Name)
 	}
 	gates := sanitize.Names(names)
-	if r.news.Due(string(o.Leaf.UID)+"//gates", gates) {
+	due, again := r.news.Due(string(o.Leaf.UID)+"//gates", gates)
+	if due {
 		r.Recorder.Eventf(o.Root, nil, corev1.EventTypeWarning, v1alpha1.ReasonLeafPodGated, "Schedule",
 			"member %q does not schedule the Pod until a program in the member, such as a queue, removes the scheduling gates that it added: %s. Wait, or ask the member's admin about this program", r.Registration, gates)
 	}
-	return news.Again
+	return again
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -15,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/news"
 )
 
 // The scheduling gates that a member added to a leaf are reported once, again if they change, and

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -28,7 +29,7 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 	switch step := plan.By(lifecycle.RootPV); step {
 	case lifecycle.None:
 		if plan.Report != nil && plan.Owner == lifecycle.RootPV {
-			r.warn(s.Host, plan.Report)
+			return reconcile.Result{RequeueAfter: route.Sooner(r.warn(s.Host, plan.Report), r.lookAgain(s, plan))}, nil
 		}
 		return reconcile.Result{RequeueAfter: r.lookAgain(s, plan)}, nil
 	case lifecycle.SetDelete:

@@ -1,6 +1,8 @@
 package rootpv
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -8,11 +10,13 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// warn reports a problem of a host PV.
-func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) {
-	if r.news.Due(host.UID, problem.Message) {
+// warn reports a problem of a host PV, and returns when to do so again.
+func (r *reconciler) warn(host *corev1.PersistentVolume, problem *mirror.Refusal) time.Duration {
+	due, again := r.news.Due(host.UID, problem.Message)
+	if due {
 		r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Release", "%s", problem.Message)
 	}
+	return again
 }
 
 // eventReleased reports a disk that was released with its last Pod.

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xylem-io/xylem/internal/news"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,21 +83,16 @@ func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e 
 	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
 }
 
-// lookAgain returns when to reconcile a host PV again, or 0: a promise after its grace period, or soon
-// if the only Pods that use it are not on the member's node, because their events do not enqueue it;
-// and any host PV when its problem must be reported again.
+// lookAgain returns when to reconcile a promise again, or 0: after its grace period, or soon if the only
+// Pods that use it are not on the member's node, because their events do not enqueue it.
 func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) time.Duration {
-	away := len(s.Users) > 0 && !slices.ContainsFunc(s.Users, func(pod corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })
-	reports := plan.Owner == lifecycle.RootPV && plan.Report != nil
-	switch {
-	case plan.Owner == lifecycle.RootPV && plan.Phase == lifecycle.Idle && !reports:
+	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
 		return s.Unused.Grace - s.Unused.For
-	case away:
-		return lookAgain
-	case reports:
-		return news.Again
 	}
-	return 0
+	if len(s.Users) == 0 || slices.ContainsFunc(s.Users, func(pod corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName }) {
+		return 0
+	}
+	return lookAgain
 }
 
 // unlessUsed takes a step of the release if live reads show that the promise is unchanged and

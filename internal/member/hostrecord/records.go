@@ -25,8 +25,9 @@ import (
 // dropped first.
 const recordedMost = 200
 
-// Records records what Xylem released because an admin requested it, or because it is missing since a
-// restore of the member. It uses the host's record of the member's fence, which outlives the volume, the registration and their events.
+// Records records what Xylem released because an admin requested it, or because it has been missing
+// since a restore of the member. It uses the host's record of the member's fence, which outlives the
+// volume, the registration and their events.
 type Records struct {
 	// Live reads from the host, bypassing its cache.
 	Live client.Reader

@@ -233,12 +233,12 @@ func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.
 	if err := o.observeRoot(ctx, s); err != nil {
 		return err
 	}
-	if err := o.observeLastClaim(ctx, s); err != nil {
-		return err
-	}
 	if s.Claim != nil {
 		s.Restored = o.MayBeRestored(s.Claim)
 		s.RootLost = s.Root == nil && o.MayLackRoot(s.Claim)
+	}
+	if err := o.observeLastClaim(ctx, s); err != nil {
+		return err
 	}
 	if s.Host == nil {
 		return o.observeUnmirrored(ctx, s)
@@ -305,7 +305,7 @@ func (o Observer) observeLastClaim(ctx context.Context, s *volume.Observed) erro
 		s.LastClaimLost = s.HolderRoot == nil && o.MayLackRoot(s.Holder)
 		return nil
 	case s.HostRoot() == "" && s.Held():
-		s.LastClaimLost = s.Root == nil && o.MayLackRoot(s.Claim)
+		s.LastClaimLost = s.RootLost
 		return nil
 	case !o.MayLackRoot(s.Leaf), s.HostRoot() != "" && !o.predatesRestore(s):
 		return nil
