@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
@@ -114,8 +115,10 @@ func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (roo
 	if live == nil || live.UID != o.Root.UID {
 		return nil, nil, nil
 	}
-	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
-		return nil, nil, err // the copies belong to an earlier namespace; the new namespace's event enqueues the Pod
+	if len(refs.Of(live)) > 0 || r.Rules.RestrictsNamespaces() {
+		if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
+			return nil, nil, err // the copies and labels belong to an earlier namespace; the new namespace's event enqueues the Pod
+		}
 	}
 	o.Root, o.Nominated = live, r.nominated(live)
 	if d, still := lifecycle.Next(o).(lifecycle.Create); still {

@@ -156,13 +156,17 @@ func TestCreationIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"the Pod has not run":                    {func(*reads) {}, errWrite},
-		"the Pod ran and is marked as pushed":    {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
-		"the Pod has failed":                     {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
-		"the Pod is being deleted":               {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
-		"the Pod is gone":                        {func(r *reads) { r.pod = nil }, nil},
-		"the Pod was re-created":                 {func(r *reads) { r.pod.UID = "newer" }, nil},
-		"the Pod's namespace was re-created":     {func(r *reads) { r.namespace = "newer-uid" }, nil},
+		"the Pod has not run":                                      {func(*reads) {}, errWrite},
+		"the Pod ran and is marked as pushed":                      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
+		"the Pod has failed":                                       {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
+		"the Pod is being deleted":                                 {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
+		"the Pod is gone":                                          {func(r *reads) { r.pod = nil }, nil},
+		"the Pod was re-created":                                   {func(r *reads) { r.pod.UID = "newer" }, nil},
+		"the namespace of a Pod without references was re-created": {func(r *reads) { r.namespace = "newer-uid" }, errWrite},
+		"the Pod's namespace was re-created": {func(r *reads) {
+			r.namespace = "newer-uid"
+			r.pod.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "token"}}}}
+		}, nil},
 		"the Pod is bound to another node":       {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
 		"the host's API server does not respond": {func(r *reads) { r.err = down }, down},
 		"the Pod was withdrawn in the meantime":  {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
