@@ -23,6 +23,9 @@ const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
 // was restored, even if the backup is very recent.
 const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 
+// Skew is how much the clocks of the host and of a member may differ.
+const Skew = time.Minute
+
 // dateStep is the precision of Date headers and creationTimestamps.
 const dateStep = time.Second
 
@@ -65,6 +68,12 @@ func latest(a, b time.Time) time.Time {
 // restored, and the leaf was not created later.
 func (r Restores) Predates(leaf metav1.Object) bool {
 	return !r.Member.IsZero() && !leaf.GetCreationTimestamp().After(r.Member)
+}
+
+// MayLackLeaf reports whether the member may have lost what an object in the host represents: the
+// member was restored, and the object was created before the restore, or at most Skew after it.
+func (r Restores) MayLackLeaf(host metav1.Object) bool {
+	return !r.Member.IsZero() && !host.GetCreationTimestamp().After(r.Member.Add(Skew))
 }
 
 // MayLackRoot reports whether the host may have lost the root of an object in the member: the host

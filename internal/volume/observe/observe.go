@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -290,9 +290,6 @@ func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *
 	return nil
 }
 
-// skew is how much the clocks of the host and of a member may differ.
-const skew = time.Minute
-
 // observeLastClaim sets LastClaimLost. If no leaf claim is bound to the volume, only the leaf PV's
 // stamp shows which claim used it last, and the stamp has no date. If the host PV's claim is newer than
 // the restore, the volume was freed since, so the host has not lost the claim in the stamp.
@@ -321,7 +318,7 @@ func (o Observer) predatesRestore(s *volume.Observed) bool {
 	if s.Root == nil {
 		return hostpv.Ended(s.Host) // otherwise, the claim may not be in the cache yet
 	}
-	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-skew))})
+	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-fencing.Skew))})
 }
 
 func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
