@@ -44,6 +44,8 @@ func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle
 		return reconcile.Result{}, r.unlessProtected(ctx, s, r.endPromise)
 	case lifecycle.DropFinalizer:
 		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropFinalizer)
+	case lifecycle.DropKept:
+		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropKept)
 	case lifecycle.Unmark:
 		return reconcile.Result{}, r.unmark(ctx, s)
 	case lifecycle.MarkUnused:
@@ -120,21 +122,23 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if gone, err := r.leafGone(ctx, s); err != nil || !gone {
 		return err
 	}
-	if err := r.recordMissing(ctx, s.Host); err != nil {
+	if err := r.recordMissing(ctx, s); err != nil {
 		return err
 	}
 	return r.deleteHost(ctx, s)
 }
 
 // recordMissing records and reports the disk of a host PV whose leaf PV the restored member may have
-// lost.
-func (r *reconciler) recordMissing(ctx context.Context, host *corev1.PersistentVolume) error {
+// lost, unless another PV in the cluster still represents the disk.
+func (r *reconciler) recordMissing(ctx context.Context, s *volume.Observed) error {
+	host := s.Host
 	_, leaf, _, has := hostpv.LeafOf(host)
-	if !has || !r.LastRestores().Predates(host) {
+	if !has || !r.LastRestores().MayLackLeaf(host) ||
+		s.Twin != nil && s.Twin.DeletionTimestamp == nil || s.Recreated != nil && hostpv.SameDisk(host, s.Recreated) {
 		return nil
 	}
-	attributes := host.Spec.CSI.VolumeAttributes
-	disk := fmt.Sprintf("volume %q (%q in the member, handle %q of driver %q)", host.Name, leaf, attributes[v1alpha1.AttributeHandle], attributes[v1alpha1.AttributeDriver])
+	driver, handle := hostpv.SourceOf(host)
+	disk := fmt.Sprintf("volume %q (%q in the member, handle %q of driver %q)", host.Name, leaf, handle, driver)
 	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk)
 	if err != nil || !missing {
 		return err
@@ -189,6 +193,35 @@ func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) erro
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))
+}
+
+// dropKept removes Xylem's finalizer from a host PV whose disk is kept. If the restored member has
+// lost the volume, nothing else names the disk, so dropKept records it first.
+func (r *reconciler) dropKept(ctx context.Context, s *volume.Observed) error {
+	if err := r.recordKept(ctx, s); err != nil {
+		return err
+	}
+	return r.dropFinalizer(ctx, s)
+}
+
+// recordKept records the disk of a host PV if live reads prove that the member has no volume with this
+// disk. The date of a restore is known only once the fence has detected it, so recordKept fails until
+// then.
+func (r *reconciler) recordKept(ctx context.Context, s *volume.Observed) error {
+	_, name, _, has := hostpv.LeafOf(s.Host)
+	if !has || s.Leaf != nil {
+		return nil
+	}
+	_, missing, err := r.Proof().LeafVolume(ctx, name, func(leaf *corev1.PersistentVolume) bool {
+		return leaf == nil || leaf.UID != s.UID && !hostpv.SameDisk(s.Host, leaf)
+	})
+	if err != nil || !missing {
+		return err
+	}
+	if _, err := r.Proof().MemberCurrent(ctx); err != nil {
+		return err
+	}
+	return r.recordMissing(ctx, s)
 }
 
 // deleteStale deletes an earlier root's leaf claim that still has the volume.

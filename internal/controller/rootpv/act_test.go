@@ -9,11 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -199,6 +202,75 @@ func TestReleaseNoticesARestore(t *testing.T) {
 			restored = guarded.ErrFenced
 			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want ErrFenced", err)
+			}
+		})
+	}
+}
+
+var errRecord = errors.New("a record was attempted")
+
+// records rejects every write, too, and distinguishes the creation of the record.
+type records struct{ writes }
+
+func (records) Create(context.Context, client.Object, ...client.CreateOption) error { return errRecord }
+
+// The host PV of a retained disk is released without a record, unless nothing else names the disk.
+func TestDropKeptRecordsLostDisks(t *testing.T) {
+	down := errors.New("connection refused")
+	retained := seen()
+	disk := func(handle string) *corev1.PersistentVolume {
+		pv := retained.Leaf.DeepCopy()
+		pv.UID, pv.Spec.CSI.VolumeHandle = "newer", handle
+		return pv
+	}
+	recreated := func(handle string) func(*volume.Observed) {
+		return func(s *volume.Observed) { s.Recreated = disk(handle) }
+	}
+	for name, tc := range map[string]struct {
+		change func(*volume.Observed)
+		live   reads // of the member
+		never  bool  // never restored
+		fenced error
+		want   error
+	}{
+		"the member lost the volume":                 {want: errRecord},
+		"it is not in the cache yet":                 {live: reads{volume: retained.Leaf}, want: errWrite},
+		"it was re-created with the same disk":       {change: recreated("d-1"), live: reads{volume: disk("d-1")}, want: errWrite},
+		"the same disk's volume is not in the cache": {live: reads{volume: disk("d-1")}, want: errWrite},
+		"it was re-created with another disk":        {change: recreated("d-2"), live: reads{volume: disk("d-2")}, want: errRecord},
+		"an admin's host PV still represents it":     {change: func(s *volume.Observed) { s.Twin = &corev1.PersistentVolume{} }, want: errWrite},
+		"both host PVs are being deleted": {change: func(s *volume.Observed) {
+			s.Twin = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}
+		}, want: errRecord},
+		"the member was never restored":              {never: true, want: errWrite},
+		"the fence has not yet detected the restore": {never: true, fenced: guarded.ErrFenced, want: guarded.ErrFenced},
+		"the member does not respond":                {live: reads{err: down}, want: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := seen(hostPolicy(retains), noClaim, noLeaf, hostDeleted)
+			if tc.change != nil {
+				tc.change(s)
+			}
+			plan := lifecycle.Next(s)
+			if plan.By(lifecycle.RootPV) != lifecycle.DropKept {
+				t.Fatalf("the plan is %+v, want DropKept", plan)
+			}
+			r := &reconciler{
+				Link: &member.Link{
+					Member: here, HostLive: &reads{volume: s.Host}, Live: tc.live,
+					Root:       guarded.NewRoot(records{}, here.Registration, guarded.HostOnly{}),
+					Unrestored: func(context.Context) error { return tc.fenced },
+					Restores: func() fencing.Restores {
+						if tc.never {
+							return fencing.Restores{}
+						}
+						return fencing.Restores{Member: now.Time}
+					},
+				},
+				idle: newIdle(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),
+			}
+			if _, err := r.act(t.Context(), s, plan); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
 	}

@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 		"Retain in the host: the leaf claim is deleted, and the volume is kept (I2)":                                      {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
 		"Retain in the host, and the leaf claim was deleted: settled (I5)":                                                {seen(hostPolicy(retains), noClaim), lifecycle.None},
 		"Retain in the host, and no objects in the member: no action":                                                     {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
-		"Retain in the host, and the host PV is being deleted: only Xylem's finalizer is removed (I2)":                    {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"Retain in the host, and the host PV is being deleted: only Xylem's finalizer is removed (I2)":                    {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropKept},
 		"Retain set in the host after Xylem set Delete: the leaf claim stays until leaf_pv sets Retain (I2)":              {seen(hostPolicy(retains), leafPolicy(deletes)), lifecycle.None},
 		"Retain set in the host after Xylem set Delete, and the host PV is being deleted: leaf_pv sets Retain first (I2)": {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), lifecycle.SetRetain},
 		"the leaf PV's original policy is Retain (I2)":                                                                    {seen(gave(string(retains))), lifecycle.UpdateHost},
@@ -155,17 +155,17 @@ func TestDecide(t *testing.T) {
 
 		"an admin cleared claimRef: no action":                                 {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
 		"an admin cleared claimRef, and the phase is outdated: no panic":       {seen(noClaimRef), lifecycle.None},
-		"an admin cleared claimRef, and then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
-		"an admin cleared claimRef's UID, and then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
+		"an admin cleared claimRef, and then deleted the PV: the data is kept": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropKept},
+		"an admin cleared claimRef's UID, and then deleted the PV":             {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropKept},
 		"the host reports that reclaiming failed: handled like Released":       {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
 		"reclaiming failed before any claim used the PV":                       {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
 		"policy Recycle: reclaiming fails, and the leaf claim is deleted":                                                 {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
 		"policy Recycle, and the leaf claim was deleted: reported, and no data is destroyed":                              {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
-		"policy Recycle, and an admin deletes the PV: the finalizer is removed, and the data is kept":                     {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"policy Recycle, and an admin deletes the PV: the finalizer is removed, and the data is kept":                     {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropKept},
 		"reclaiming failed, and an admin set Delete":                                                                      {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
 		"reclaiming failed, and an admin set Retain: settled (I5)":                                                        {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
-		"reclaiming failed, and a PV with policy Retain is being deleted: the finalizer is removed, and the data is kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"reclaiming failed, and a PV with policy Retain is being deleted: the finalizer is removed, and the data is kept": {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropKept},
 
 		"the leaf PV was re-created: leaf_pv sets Retain first (I2)":                                                                                               {seen(recreated(deletes)), lifecycle.None},
 		"the leaf PV was re-created and set to Retain: the leaf claim is deleted, and the data is kept":                                                            {seen(recreated(retains)), lifecycle.DeleteClaim},
@@ -185,7 +185,7 @@ func TestDecide(t *testing.T) {
 		"an admin freed the PV, an earlier leaf claim has the leaf PV, and Xylem's finalizer is already removed":                                                   {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 
 		"a second host PV of a claim with another volume, and no objects in the member (I1)":           {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
-		"a second host PV of a claim has policy Retain and is being deleted: the finalizer is removed": {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"a second host PV of a claim has policy Retain and is being deleted: the finalizer is removed": {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropKept},
 		"a second host PV of a claim, whose leaf PV exists in the member":                              {seen(claimLives, noClaim), lifecycle.None},
 
 		"abandoned while in use: host_volume releases the volume":  {seen(phase(corev1.VolumeBound), abandon), lifecycle.None},

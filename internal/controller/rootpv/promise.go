@@ -163,7 +163,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
 		return err
 	}
-	if err := r.recordMissing(ctx, s.Host); err != nil {
+	if err := r.recordMissing(ctx, s); err != nil {
 		return err
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, claimOf(s.Host))

@@ -53,7 +53,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	if s.Host != nil && s.Content != nil && r.LastRestores().Predates(s.Host) {
+	if s.Host != nil && s.Content != nil && r.LastRestores().MayLackLeaf(s.Host) {
 		r.missing.Observe(s.Host)
 	}
 	return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
@@ -151,7 +151,7 @@ func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error
 	if err != nil || !proven {
 		return err
 	}
-	e.Leaf, proven, err = r.prover().LeafContent(ctx, s.Leaf, func(now *snapshotv1.VolumeSnapshotContent) bool {
+	e.Leaf, proven, err = r.prover().LeafContent(ctx, s.Leaf.UID, func(now *snapshotv1.VolumeSnapshotContent) bool {
 		if now == nil || s.Content == nil {
 			return now == nil && s.Content == nil
 		}
@@ -211,7 +211,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 
 // recordMissing records and reports a snapshot that the restored member may have lost.
 func (r *reconciler) recordMissing(ctx context.Context, s *snapshot.Observed) error {
-	if s.Record().Snapshot == "" || !r.LastRestores().Predates(s.Host) {
+	if s.Record().Snapshot == "" || !r.LastRestores().MayLackLeaf(s.Host) {
 		return nil
 	}
 	record, handle := s.Record(), "its handle is not recorded"
@@ -228,7 +228,8 @@ func (r *reconciler) recordMissing(ctx context.Context, s *snapshot.Observed) er
 	return nil
 }
 
-// dropKept releases the host content of a snapshot whose data the member keeps.
+// dropKept releases the host content of a snapshot that must be kept. If the restored member has lost
+// the leaf content, nothing else names the snapshot, so dropKept records it first.
 func (r *reconciler) dropKept(ctx context.Context, s *snapshot.Observed) error {
 	if _, same, err := r.prover().ContentUnchanged(ctx, s.Host); err != nil || !same {
 		return err
@@ -236,5 +237,25 @@ func (r *reconciler) dropKept(ctx context.Context, s *snapshot.Observed) error {
 	if _, ended, err := r.prover().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID); err != nil || !ended {
 		return err
 	}
+	if err := r.recordKept(ctx, s); err != nil {
+		return err
+	}
 	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+}
+
+// recordKept records a snapshot if live reads prove that the member has no content for it. The date of
+// a restore is known only once the fence has detected it, so recordKept fails until then.
+func (r *reconciler) recordKept(ctx context.Context, s *snapshot.Observed) error {
+	leaf := s.Record().Snapshot
+	if leaf == "" || s.Content != nil {
+		return nil
+	}
+	_, missing, err := r.prover().LeafContent(ctx, leaf, func(content *snapshotv1.VolumeSnapshotContent) bool { return content == nil })
+	if err != nil || !missing {
+		return err
+	}
+	if _, err := r.prover().MemberCurrent(ctx); err != nil {
+		return err
+	}
+	return r.recordMissing(ctx, s)
 }

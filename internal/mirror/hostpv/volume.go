@@ -92,6 +92,25 @@ func recordSource(host, leaf *corev1.PersistentVolume) {
 	}
 }
 
+// SourceOf returns the driver and the volume handle of the leaf PV that a host PV records. A host PV
+// whose source was created before the leaf PV has them in annotations.
+func SourceOf(host *corev1.PersistentVolume) (driver, handle string) {
+	record := host.Annotations
+	if csi := host.Spec.CSI; csi != nil && csi.Driver == v1alpha1.ProvisionerName && !Imported(host) {
+		record = csi.VolumeAttributes
+	}
+	return record[v1alpha1.AttributeDriver], record[v1alpha1.AttributeHandle]
+}
+
+// SameDisk reports whether a leaf PV has the disk that a host PV records.
+func SameDisk(host, leaf *corev1.PersistentVolume) bool {
+	record := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+	recordSource(record, leaf)
+	driver, handle := SourceOf(host)
+	leafDriver, leafHandle := SourceOf(record)
+	return handle != "" && driver == leafDriver && handle == leafHandle
+}
+
 // attributeLimit is the maximum length, in bytes, of each value that the host PV copies from the
 // member.
 const attributeLimit = 1024

@@ -96,7 +96,7 @@ func (p Prover) KeptSnapshot(ctx context.Context, host *snapshotv1.VolumeSnapsho
 	if e.Root, proven, err = p.SnapshotEnded(ctx, origin.Root, origin.UID); err != nil || !proven {
 		return e, false, err
 	}
-	if e.Leaf, proven, err = p.LeafContent(ctx, leaf, mirrorsnapshot.Retained); err != nil || !proven || host != nil {
+	if e.Leaf, proven, err = p.LeafContent(ctx, leaf.UID, mirrorsnapshot.Retained); err != nil || !proven || host != nil {
 		return e, proven, err
 	}
 	if e.None, proven, err = p.NotRepresented(ctx, origin.UID); err != nil || !proven {

@@ -110,10 +110,10 @@ type LeafContent struct {
 	content *snapshotv1.VolumeSnapshotContent // nil if it does not exist
 }
 
-// LeafContent proves by a live read that wanted accepts a leaf VolumeSnapshot's content. wanted
-// receives nil if the content does not exist.
-func (p Prover) LeafContent(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, wanted func(*snapshotv1.VolumeSnapshotContent) bool) (LeafContent, bool, error) {
-	began, name := p.Clock.Now(), mirrorsnapshot.ContentName(leaf.UID)
+// LeafContent proves by a live read that wanted accepts the content of the leaf VolumeSnapshot with
+// the given UID. wanted receives nil if the content does not exist.
+func (p Prover) LeafContent(ctx context.Context, leaf types.UID, wanted func(*snapshotv1.VolumeSnapshotContent) bool) (LeafContent, bool, error) {
+	began, name := p.Clock.Now(), mirrorsnapshot.ContentName(leaf)
 	content, err := index.LiveContent(ctx, p.Live, name)
 	if err != nil || !wanted(content) {
 		return LeafContent{}, false, err

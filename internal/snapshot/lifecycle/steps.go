@@ -35,7 +35,7 @@ var steps = []states.Action{
 	states.Act(DeleteKept, "deletes the leaf, whose snapshot is kept", states.Evidence("KeepingSnapshot", "ContentUnchanged", "SnapshotEnded", "LeafContent")),
 	states.Act(DeleteOrphaned, "deletes the leaf, whose snapshot is kept as an orphan", states.Evidence("KeepingSnapshot", "SnapshotEnded", "LeafContent", "NotRepresented", "MemberCurrent")),
 	states.Act(DropHost, "removes the finalizer from the host content, because no objects are left in the member", states.Proofs("SnapshotLeafGone")),
-	states.Act(DropKept, "removes the finalizer from the host content, because the snapshot is kept in the member", states.Proofs("ContentUnchanged", "SnapshotEnded")),
+	states.Act(DropKept, "removes the finalizer from the host content of a snapshot that must be kept; first records the snapshot if the restored member has lost it", states.Proofs("ContentUnchanged", "SnapshotEnded", "LeafContent", "MemberCurrent")),
 	states.Act(Release, "removes the finalizer from the host content, because no member has objects for it", states.Proofs("ContentUnchanged")),
 	states.Act(Abandon, "records which snapshot an admin abandoned, and removes the finalizer from the host content", states.Nothing()),
 }

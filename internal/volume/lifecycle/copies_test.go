@@ -46,7 +46,7 @@ func TestCopiedVolumeIsKept(t *testing.T) {
 		"the host retains it":             {leaf: leaf(retains), claim: claim(), change: func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = retains }, step: DeleteClaim},
 		"the host retains it, and is deleting": {change: func(pv *corev1.PersistentVolume) {
 			pv.Spec.PersistentVolumeReclaimPolicy, pv.DeletionTimestamp = retains, &deleted
-		}, step: DropFinalizer},
+		}, step: DropKept},
 		"reclaiming it has failed":     {leaf: leaf(retains), claim: claim(), change: func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeFailed }, step: SetDelete},
 		"its claim has another volume": {root: another(), step: DropHost},
 	} {

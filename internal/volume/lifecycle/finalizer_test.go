@@ -17,9 +17,9 @@ func TestFinalizerOfImport(t *testing.T) {
 		ref   *corev1.ObjectReference
 		step  Step
 	}{
-		"no claim is bound to the PV":    {corev1.VolumeAvailable, nil, DropFinalizer},
-		"the PV is reserved for a claim": {corev1.VolumeAvailable, refOf(""), DropFinalizer},
-		"the claim is gone":              {corev1.VolumeReleased, refOf("root"), DropFinalizer},
+		"no claim is bound to the PV":    {corev1.VolumeAvailable, nil, DropKept},
+		"the PV is reserved for a claim": {corev1.VolumeAvailable, refOf(""), DropKept},
+		"the claim is gone":              {corev1.VolumeReleased, refOf("root"), DropKept},
 		"a claim is bound to the PV":     {corev1.VolumeBound, refOf("root"), None},
 	}
 	for name, test := range tests {

@@ -23,6 +23,7 @@ const (
 	DropPromise       Step = "DropPromise"
 	DropHost          Step = "DropHost"
 	DropFinalizer     Step = "DropFinalizer"
+	DropKept          Step = "DropKept"
 	EndPromise        Step = "EndPromise"
 	Unmark            Step = "Unmark"
 	MarkUnused        Step = "MarkUnused"
@@ -79,6 +80,7 @@ var steps = []states.Action{
 	states.Act(DropPromise, "delete a promise that is not assigned to a member, then remove Xylem's finalizer", states.Proofs("HostUnchanged")),
 	states.Act(DropHost, "delete the host PV, then remove Xylem's finalizer, because no objects are left in the member", states.Proofs("LeafGone")),
 	states.Act(DropFinalizer, "remove Xylem's finalizer from a host PV that is being deleted", states.Nothing()),
+	states.Act(DropKept, "remove Xylem's finalizer from a host PV that is being deleted, and whose disk is kept; first record the disk if the restored member has lost the volume", states.Proofs("LeafVolume", "MemberCurrent")),
 	states.Act(EndPromise, "delete a promise without a disk, then remove Xylem's finalizer", states.Proofs("HostReleased", "RootGone", "HostUnchanged", "LeafGone")),
 	states.Act(MarkUnused, "mark a promise as unused from now on", states.Proofs("HostUnchanged", "Unused", "LeafVolume")),
 	states.Act(CountGrace, "start the grace period for a mark that another process set", states.Proofs("HostUnchanged", "Unused", "LeafVolume")),

@@ -11,7 +11,7 @@ import (
 var volumes = []section{
 	{Title: "Two host PVs represent it", When: []fact{twin}, Rows: []row{
 		{Phase: Holding, When: []fact{stamped, not(leafRetain)}, Step: SetRetain, Owner: LeafPV},
-		{Phase: Retained, When: []fact{hostDeleting, finalizer}, Step: DropFinalizer, Owner: RootPV},
+		{Phase: Retained, When: []fact{hostDeleting, finalizer}, Step: DropKept, Owner: RootPV},
 		{Phase: Mismatched, When: []fact{bound, not(held)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two host PVs is gone"},
 		{Phase: Mismatched, Owner: RootPV, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportTwins, Until: "one of the two host PVs is gone"},
 	}},
@@ -21,7 +21,7 @@ var volumes = []section{
 	}},
 	{Title: "An admin's host PV represents it, and no claim has used it yet", When: []fact{untaken}, Rows: []row{
 		{Phase: Importing, When: []fact{not(hostDeleting), not(abandoned), takeable}, Step: Take, Owner: LeafPV},
-		{Phase: Importing, When: []fact{hostDeleting, finalizer, either(free, ended)}, Step: DropFinalizer, Owner: RootPV},
+		{Phase: Importing, When: []fact{hostDeleting, finalizer, either(free, ended)}, Step: DropKept, Owner: RootPV},
 		{Phase: Importing, When: []fact{bound, not(rootDeleting)}, Owner: RootPVC, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the host PV may adopt the volume, or the claim is deleted"},
 		{Phase: Importing, Owner: LeafPV, Reasons: "AdoptionRefused, ConsentMissing", Report: problem.ReportUntaken, Until: "the host PV may adopt the volume, or is deleted"},
 	}},
@@ -44,7 +44,7 @@ var volumes = []section{
 	{Title: "The leaf claim of another root is bound to it", When: []fact{mirrored, not(abandoned)}, Rows: []row{
 		{Phase: Holding, When: []fact{heldByAnother, not(stamped)}, Step: Stamp, Owner: LeafPV},
 		{Phase: Ending, When: []fact{finalizer, outlived, leafRetain}, Step: DeleteStale, Owner: RootPV},
-		{Phase: Free, When: []fact{finalizer, not(ended), hostDeleting, free}, Step: DropFinalizer, Owner: RootPV},
+		{Phase: Free, When: []fact{finalizer, not(ended), hostDeleting, free}, Step: DropKept, Owner: RootPV},
 	}},
 	{Title: "Its claim is gone, and its host PV has ended", When: []fact{not(hasRoot), ended}, Rows: []row{
 		{Phase: Retained, When: []fact{either(abandoned, not(finalizer))}, Owner: RootPV, Until: "the host PV is gone"},
@@ -53,7 +53,7 @@ var volumes = []section{
 		{Phase: Destroying, When: []fact{destroyed, hasLeaf, not(terminating), not(leafDelete)}, Step: SetDelete, Owner: RootPV},
 		{Phase: Ending, When: []fact{claimed, claimDeleting}, Owner: RootPV, Until: "the leaf claim is gone"},
 		{Phase: Ending, When: []fact{claimed, mayDelete}, Step: DeleteClaim, Owner: RootPV},
-		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropFinalizer, Owner: RootPV},
+		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropKept, Owner: RootPV},
 		{Phase: Mirrored, When: []fact{outdated}, Step: UpdateHost, Owner: LeafPV},
 		{Phase: Retained, When: []fact{not(claimed), unsupported}, Owner: RootPV, Reasons: v1alpha1.ReasonReclaimPolicyUnsupported, Report: problem.ReportUnsupported, Until: "the host PV changes"},
 		{Phase: Retained, When: []fact{not(claimed), keptUnused}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKeptUnused, Until: "the host PV changes"},
@@ -84,7 +84,7 @@ var volumes = []section{
 	{Title: "Its host PV has ended, and its claim is, or will be, bound to another volume", When: []fact{ended, not(own), not(abandoned), finalizer}, Rows: []row{
 		{Phase: Ending, When: []fact{copied}, Owner: RootPV, Reasons: v1alpha1.ReasonCopiesRemain, Report: problem.ReportCopies, Until: "shared_pv has removed the copies"},
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
-		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropFinalizer, Owner: RootPV},
+		{Phase: Retained, When: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, Step: DropKept, Owner: RootPV},
 	}},
 	{Title: "Its claim is, or will be, bound to another volume", When: []fact{ours, not(own)}, Rows: []row{
 		{Phase: Mismatched, When: []fact{not(mirrored), mistaken, unkept}, Step: Secure, Owner: LeafPV},

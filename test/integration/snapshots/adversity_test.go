@@ -2,6 +2,7 @@ package snapshots_test
 
 import (
 	"context"
+	"slices"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	. "github.com/onsi/ginkgo/v2"
@@ -199,6 +200,8 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(err).NotTo(HaveOccurred())
 		age := suite.Aging(ctx, x, one)
 		newer := s.ready(ctx, "newer", "data", deletes)
+		retained := s.ready(ctx, "retained", "data", keeps)
+		_, kept := s.leaf(ctx, one, "retained")
 		taken := s.taken(one, "data")
 		age()
 
@@ -221,13 +224,22 @@ var _ = Describe("A snapshot after a failure", func() {
 			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
 		}
 		left := s.taken(one, "data")
-		Expect(left).To(And(HaveLen(1), Not(ContainElement(*content.Status.SnapshotHandle))))
+		Expect(left).To(And(HaveLen(2), ContainElement(*kept.Status.SnapshotHandle), Not(ContainElement(*content.Status.SnapshotHandle))))
+		left = slices.DeleteFunc(left, func(handle string) bool { return handle == *kept.Status.SnapshotHandle })
 
 		By("recording the snapshot that the member no longer has, but not the one that Xylem destroyed")
 		s.noted(ctx, "VolumeSnapshotContent", contentName(newer), v1alpha1.ReasonSnapshotLost, left[0], one)
 		registered, err := suite.Read[v1alpha1.ClusterRegistration](ctx, x.Host, "", one)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(suite.LetGo(ctx, x, registered.Status.ClusterID)).To(And(ContainSubstring(left[0]), Not(ContainSubstring(*content.Status.SnapshotHandle))))
+
+		By("deleting the content of a snapshot that the host retained, and the member no longer has: it is recorded, too")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "retained")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "retained")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, contentName(retained))
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(retained))
+		s.noted(ctx, "VolumeSnapshotContent", contentName(retained), v1alpha1.ReasonSnapshotLost, *kept.Status.SnapshotHandle, one)
+		Expect(suite.LetGo(ctx, x, registered.Status.ClusterID)).To(ContainSubstring(*kept.Status.SnapshotHandle))
 	}, SpecTimeout(storyTime))
 
 	It("survives the deletion of its namespace in the member (I2)", func(ctx SpecContext) {

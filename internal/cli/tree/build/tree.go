@@ -363,11 +363,8 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 	if c.LeafVolumeKnown {
 		n.State, n.Health = model.StateNotFound, model.Bad
 	}
-	record := c.Volume.Annotations
-	if c.Volume.Spec.CSI.Driver == v1alpha1.ProvisionerName && !hostpv.Imported(c.Volume) {
-		record = c.Volume.Spec.CSI.VolumeAttributes
-	}
-	n.Driver, n.Handle = gather.Plain(record[v1alpha1.AttributeDriver]), gather.Plain(record[v1alpha1.AttributeHandle])
+	driver, handle := hostpv.SourceOf(c.Volume)
+	n.Driver, n.Handle = gather.Plain(driver), gather.Plain(handle)
 	return []model.Node{n}
 }
 
