@@ -59,7 +59,7 @@ func (b *bench) churn(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := r.await(ctx, "gone", c.claims, r.gone); err != nil {
+	if err := r.await(ctx, "gone", c.claims, func() int { return r.gone(sharedSpace) }); err != nil {
 		return err
 	}
 	if err := r.settle(ctx); err != nil {

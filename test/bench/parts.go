@@ -21,6 +21,7 @@ const (
 	partNative  = "native"
 	partFloor   = "floor"
 	partDriver  = "driver"
+	partPlain   = "plain mirror"
 	partMirror  = "mirror"
 	partPromise = "promise"
 	partDelete  = " delete" // appended to the name of the mode
@@ -135,7 +136,7 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 			if err := b.remove(ctx, r.host.client); err != nil {
 				return err
 			}
-			return r.await(ctx, "gone", b.claims, r.gone)
+			return r.await(ctx, "gone", b.claims, func() int { return r.gone(b.namespace) })
 		})
 	})
 	if err != nil {
@@ -148,8 +149,15 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 	if err := books.close(ctx, run); err != nil {
 		return err
 	}
+	run.finishDeletion(r, begin, r.host.times(volumeGone, b.namespace))
+	r.forget(b.namespace)
+	return nil
+}
+
+// finishDeletion records how long after the begin of a deletion each volume was gone, and adds the
+// run to the report.
+func (run *Run) finishDeletion(r *rig, begin time.Time, gone map[string]time.Time) {
 	asked := map[string]time.Time{}
-	gone := r.host.times(volumeGone, b.namespace)
 	for name := range gone {
 		asked[name] = begin
 	}
@@ -158,8 +166,6 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 	run.Times[askedGone] = between(asked, gone)
 	r.b.say("      deleted: %.1f/s, all after %.1f s", run.Rate, run.Seconds)
 	r.b.report.add(run)
-	r.forget(b.namespace)
-	return nil
 }
 
 // yardNative measures the native yardstick: the same claims and Pods in one cluster without Xylem.

@@ -275,12 +275,12 @@ func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	return members, err
 }
 
-// gone returns how many claims of the shared namespace, with their Pods and volumes, have been
-// deleted in all clusters.
-func (r *rig) gone() int {
+// gone returns how many claims of a namespace, with their Pods and volumes, have been deleted in all
+// clusters.
+func (r *rig) gone(namespace string) int {
 	n := math.MaxInt
 	for _, s := range []stage{podGone, claimGone, volumeGone} {
-		n = min(n, r.host.count(s, sharedSpace), r.leaves.count(s, sharedSpace))
+		n = min(n, r.host.count(s, namespace), r.leaves.count(s, namespace))
 	}
 	return n
 }

@@ -47,10 +47,12 @@ func (b *bench) bursts(ctx context.Context) error {
 		}
 		for repeat := range b.repeats {
 			p := part{scenario: burstName, repeat: repeat + 1, claims: s.claims}
-			for _, measure := range []func(context.Context, part) error{
-				r.yardFloor, r.yardNative, r.yardDriver,
-				func(ctx context.Context, p part) error { return r.mirrored(ctx, p, partMirror) },
-			} {
+			measures := []func(context.Context, part) error{r.yardFloor, r.yardNative, r.yardDriver}
+			if s.claims <= plainLimit {
+				measures = append(measures, r.yardPlain)
+			}
+			measures = append(measures, func(ctx context.Context, p part) error { return r.mirrored(ctx, p, partMirror) })
+			for _, measure := range measures {
 				if err := measure(ctx, p); err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,7 +56,7 @@ func newSeeds(ctx context.Context, r *rig) (*seeds, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lawless(ctx, r.x.Fleet.Host); err != nil {
+	if _, err := lawless(ctx, r.x.Fleet.Host); err != nil {
 		return nil, err
 	}
 	if err := r.classes(ctx); err != nil {
@@ -98,27 +99,29 @@ func unlimited(c *controlplane.Cluster) (kubernetes.Interface, error) {
 }
 
 // lawless disables a cluster's admission policies, and waits until the API server no longer
-// enforces them.
-func lawless(ctx context.Context, c *controlplane.Cluster) error {
-	err := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+// enforces them. It returns their bindings.
+func lawless(ctx context.Context, c *controlplane.Cluster) ([]admissionregistrationv1.ValidatingAdmissionPolicyBinding, error) {
+	client := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
+	bindings, err := client.List(ctx, metav1.ListOptions{})
+	if err == nil {
+		err = client.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	}
 	if err != nil {
-		return fmt.Errorf("disable the policies of %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("disable the policies of %s: %w", c.Name(), err)
 	}
-	reserved := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "reserved", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "anywhere"}},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
-		},
-	}
-	return harness.Await(ctx, "disabled policies in "+c.Name(), func(ctx context.Context) error {
-		_, err := c.Client().CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault).Create(ctx, reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
-	})
+	return bindings.Items, harness.Await(ctx, "disabled policies in "+c.Name(), func(ctx context.Context) error { return reserve(ctx, c) })
+}
+
+// reserve creates a claim with one of Xylem's annotations, as a dry run. The policies refuse it.
+func reserve(ctx context.Context, c *controlplane.Cluster) error {
+	claim := harness.Claim(metav1.NamespaceDefault, "reserved", classMember)
+	claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: "anywhere"}
+	_, err := c.Client().CoreV1().PersistentVolumeClaims(claim.Namespace).Create(ctx, claim, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	return err
 }
 
 func (m seeded) prepare(ctx context.Context, c *controlplane.Cluster) error {
-	if err := lawless(ctx, c); err != nil {
+	if _, err := lawless(ctx, c); err != nil {
 		return err
 	}
 	class := controlplane.Class(classMember, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)

@@ -67,7 +67,7 @@ func (s *sizes) Set(text string) error {
 }
 
 func parse(args []string) (settings, error) {
-	s := settings{sizes: sizes{{1000, 2}, {5000, 4}}}
+	s := settings{sizes: sizes{plainOfTheGoal, burstOfTheGoal, {5000, 4}}}
 	quick := slices.Contains(args, "--quick") || slices.Contains(args, "-quick")
 	// value returns the default for a full run or for a quick one.
 	value := func(whole, short int) int {
