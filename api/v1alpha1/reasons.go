@@ -179,6 +179,9 @@ const (
 	// ReasonVolumeNameUnsupported: a claim of a promise class requests a volume by name. To do:
 	// remove spec.volumeName.
 	ReasonVolumeNameUnsupported = "VolumeNameUnsupported"
+	// ReasonVolumeNotFound: the claim names a PersistentVolume that does not exist in the host.
+	// Kubernetes reports nothing in this case. To do: follow the message.
+	ReasonVolumeNotFound = "VolumeNotFound"
 	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has. Xylem does
 	// not create a replacement. On a PersistentVolume in the host: its volume has been missing since
 	// the member was restored, and Xylem has no record that it destroyed the disk. To do: restore the

@@ -18,9 +18,14 @@ import (
 // represents, or nil. The request alone proves nothing, because every user who can create a claim
 // can set volumeName. The claim can use the volume if it belonged to this tenant and was never
 // released: the namespace has the same UID, and the leaf claim is still bound to the volume (kept).
-// Otherwise, an admin must allow the use with an annotation on the registration.
+// Otherwise, the volume must be Released, so that no other claim in the member can be bound to it, and
+// an admin must allow the use with an annotation on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
-	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
+	wrong := m.mismatch(root, class, leaf)
+	if taken := unavailable(root, leaf); taken != "" && !kept {
+		wrong = append(wrong, taken)
+	}
+	if len(wrong) > 0 {
 		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which belonged to an earlier claim with this name, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
@@ -59,6 +64,21 @@ func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.St
 		wrong = append(wrong, fmt.Sprintf("the volume has volumeMode %s, not %s", b, a))
 	}
 	return wrong
+}
+
+// unavailable describes why a volume that its earlier leaf claim has released will not become Released,
+// or returns "". The PV controller needs a moment to release the volume of a deleted claim.
+func unavailable(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume) string {
+	ref := leaf.Spec.ClaimRef
+	switch phase := leaf.Status.Phase; {
+	case phase == corev1.VolumeAvailable:
+		return fmt.Sprintf("the volume is Available, not Released: somebody removed its claimRef, so any claim in the member can be bound to it (while its policy is Retain, the member's admin can set spec.claimRef to namespace %q and name %q, with any uid, and the volume becomes Released)", root.Namespace, root.Name)
+	case phase == corev1.VolumeBound && ref != nil && (ref.Namespace != root.Namespace || ref.Name != root.Name):
+		return fmt.Sprintf("claim \"%s/%s\" in the member uses the volume", ref.Namespace, ref.Name)
+	case phase == corev1.VolumeFailed:
+		return "the volume is Failed, not Released (see its status)"
+	}
+	return ""
 }
 
 func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {

@@ -53,6 +53,12 @@ func TestAdoptable(t *testing.T) {
 			b.rules.Annotations = map[string]string{v1alpha1.AnnotationAdopt: strings.Join(what, ", ")}
 		}
 	}
+	bound := func(name string) func(*comeBack) {
+		return func(b *comeBack) {
+			b.leaf.Status.Phase = corev1.VolumeBound
+			b.leaf.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: name, UID: "in-the-member"}
+		}
+	}
 	for name, tc := range map[string]struct {
 		back comeBack
 		want string
@@ -65,6 +71,11 @@ func TestAdoptable(t *testing.T) {
 		"the earlier namespace is unknown (I8)":                        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the volume was released (I8)":                                 {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the volume was released, an admin allows it":                  {back(released, allow("pv-1")), ""},
+		"somebody removed the claimRef":                                {back(released, allow("pv-1"), func(b *comeBack) { b.leaf.Status.Phase = corev1.VolumeAvailable }), v1alpha1.ReasonVolumeMismatch},
+		"another claim in the member uses the volume":                  {back(released, allow("pv-1"), bound("else")), v1alpha1.ReasonVolumeMismatch},
+		"the earlier claim was just deleted in the member":             {back(released, allow("pv-1"), bound("data")), ""},
+		"its claim is bound in the member":                             {back(bound("data")), ""},
+		"reclaiming the volume failed":                                 {back(released, allow("pv-1"), func(b *comeBack) { b.leaf.Status.Phase = corev1.VolumeFailed }), v1alpha1.ReasonVolumeMismatch},
 		"the claim requests more":                                      {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
 		"the claim requests more, an admin allows the volume":          {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
 		"the claim requests less":                                      {back(func(b *comeBack) { b.leaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ""},

@@ -390,7 +390,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		return []string{"a promise's disk is left although no Pod uses it"}
 	}
 	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && (leaf == nil && (root.Status.Phase == corev1.ClaimPending || root.Annotations[v1alpha1.AnnotationPlacedIn] == "") || leaf != nil && !stampedForClaim(leaf)) {
-		return nil // the host's PV controller reports a volume that was deleted or never mirrored
+		return nil // host_claim reports that a Pending claim's volume does not exist, and the PV controller that a Bound claim's does not
 	}
 	if root.Status.Phase == corev1.ClaimPending && host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && host.Spec.ClaimRef.UID != root.UID {
 		return nil // the host's PV controller reports FailedBinding: another claim has or had the volume

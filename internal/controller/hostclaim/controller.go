@@ -162,6 +162,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	o.class = class
+	if o.lacksVolume, err = r.lacksVolume(ctx, claim.Spec.VolumeName); err != nil {
+		return o, err
+	}
 
 	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
 		return o, err
@@ -190,6 +193,19 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.pods = append(o.pods, pod)
 	}
 	return o, nil
+}
+
+// lacksVolume reports whether the host lacks the volume that a claim names. It also reads live,
+// because the cache of volumes may lag behind that of claims.
+func (r *Reconciler) lacksVolume(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name))
+	if err == nil && volume == nil {
+		volume, err = index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(name))
+	}
+	return volume == nil, err
 }
 
 // selection classifies the selected node. If the cache does not have it as a virtual node,

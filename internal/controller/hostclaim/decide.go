@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/placement/copysource"
 	"github.com/xylem-io/xylem/internal/route"
@@ -47,6 +48,8 @@ type observed struct {
 	has func(registration, class string) bool
 	// namespace is the claim's namespace.
 	namespace placement.Namespace
+	// lacksVolume reports whether the claim names a volume that does not exist in the host.
+	lacksVolume bool
 	// stuck reports whether a Pod that uses the claim cannot be scheduled.
 	stuck bool
 	// source is the claim's data source, or nil. pods are the claim's Pods that cannot be scheduled;
@@ -82,7 +85,7 @@ func decide(o observed) decision {
 	}
 	class, err := hostclass.Read(o.class)
 	if o.claim.Spec.VolumeName != "" && class.Provisioning != v1alpha1.ProvisioningPromise {
-		return decision{}
+		return o.volumeNotFound()
 	}
 	var refusal *mirror.Refusal
 	switch {
@@ -100,6 +103,37 @@ func decide(o observed) decision {
 		return o.sourced()
 	}
 	return o.unsourced(class.PlacementTimeout)
+}
+
+const (
+	// missingAfter is how old a claim must be before host_claim reports that its volume does not exist.
+	// leaf_pv may be about to create the host PV of an orphan that the claim requests.
+	missingAfter = 30 * time.Second
+	// missingAgain is how often host_claim checks a volume that does not exist, because the volume's
+	// creation does not enqueue the claim.
+	missingAgain = time.Minute
+)
+
+// volumeNotFound reports that the claim names a volume that does not exist. If a member has an orphan
+// that the claim requests but may not adopt, root_pvc reports why.
+func (o observed) volumeNotFound() decision {
+	if !o.lacksVolume || report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced) != nil {
+		return decision{}
+	}
+	if rest := o.claim.CreationTimestamp.Add(missingAfter).Sub(o.now); rest > 0 {
+		return decision{again: rest}
+	}
+	var away []string
+	for _, m := range o.members {
+		if lost(m) {
+			away = append(away, m.Registration)
+		}
+	}
+	d := say(v1alpha1.ReasonVolumeNotFound, "the claim names PersistentVolume %q, which does not exist, and no connected member has an orphan that this claim may request by this name. "+
+		"A claim can only request an orphan that was created for a claim with the same namespace and name (status.orphans of the ClusterRegistration lists them). spec.volumeName is immutable, so delete the claim, and create it again with the right name, or without one for a new volume%s",
+		o.claim.Spec.VolumeName, others("not connected:", away))
+	d.again = missingAgain
+	return d
 }
 
 // promised reports why the claim cannot be bound to a promise. If nothing prevents that, the

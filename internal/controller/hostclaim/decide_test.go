@@ -122,6 +122,11 @@ func named(volume string) func(*observed) {
 	return func(o *observed) { o.claim.Spec.VolumeName, o.claim.Status.Phase = volume, corev1.ClaimPending }
 }
 
+// lackingVolume makes the host lack the volume that the claim, which has the given age, names.
+func lackingVolume(age time.Duration) func(*observed) {
+	return func(o *observed) { o.lacksVolume, o.claim.CreationTimestamp = true, metav1.NewTime(o.now.Add(-age)) }
+}
+
 // off returns a disconnected member with the given node.
 func off(name, node string) registered.Member {
 	return memberOf(name, onNode(node))
@@ -159,6 +164,13 @@ func TestDecide(t *testing.T) {
 		"a valid claim":                                       {observed: seen()},
 		"a valid claim whose Pod cannot be scheduled":         {observed: seen(stuck)},
 		"a bound claim":                                       {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
+		"a claim that names an existing volume":               {observed: seen(members(), named("v"))},
+		"a claim that names a volume that does not exist":     {observed: seen(named("v"), lackingVolume(missingAfter)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingAgain},
+		"a new claim that names a volume that does not exist": {observed: seen(named("v"), lackingVolume(missingAfter-time.Second)), again: time.Second},
+		"a volume that does not exist, and a member is away":  {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected: b"}, again: missingAgain},
+		"root_pvc reports why the orphan may not be requested": {observed: seen(named("v"), lackingVolume(time.Hour), func(o *observed) {
+			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonAdoptionUnconfirmed}}
+		})},
 		"a claim that is being deleted":                       {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
 		"the claim names no class":                            {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
 		"the class does not exist":                            {observed: seen(members(), func(o *observed) { o.class = nil })},

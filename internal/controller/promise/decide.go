@@ -45,10 +45,14 @@ func decide(o observed) decision {
 	case o.claim == nil:
 		return nothing{}
 	case o.volume == nil:
-		if lifecycle.Next(&volume.Observed{Root: o.claim, Class: o.class}).By(lifecycle.Promise) != lifecycle.CreatePromise {
-			return nothing{}
+		plan := lifecycle.Next(&volume.Observed{Root: o.claim, Class: o.class})
+		switch {
+		case plan.By(lifecycle.Promise) == lifecycle.CreatePromise:
+			return create{o.promiseFor()}
+		case plan.Report != nil:
+			return show{corev1.ConditionFalse, plan.Report.Reason, plan.Report.Message}
 		}
-		return create{o.promiseFor()}
+		return nothing{}
 	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID:
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}

@@ -172,10 +172,13 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 		return nil, err
 	}
 	c := &claimSeen{claim: claim}
-	if name := claim.Spec.VolumeName; name != "" {
-		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || c.volume == nil {
+	name := claim.Spec.VolumeName
+	if name != "" {
+		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil {
 			return nil, err
 		}
+	}
+	if c.volume != nil {
 		_, _, _, ours := hostpv.LeafOf(c.volume)
 		if _, _, asks := hostpv.ImportOf(c.volume); !ours && !asks && !hostpv.IsPromise(c.volume) {
 			return nil, nil
@@ -186,7 +189,7 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	if err != nil || !hostclass.Own(class) {
 		return nil, err
 	}
-	if hostclass.Mirrors(class) {
+	if name == "" && hostclass.Mirrors(class) {
 		c.class = class
 		if record, recorded := datasource.RecordOf(claim); recorded {
 			c.source = record.ClusterID

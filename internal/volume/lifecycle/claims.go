@@ -20,6 +20,7 @@ var claims = []section{
 		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for the claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or the controller promise re-creates it"},
+		{Phase: Terminating, When: []fact{namesMirror, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportUnmirroredTerminating, Until: "the claim is gone"},
 		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
 		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnknown, Until: "the volume that the claim names is observed"},
 		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSecond, Until: "the leaf claim or the claim is gone"},

@@ -200,7 +200,10 @@ var (
 
 // Facts about a claim that is, or will be, bound to a promise without a disk.
 var (
-	unobserved        = when("it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved)
+	unobserved    = when("it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved)
+	promiseOfLost = when("Kubernetes has set it to Lost, and it names a promise", "", func(s *volume.Observed) bool {
+		return s.Root.Status.Phase == corev1.ClaimLost && hostpv.NamesPromise(s.Root.Spec.VolumeName)
+	})
 	ofPromises        = when("the class belongs to Xylem and is in promise mode", "the class does not belong to Xylem, or is not in promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) })
 	unpromisable      = when("Xylem cannot create a promise for it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil })
 	diskless          = when("it is bound to a promise without a disk", "it is not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil })

@@ -11,6 +11,7 @@ import (
 var promises = []section{
 	{Title: "A claim without a PersistentVolume, as the controller promise observes it", When: []fact{unobserved}, Rows: []row{
 		{Phase: Unpromised, When: []fact{rootDeleting}, Owner: Promise, Until: "the claim is gone"},
+		{Phase: Lost, When: []fact{not(ofPromises), promiseOfLost}, Owner: Promise, Reasons: v1alpha1.ReasonBroken, Report: problem.ReportPromiseLost, Until: "the class belongs to Xylem and is in promise mode"},
 		{Phase: Unpromised, When: []fact{not(ofPromises)}, Owner: Promise, Until: "the class belongs to Xylem and is in promise mode"},
 		{Phase: Unpromised, When: []fact{unpromisable}, Owner: Promise, Until: "the claim is re-created; host_claim reports why this is necessary"},
 		{Phase: Unpromised, When: []fact{unrecordedYet}, Owner: Promise, Until: "the controller source records the location of the data source; if it cannot, host_claim reports why"},

@@ -337,11 +337,27 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
 
-		By("creating a claim that the volume satisfies")
+		By("creating a claim that the volume satisfies, after the member's admin removed the volume's claimRef")
+		claimRef := func(to string) {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+			Expect(x.Member(one).API.Patch(ctx, pv, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"claimRef":`+to+`}}`)))).To(Succeed())
+		}
+		claimRef("null")
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeAvailable))
 		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "Available, not Released")
+		claimRef(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":"data","uid":"of-an-earlier-claim"}`, s.namespace))
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAdoptionUnconfirmed, volume)
 		allow(ctx, placement.AdoptsAll)
 		s.adopted(ctx, claim, volume)
+	}, SpecTimeout(storyTime))
+
+	It("reports that the volume that it names does not exist, as its Pod does (I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", naming("no-such-volume"))
+		s.pod(ctx, "app", on(nodeOne), using("data"))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeNotFound, "no-such-volume")
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonVolumeNotFound, "no-such-volume")
 	}, SpecTimeout(storyTime))
 
 	It("gets the volume once no other member has a volume with the same name and stamp (I8)", func(ctx SpecContext) {
@@ -416,6 +432,17 @@ var _ = Describe("An object that was deleted by accident", func() {
 		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("VolumeLost", volume))
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+		s.lost = one
+	}, SpecTimeout(storyTime))
+
+	It("is reported if it cannot be re-created: a host PV whose leaf volume is also being deleted (I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
+		Expect(x.Member(one).API.Delete(ctx, leaf)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonVolumeTerminating, volume))
+		lose(ctx, volume)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeTerminating, volume, "is gone")))
 		s.lost = one
 	}, SpecTimeout(storyTime))
 })

@@ -186,6 +186,7 @@ var toDoOfXylem = map[string]string{
 	"VolumeMirrored":            "Nothing.",
 	"VolumeMismatch":            "Follow the message. Find out which volume has the data before you delete one, or change the claim so that it matches the volume.",
 	"VolumeNameUnsupported":     "Remove spec.volumeName.",
+	"VolumeNotFound":            "Follow the message.",
 	"VolumeRecreated":           "If the data should be deleted with the claim, set the reclaim policy of the PersistentVolume to Delete.",
 	"VolumeReleased":            "Nothing.",
 	"VolumeReplaced":            "Copy the data that you need from the member, then delete the claim.",

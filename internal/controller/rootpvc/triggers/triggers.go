@@ -121,10 +121,17 @@ func (r *claims) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile
 	return requests
 }
 
-// ofLeafVolume enqueues the root of the leaf claim to which a leaf PV's claimRef points, and the
-// roots of the host PVs that represent the leaf PV.
+// ofLeafVolume enqueues the root of the leaf claim to which a leaf PV's claimRef points, the roots of
+// the host PVs that represent the leaf PV, and the claim with the name in its stamp, which may request
+// the PV.
 func (r *claims) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	return append(r.withClones(ctx, ofHostVolume(ctx, obj)), r.ofLeaf(ctx, obj.GetName())...)
+	requests := append(r.withClones(ctx, ofHostVolume(ctx, obj)), r.ofLeaf(ctx, obj.GetName())...)
+	if origin, ours := mirror.OriginIn(r.HostID, obj); ours && origin.Root.Name != "" {
+		if stamped := (reconcile.Request{NamespacedName: origin.Root}); !slices.Contains(requests, stamped) {
+			requests = append(requests, stamped)
+		}
+	}
+	return requests
 }
 
 // ofLeaf returns requests for the roots of the host PVs that represent a leaf PV.
