@@ -72,11 +72,15 @@ func unavailable(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolu
 	ref := leaf.Spec.ClaimRef
 	switch phase := leaf.Status.Phase; {
 	case phase == corev1.VolumeAvailable:
-		return fmt.Sprintf("the volume is Available, not Released: somebody removed its claimRef, so any claim in the member can be bound to it (while its policy is Retain, the member's admin can set spec.claimRef to namespace %q and name %q, with any uid, and the volume becomes Released)", root.Namespace, root.Name)
+		freed := "it has no claimRef"
+		if ref != nil {
+			freed = "its claimRef has no uid"
+		}
+		return fmt.Sprintf("the volume is Available, not Released, because %s, so another claim may be bound to it (while its policy is Retain, the member's admin can set spec.claimRef to namespace %q and name %q, with any uid, and the volume becomes Released)", freed, root.Namespace, root.Name)
 	case phase == corev1.VolumeBound && ref != nil && (ref.Namespace != root.Namespace || ref.Name != root.Name):
 		return fmt.Sprintf("claim \"%s/%s\" in the member uses the volume", ref.Namespace, ref.Name)
 	case phase == corev1.VolumeFailed:
-		return "the volume is Failed, not Released (see its status)"
+		return "the volume is Failed, not Released (the volume's status and events in the member contain the cause)"
 	}
 	return ""
 }

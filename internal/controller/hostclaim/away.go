@@ -18,9 +18,22 @@ import (
 // names it. If the claim is placed there, the selection stays, because the member may have a volume
 // for the claim.
 func away(o observed, timeout time.Duration) decision {
+	if d := placedAway(o); d.reason != "" {
+		return d
+	}
+	for _, m := range slices.Concat(o.members, o.leaving) {
+		if m.NodeName == o.claim.Annotations[route.AnnSelectedNode] && lost(m) {
+			return o.lost(m, timeout)
+		}
+	}
+	return decision{}
+}
+
+// placedAway reports that the member in which the claim is placed is disconnected, or returns an empty
+// decision.
+func placedAway(o observed) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
-	all := slices.Concat(o.members, o.leaving)
-	for _, m := range all {
+	for _, m := range slices.Concat(o.members, o.leaving) {
 		if placed != "" && m.ClusterID == placed && lost(m) {
 			remedy := "delete its ClusterRegistration and annotate the ClusterRegistration"
 			if m.Leaving {
@@ -28,11 +41,6 @@ func away(o observed, timeout time.Duration) decision {
 			}
 			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim, so no other member may provision one. Wait until the member is connected again. Or delete the claim: Xylem then deletes the volume once the member is connected. If the member is lost permanently, %s with %s=true",
 				m.Registration, remedy, v1alpha1.AnnotationForceDeregister)
-		}
-	}
-	for _, m := range all {
-		if m.NodeName == o.claim.Annotations[route.AnnSelectedNode] && lost(m) {
-			return o.lost(m, timeout)
 		}
 	}
 	return decision{}

@@ -38,7 +38,7 @@ const (
 	actor = guarded.Actor("host-claim")
 
 	// workers is the number of concurrent reconciles. Each makes a few cached reads, and at most
-	// one live read of a Node.
+	// one live read of a Node or volume.
 	workers = 4
 )
 
@@ -101,6 +101,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	d := decide(o)
+	if d.reason == v1alpha1.ReasonVolumeNotFound && !o.reportsNotFound() {
+		// The cache of volumes may lag behind that of claims.
+		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.claim.Spec.VolumeName))
+		if err != nil || volume != nil {
+			return reconcile.Result{RequeueAfter: missingAgain}, err
+		}
+	}
 	if d.unselect {
 		if err := r.unselect(ctx, o.claim); err != nil {
 			return reconcile.Result{}, err
@@ -162,8 +169,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	o.class = class
-	if o.lacksVolume, err = r.lacksVolume(ctx, claim.Spec.VolumeName); err != nil {
-		return o, err
+	if name := claim.Spec.VolumeName; name != "" {
+		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name))
+		if err != nil {
+			return o, err
+		}
+		o.lacksVolume = volume == nil
 	}
 
 	if o.namespace, err = index.Namespace(ctx, r.Client, claim.Namespace); err != nil {
@@ -193,19 +204,6 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.pods = append(o.pods, pod)
 	}
 	return o, nil
-}
-
-// lacksVolume reports whether the host lacks the volume that a claim names. It also reads live,
-// because the cache of volumes may lag behind that of claims.
-func (r *Reconciler) lacksVolume(ctx context.Context, name string) (bool, error) {
-	if name == "" {
-		return false, nil
-	}
-	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name))
-	if err == nil && volume == nil {
-		volume, err = index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(name))
-	}
-	return volume == nil, err
 }
 
 // selection classifies the selected node. If the cache does not have it as a virtual node,

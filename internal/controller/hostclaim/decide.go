@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -109,31 +110,46 @@ const (
 	// missingAfter is how old a claim must be before host_claim reports that its volume does not exist.
 	// leaf_pv may be about to create the host PV of an orphan that the claim requests.
 	missingAfter = 30 * time.Second
-	// missingAgain is how often host_claim checks a volume that does not exist, because the volume's
-	// creation does not enqueue the claim.
+	// missingAgain is how often host_claim checks whether the volume exists that a Pending claim names,
+	// because the volume's creation and deletion do not enqueue the claim.
 	missingAgain = time.Minute
 )
 
-// volumeNotFound reports that the claim names a volume that does not exist. If a member has an orphan
-// that the claim requests but may not adopt, root_pvc reports why.
+// volumeNotFound reports that the volume that the claim names does not exist. Once the claim is placed,
+// or if a member has an orphan that the claim may not adopt, root_pvc reports instead.
 func (o observed) volumeNotFound() decision {
-	if !o.lacksVolume || report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced) != nil {
+	all := slices.Concat(o.members, o.leaving)
+	connecting := slices.ContainsFunc(all, func(m registered.Member) bool { return m.Connecting })
+	rest := o.claim.CreationTimestamp.Add(missingAfter).Sub(o.now)
+	switch {
+	case !o.lacksVolume:
+		return decision{again: missingAgain}
+	case o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != "":
+		return placedAway(o)
+	case report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced) != nil:
 		return decision{}
-	}
-	if rest := o.claim.CreationTimestamp.Add(missingAfter).Sub(o.now); rest > 0 {
+	case rest > 0:
 		return decision{again: rest}
+	case connecting && !o.reportsNotFound(): // the member may have the orphan
+		return decision{again: missingAfter}
 	}
 	var away []string
-	for _, m := range o.members {
+	for _, m := range all {
 		if lost(m) {
 			away = append(away, m.Registration)
 		}
 	}
-	d := say(v1alpha1.ReasonVolumeNotFound, "the claim names PersistentVolume %q, which does not exist, and no connected member has an orphan that this claim may request by this name. "+
-		"A claim can only request an orphan that was created for a claim with the same namespace and name (status.orphans of the ClusterRegistration lists them). spec.volumeName is immutable, so delete the claim, and create it again with the right name, or without one for a new volume%s",
-		o.claim.Spec.VolumeName, others("not connected:", away))
+	d := say(v1alpha1.ReasonVolumeNotFound, "PersistentVolume %q, which the claim names, does not exist. If a member has an orphan with this name (status.orphans of its ClusterRegistration), the claim's events report why the claim is not bound to it. "+
+		"Otherwise, create the PersistentVolume, or delete the claim, and create it again with another spec.volumeName, or without one to get a new volume%s",
+		o.claim.Spec.VolumeName, others("members that are not connected may have such an orphan:", away))
 	d.again = missingAgain
 	return d
+}
+
+// reportsNotFound reports whether the claim already shows that its volume does not exist.
+func (o observed) reportsNotFound() bool {
+	shown := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaceable)
+	return shown != nil && shown.Reason == v1alpha1.ReasonVolumeNotFound
 }
 
 // promised reports why the claim cannot be bound to a promise. If nothing prevents that, the

@@ -160,14 +160,20 @@ func TestDecide(t *testing.T) {
 		unselect bool
 		again    time.Duration
 	}{
-		"the claim does not exist":                            {observed: observed{}},
-		"a valid claim":                                       {observed: seen()},
-		"a valid claim whose Pod cannot be scheduled":         {observed: seen(stuck)},
-		"a bound claim":                                       {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
-		"a claim that names an existing volume":               {observed: seen(members(), named("v"))},
-		"a claim that names a volume that does not exist":     {observed: seen(named("v"), lackingVolume(missingAfter)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingAgain},
-		"a new claim that names a volume that does not exist": {observed: seen(named("v"), lackingVolume(missingAfter-time.Second)), again: time.Second},
-		"a volume that does not exist, and a member is away":  {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected: b"}, again: missingAgain},
+		"the claim does not exist":                                 {observed: observed{}},
+		"a valid claim":                                            {observed: seen()},
+		"a valid claim whose Pod cannot be scheduled":              {observed: seen(stuck)},
+		"a bound claim":                                            {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
+		"a claim that names an existing volume":                    {observed: seen(members(), named("v")), again: missingAgain},
+		"a claim that names a volume that does not exist":          {observed: seen(named("v"), lackingVolume(missingAfter)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{`"v"`}, again: missingAgain},
+		"a new claim that names a volume that does not exist":      {observed: seen(named("v"), lackingVolume(missingAfter-time.Second)), again: time.Second},
+		"a volume that does not exist, and a member is away":       {observed: seen(members(offers("a"), off("b", "node-b")), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonVolumeNotFound, says: []string{"not connected may have such an orphan: b"}, again: missingAgain},
+		"a volume that does not exist, and a member is connecting": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour)), again: missingAfter},
+		"a volume that does not exist, a member is connecting, and the claim already shows it": {observed: seen(members(memberOf("a", connecting)), named("v"), lackingVolume(time.Hour), func(o *observed) {
+			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeNotFound}}
+		}), reason: v1alpha1.ReasonVolumeNotFound, again: missingAgain},
+		"a volume that does not exist, and the claim is placed":                          {observed: seen(selected(virtual), placed("id-a"), named("v"), lackingVolume(time.Hour))},
+		"a volume that does not exist, and the claim is placed in a member that is away": {observed: seen(members(off("b", "node-b")), selected(virtual), placed("id-b"), named("v"), lackingVolume(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"root_pvc reports why the orphan may not be requested": {observed: seen(named("v"), lackingVolume(time.Hour), func(o *observed) {
 			o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonAdoptionUnconfirmed}}
 		})},
@@ -185,7 +191,7 @@ func TestDecide(t *testing.T) {
 		"a promise, but the claim names another volume":                        {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{`volume "v"`}},
 		"a promise class, but the claim is bound to the volume that it names":  {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
 		"a promise to which the claim is being bound":                          {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
-		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v"))},
+		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v")), again: missingAgain},
 		"the beta annotation for the class takes precedence, as in Kubernetes": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
 		"a class parameter is misspelled":                                      {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 

@@ -101,7 +101,7 @@ func TestDecide(t *testing.T) {
 		}), want: create{reused}},
 		"the claim's promise was lost, and its class too": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName, o.claim.Status.Phase, o.class = "pvc-mock-u-1", corev1.ClaimLost, nil
-		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is gone, and Xylem cannot re-create it, because the claim's StorageClass \"fast\" does not exist, or is not a class of Xylem in promise mode. If the promise had a disk, its member keeps the data. Create the class again, with its earlier parameters"}},
+		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is gone, and Xylem cannot re-create it, because the claim's StorageClass \"fast\" does not exist, or is not a class of Xylem in promise mode. If the promise had a disk, its member keeps the data. Create the class again, with its earlier parameters (if a class with this name exists, delete it first)"}},
 		"the claim's promise was lost": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-1" }), want: create{lost}},
 		"the claim is bound to another volume": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName = "v"

@@ -132,14 +132,14 @@ func ReportMirrorTerminating(s *volume.Observed) *mirror.Refusal {
 // ReportUnmirroredTerminating reports that the leaf PV of the claim is being deleted, and that no host
 // PV represents it.
 func ReportUnmirroredTerminating(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q in member %q is being deleted, and the claim's PersistentVolume %q in the host is gone. Kubernetes keeps the volume while the claim's counterpart in that member uses it, and Xylem keeps the disk. "+
-		"The deletion cannot be undone. Copy the data that you need, then delete the claim", s.Placement.Provisioned.Name, s.Member.Registration, s.Root.Spec.VolumeName)
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q in member %q is being deleted, and the claim's PersistentVolume %q does not exist in the host. Kubernetes keeps the volume while the claim's counterpart in that member uses it, and Xylem keeps the disk. "+
+		"The deletion cannot be undone. Copy the data that you need in the member, then delete the claim", s.Placement.Provisioned.Name, s.Member.Registration, s.Root.Spec.VolumeName)
 }
 
 // ReportPromiseLost reports that the promise of the claim was deleted, and cannot be re-created.
 func ReportPromiseLost(s *volume.Observed) *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonBroken, "PersistentVolume %q, the promise for this claim, is gone, and Xylem cannot re-create it, because the claim's StorageClass %q does not exist, or is not a class of Xylem in promise mode. "+
-		"If the promise had a disk, its member keeps the data. Create the class again, with its earlier parameters", s.Root.Spec.VolumeName, hostclass.NameOf(s.Root))
+		"If the promise had a disk, its member keeps the data. Create the class again, with its earlier parameters (if a class with this name exists, delete it first)", s.Root.Spec.VolumeName, hostclass.NameOf(s.Root))
 }
 
 // ReportPromiseTerminating reports that the promise of the claim is being deleted, and is

@@ -442,7 +442,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 		Expect(x.Member(one).API.Delete(ctx, leaf)).To(Succeed())
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonVolumeTerminating, volume))
 		lose(ctx, volume)
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeTerminating, volume, "is gone")))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeTerminating, volume, "does not exist in the host")))
 		s.lost = one
 	}, SpecTimeout(storyTime))
 })

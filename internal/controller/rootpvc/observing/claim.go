@@ -3,6 +3,7 @@ package observing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,10 +81,18 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		p := c.Observed.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 ||
+		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 || c.reportedBy(m) ||
 			c.Observed.Promise != nil && (hostpv.PromiseReleasedBy(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
 	return true // no member has the claim, so each removes its report
+}
+
+// reportedBy reports whether the member set the root's Placed condition. It must remove the condition
+// when it no longer has the volume that the claim requests.
+func (c *Claim) reportedBy(m mirror.Member) bool {
+	return mirror.ReporterOf(c.Root).ClusterID == m.ClusterID && slices.ContainsFunc(c.Root.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
+		return condition.Type == v1alpha1.ClaimPlaced && condition.Status == corev1.ConditionFalse
+	})
 }
 
 // copiesHere reports whether the member had the root's data source when the promise was created.
