@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // annotationUnconfirmed is set on the host's record. It contains the confirmation that an admin
@@ -22,9 +23,6 @@ const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
 // of the host that the manager had seen when it renewed the Lease. A host with a lower revision
 // was restored, even if the backup is very recent.
 const annotationHostRevision = v1alpha1.Prefix + "host-revision"
-
-// Skew is how much the clocks of the host and of a member may differ.
-const Skew = time.Minute
 
 // dateStep is the precision of Date headers and creationTimestamps.
 const dateStep = time.Second
@@ -71,9 +69,9 @@ func (r Restores) Predates(leaf metav1.Object) bool {
 }
 
 // MayLackLeaf reports whether the member may have lost what an object in the host represents: the
-// member was restored, and the object was created before the restore, or at most Skew after it.
+// member was restored, and the object was created before the restore, or at most mirror.Skew after it.
 func (r Restores) MayLackLeaf(host metav1.Object) bool {
-	return !r.Member.IsZero() && !host.GetCreationTimestamp().After(r.Member.Add(Skew))
+	return !r.Member.IsZero() && !host.GetCreationTimestamp().After(r.Member.Add(mirror.Skew))
 }
 
 // MayLackRoot reports whether the host may have lost the root of an object in the member: the host

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // lease is a client that returns one Lease.
@@ -76,8 +77,8 @@ func TestClocksMayDiffer(t *testing.T) {
 		"never restored":                         {created: -time.Hour},
 		"created before":                         {restored: restored, created: -time.Second, inMember: true, inHost: true},
 		"created in the same second":             {restored: restored, inMember: true, inHost: true},
-		"created later, within the clocks' skew": {restored: restored, created: Skew, inHost: true},
-		"created later":                          {restored: restored, created: Skew + time.Second},
+		"created later, within the clocks' skew": {restored: restored, created: mirror.Skew, inHost: true},
+		"created later":                          {restored: restored, created: mirror.Skew + time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(restored.Add(tc.created))}

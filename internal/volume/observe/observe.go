@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -318,7 +317,7 @@ func (o Observer) predatesRestore(s *volume.Observed) bool {
 	if s.Root == nil {
 		return hostpv.Ended(s.Host) // otherwise, the claim may not be in the cache yet
 	}
-	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-fencing.Skew))})
+	return o.MayLackRoot(&metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(s.Root.CreationTimestamp.Add(-mirror.Skew))})
 }
 
 func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }

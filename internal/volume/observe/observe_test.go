@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -155,7 +154,7 @@ func TestLastClaimLost(t *testing.T) {
 		"a claim from the backup was bound to it": {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeReleased, want: true},
 		"the claim is not in the cache yet":       {stamped: other(), leaf: before, restored: true},
 		"the host PV is free":                     {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeAvailable, edit: func(host *corev1.PersistentVolume) { host.Spec.ClaimRef = nil }, want: true},
-		"the host's clock is ahead":               {stamped: other(), leaf: before, root: ptr.To(metav1.NewTime(restored.Add(fencing.Skew / 2))), restored: true, want: true},
+		"the host's clock is ahead":               {stamped: other(), leaf: before, root: ptr.To(metav1.NewTime(restored.Add(mirror.Skew / 2))), restored: true, want: true},
 		"Xylem has retained it for this reason": {stamped: other(), leaf: before, restored: true, phase: corev1.VolumeReleased, edit: func(host *corev1.PersistentVolume) {
 			metav1.SetMetaDataAnnotation(&host.ObjectMeta, v1alpha1.AnnotationLastClaimLost, string(other().UID))
 		}},
