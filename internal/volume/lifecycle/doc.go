@@ -14,12 +14,17 @@
 // step begins. A step that destroys data then reads both clusters live (package proof). test/model
 // runs the controllers through every state of a claim.
 //
-// Two controllers that decide on claims have no rows:
+// Some decisions on claims and volumes have no rows:
 //   - recovery reassigns all claims of a Pod, and of the Pods that share them, together. It compares
 //     members and Pods, which an observation of one claim in one member lacks.
 //   - host_claim reports on claims that are not placed yet, so there is no member to observe.
+//   - source selects the member that has a claim's data source, while root_pvc waits for that.
+//   - leaf_pod ends the attempt of a promise in a member that does not start the Pod.
+//   - Package deregistration releases the claims and volumes of a member that an admin removes, and
+//     package sharing creates and removes copies of shared volumes.
+//   - orphan only classifies and reports volumes that nothing in the host represents.
 //
-// Neither conflicts with the owner of a row. recovery writes only while root_pvc waits, to claims
+// recovery and host_claim do not conflict with the owner of a row. recovery writes only while root_pvc waits, to claims
 // that are selected for its member. host_claim never removes the selection of a connected member.
 // Every write of a claim's destination includes the claim's resourceVersion, so that one of two
 // concurrent writes fails. A test in each of the two packages checks the statements about recovery
