@@ -27,7 +27,9 @@ const (
 
 // holds returns the first object found that keeps the namespace in the member, or why its contents
 // are unknown. It returns an empty string if live reads of all resources prove that the namespace
-// is empty. It returns an error only if the link ends during the proof.
+// is empty. It returns an error only if the link ends during the proof. It lists claims and Pods last,
+// so that little time is left in which somebody in the member could create one before the namespace is
+// deleted.
 func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 	bounded, cancel := context.WithTimeout(ctx, proofTimeout)
 	defer cancel()
@@ -35,6 +37,7 @@ func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "not every API group responds: " + err.Error(), ctx.Err()
 	}
+	var resources, last []schema.GroupVersionResource
 	for _, group := range kinds {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
 		if err != nil {
@@ -44,9 +47,16 @@ func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
 			if !slices.Contains(kind.Verbs, "list") || passing(version.Group, kind.Name) {
 				continue
 			}
-			if held := r.holdsAny(bounded, version.WithResource(kind.Name), name); held != "" {
-				return held, ctx.Err()
+			if resource := version.WithResource(kind.Name); resource.Group == "" && (resource.Resource == "persistentvolumeclaims" || resource.Resource == "pods") {
+				last = append(last, resource)
+			} else {
+				resources = append(resources, resource)
 			}
+		}
+	}
+	for _, resource := range slices.Concat(resources, last) {
+		if held := r.holdsAny(bounded, resource, name); held != "" {
+			return held, ctx.Err()
 		}
 	}
 	return "", ctx.Err()

@@ -62,11 +62,13 @@ func TestHolds(t *testing.T) {
 			{Name: "bindings", Verbs: metav1.Verbs{"create"}},
 			{Name: "configmaps", Verbs: metav1.Verbs{"get", "list"}},
 			{Name: "events", Verbs: metav1.Verbs{"get", "list"}},
+			{Name: "persistentvolumeclaims", Verbs: metav1.Verbs{"get", "list"}},
+			{Name: "pods", Verbs: metav1.Verbs{"get", "list"}},
 			{Name: "serviceaccounts", Verbs: metav1.Verbs{"get", "list"}},
 		}},
 		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "events", Verbs: metav1.Verbs{"list"}}, {Name: "widgets", Verbs: metav1.Verbs{"list"}}}},
 	}
-	all := []string{"configmaps", "serviceaccounts", "events.example.com", "widgets.example.com"}
+	all := []string{"configmaps", "serviceaccounts", "events.example.com", "widgets.example.com", "persistentvolumeclaims", "pods"}
 	fresh := func(add map[string][]string) map[string][]string {
 		holds := map[string][]string{"configmaps": {"kube-root-ca.crt"}, "serviceaccounts": {"default"}, "events": {"one", "two"}}
 		for resource, names := range add {
@@ -82,11 +84,12 @@ func TestHolds(t *testing.T) {
 		"the namespace is empty": {served{}, "", all},
 		"a new namespace contains only the objects that Kubernetes creates in it": {served{holds: fresh(nil)}, "", all},
 		"a ConfigMap":                                  {served{holds: fresh(map[string][]string{"configmaps": {"mine"}})}, "configmaps mine", all[:1]},
+		"a claim":                                      {served{holds: fresh(map[string][]string{"persistentvolumeclaims": {"data"}})}, "persistentvolumeclaims data", all[:5]},
 		"several objects of one kind":                  {served{holds: fresh(map[string][]string{"serviceaccounts": {"x", "y"}})}, "serviceaccounts x", all[:2]},
-		"a custom resource":                            {served{holds: fresh(map[string][]string{"widgets.example.com": {"w"}})}, "widgets.example.com w", all},
+		"a custom resource":                            {served{holds: fresh(map[string][]string{"widgets.example.com": {"w"}})}, "widgets.example.com w", all[:4]},
 		"a custom resource named events":               {served{holds: fresh(map[string][]string{"events.example.com": {"e"}})}, "events.example.com e", all[:3]},
-		"a custom resource named default":              {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all},
-		"the permission to list a resource is missing": {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all},
+		"a custom resource named default":              {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all[:4]},
+		"the permission to list a resource is missing": {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all[:4]},
 		"an API group is down":                         {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group responds: metrics.k8s.io/v1beta1", nil},
 		"more than one page":                           {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than Kubernetes itself creates", all[:1]},
 	} {
