@@ -100,9 +100,7 @@ func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 			if asked, err = b.apply(ctx, r.host.client); err != nil {
 				return err
 			}
-			return r.await(ctx, "running", b.claims, func() int {
-				return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
-			})
+			return r.await(ctx, "running", b.claims, func() int { return r.running(b.namespace) })
 		})
 	})
 	if err := errors.Join(err, p.disturb(false)); err != nil {
@@ -308,9 +306,7 @@ func (r *rig) yardDriver(ctx context.Context, p part) error {
 	}); err != nil {
 		return err
 	}
-	if err := r.await(ctx, "running", b.claims, func() int {
-		return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
-	}); err != nil {
+	if err := r.await(ctx, "running", b.claims, func() int { return r.running(b.namespace) }); err != nil {
 		return err
 	}
 	run.Busy = run.busy.processors()

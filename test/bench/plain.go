@@ -69,9 +69,7 @@ func (r *rig) plainly(ctx context.Context, p part, b batch) error {
 	if err != nil {
 		return err
 	}
-	if err := r.await(ctx, "running", b.claims, func() int {
-		return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
-	}); err != nil {
+	if err := r.await(ctx, "running", b.claims, func() int { return r.running(b.namespace) }); err != nil {
 		return err
 	}
 	run.Busy = run.busy.processors()

@@ -275,6 +275,12 @@ func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
 	return members, err
 }
 
+// running returns how many claims of a namespace are bound in the host, with Pods that run in host and
+// members.
+func (r *rig) running(namespace string) int {
+	return min(r.host.count(running, namespace), r.host.count(bound, namespace), r.leaves.count(running, namespace))
+}
+
 // gone returns how many claims of a namespace, with their Pods and volumes, have been deleted in all
 // clusters.
 func (r *rig) gone(namespace string) int {

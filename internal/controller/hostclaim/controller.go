@@ -104,8 +104,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if d.reason == v1alpha1.ReasonVolumeNotFound && !o.reportsNotFound() {
 		// The cache of volumes may lag behind that of claims.
 		volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.claim.Spec.VolumeName))
-		if err != nil || volume != nil {
-			return reconcile.Result{RequeueAfter: missingAgain}, err
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if volume != nil {
+			return reconcile.Result{RequeueAfter: missingAgain}, nil
 		}
 	}
 	if d.unselect {

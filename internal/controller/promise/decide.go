@@ -85,8 +85,9 @@ func (o observed) promised() decision {
 		!fulfilled && placed && problem != nil:
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("%s: %s", problem.Reason, problem.Message)}
 	case fulfilled:
+		driver, handle := hostpv.SourceOf(o.volume)
 		return show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, fmt.Sprintf("volume %q in member %q: driver %q, handle %q",
-			leaf, member, o.volume.Annotations[v1alpha1.AttributeDriver], o.volume.Annotations[v1alpha1.AttributeHandle])}
+			leaf, member, driver, handle)}
 	case placed && member != "":
 		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("member %q is provisioning the volume", member)}
 	}

@@ -189,10 +189,13 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	if err != nil || !hostclass.Own(class) {
 		return nil, err
 	}
-	if name != "" && report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil && report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
-		return nil, nil // its volume does not exist, or is not in the cache yet
+	if name != "" { // its volume does not exist, or is not in the cache yet
+		if report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil && report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
+			return nil, nil
+		}
+		return c, nil
 	}
-	if name == "" && hostclass.Mirrors(class) {
+	if hostclass.Mirrors(class) {
 		c.class = class
 		if record, recorded := datasource.RecordOf(claim); recorded {
 			c.source = record.ClusterID

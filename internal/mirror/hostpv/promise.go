@@ -217,7 +217,7 @@ func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolum
 		v1alpha1.AnnotationVolume: volumeHandle(m.ClusterID, leaf.Name),
 		v1alpha1.AttributeLeafUID: string(leaf.UID),
 	})
-	recordSource(after, leaf)
+	recordSource(after.Annotations, leaf)
 	if storage := storageOf(leaf); storage != nil {
 		after.Spec.Capacity = storage
 	}

@@ -51,7 +51,7 @@ func Recorded(host, leaf *corev1.PersistentVolume, m mirror.Member) *corev1.Pers
 		annotationProvisionedBy:   v1alpha1.ProvisionerName,
 		v1alpha1.AttributeLeafUID: string(leaf.UID),
 	})
-	recordSource(after, leaf)
+	recordSource(after.Annotations, leaf)
 	after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
 	if MemberPolicy(leaf) != corev1.PersistentVolumeReclaimDelete {
 		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain

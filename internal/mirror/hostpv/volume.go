@@ -67,27 +67,20 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 		VolumeHandle:     volumeHandle(m.ClusterID, leaf.Name),
 		VolumeAttributes: map[string]string{v1alpha1.AttributeLeafUID: string(leaf.UID)},
 	}
-	driver, handle := volumesource.Of(leaf)
-	driver, handle = sanitize.Plain(driver, attributeLimit), sanitize.Plain(handle, attributeLimit)
-	if driver != "" {
-		host.VolumeAttributes[v1alpha1.AttributeDriver] = driver
-	}
-	if handle != "" {
-		host.VolumeAttributes[v1alpha1.AttributeHandle] = handle
-	}
+	recordSource(host.VolumeAttributes, leaf)
 	if csi != nil {
 		host.ReadOnly, host.FSType = csi.ReadOnly, csi.FSType
 	}
 	return host
 }
 
-// recordSource records the leaf PV's driver and handle in annotations of the host PV, whose source is
-// immutable.
-func recordSource(host, leaf *corev1.PersistentVolume) {
+// recordSource records the leaf PV's driver and handle in the attributes of a host PV or, if its source
+// is already immutable, in its annotations.
+func recordSource(in map[string]string, leaf *corev1.PersistentVolume) {
 	driver, handle := volumesource.Of(leaf)
 	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
-		if value != "" {
-			host.Annotations[key] = sanitize.Plain(value, attributeLimit)
+		if plain := sanitize.Plain(value, attributeLimit); plain != "" {
+			in[key] = plain
 		}
 	}
 }
@@ -104,11 +97,10 @@ func SourceOf(host *corev1.PersistentVolume) (driver, handle string) {
 
 // SameDisk reports whether a leaf PV has the disk that a host PV records.
 func SameDisk(host, leaf *corev1.PersistentVolume) bool {
-	record := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+	record := map[string]string{}
 	recordSource(record, leaf)
 	driver, handle := SourceOf(host)
-	leafDriver, leafHandle := SourceOf(record)
-	return handle != "" && driver == leafDriver && handle == leafHandle
+	return handle != "" && driver == record[v1alpha1.AttributeDriver] && handle == record[v1alpha1.AttributeHandle]
 }
 
 // attributeLimit is the maximum length, in bytes, of each value that the host PV copies from the

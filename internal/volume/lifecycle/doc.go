@@ -24,9 +24,9 @@
 //     package sharing creates and removes copies of shared volumes.
 //   - orphan only classifies and reports volumes that nothing in the host represents.
 //
-// recovery and host_claim do not conflict with the owner of a row. recovery writes only while root_pvc waits, to claims
-// that are selected for its member. host_claim never removes the selection of a connected member.
-// Every write of a claim's destination includes the claim's resourceVersion, so that one of two
-// concurrent writes fails. A test in each of the two packages checks the statements about recovery
-// and host_claim. internal/claimwriters_test.go checks the one about writes.
+// recovery and host_claim do not conflict with the owner of a row. recovery writes only while root_pvc
+// waits, to claims that are selected for its member. host_claim never removes the selection of a
+// connected member. Every write of a claim's destination includes the claim's resourceVersion, so that
+// one of two concurrent writes fails. A test in each of the two packages checks the statements about
+// recovery and host_claim. internal/claimwriters_test.go checks the one about writes.
 package lifecycle

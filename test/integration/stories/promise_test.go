@@ -240,6 +240,7 @@ var _ = Describe("A promise", func() {
 		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), HaveField("Status.Conditions", ContainElement(And(
 			HaveField("Type", v1alpha1.ClaimPromise), HaveField("Reason", v1alpha1.ReasonBroken), HaveField("Message", ContainSubstring(class.Name)))))))
+		s.barrier(ctx, nodeOne)
 		Expect(x.Host.API.Create(ctx, hostClass(class.Name, classMirror, func(c *storagev1.StorageClass) { c.Parameters = class.Parameters }))).To(Succeed())
 		s.promised(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))

@@ -3,7 +3,6 @@ package observing
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -90,9 +90,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 // reportedBy reports whether the member set the root's Placed condition. It must remove the condition
 // when it no longer has the volume that the claim requests.
 func (c *Claim) reportedBy(m mirror.Member) bool {
-	return mirror.ReporterOf(c.Root).ClusterID == m.ClusterID && slices.ContainsFunc(c.Root.Status.Conditions, func(condition corev1.PersistentVolumeClaimCondition) bool {
-		return condition.Type == v1alpha1.ClaimPlaced && condition.Status == corev1.ConditionFalse
-	})
+	return mirror.ReporterOf(c.Root).ClusterID == m.ClusterID && report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced) != nil
 }
 
 // copiesHere reports whether the member had the root's data source when the promise was created.
