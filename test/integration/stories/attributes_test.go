@@ -158,7 +158,12 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 	It("is reported if the claim has none, but the member's admin has set one on the leaf claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := unmodified(ctx, s)
+		By("stopping the manager, which would cancel a change that the member's resizer has not started")
+		Expect(x.Manager.Stop()).To(Succeed())
+		DeferCleanup(x.Manager.Start)
 		patch(ctx, x.Member(one), s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"`+class+`"}}`)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", applied(class))
+		Expect(x.Manager.Start(ctx)).To(Succeed())
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonModifyUnsupported, class, one, "Set volumeAttributesClassName")
 
 		change(ctx, s, class)

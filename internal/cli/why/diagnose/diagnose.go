@@ -243,6 +243,8 @@ func (w *walk) claimCondition(n *model.Node, c *model.Condition) {
 		at = stageAside
 	case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
 		at = stageRelay // the Pod's condition covers every member
+	case c.Type == string(v1alpha1.ClaimPromise) && hasProblem(n, v1alpha1.ClaimPlaced):
+		at = stageRelay // this condition repeats that one
 	case c.Reason == v1alpha1.ReasonNotOffered:
 		at = stageHint // if no member has the class, the Pod's condition has this reason
 	}
@@ -250,10 +252,16 @@ func (w *walk) claimCondition(n *model.Node, c *model.Condition) {
 	w.causes[len(w.causes)-1].usable = usable
 }
 
+// hasProblem reports whether a condition of the given type reports a problem of a claim.
+func hasProblem(claim *model.Node, kind corev1.PersistentVolumeClaimConditionType) bool {
+	return slices.ContainsFunc(claim.Conditions, func(c model.Condition) bool { return c.Type == string(kind) && render.Problem(c) })
+}
+
 // usableDespite reports whether Pods can use a host claim despite the problem that its condition
-// reports. They cannot if the member is known to have no leaf claim.
+// reports. They cannot if the claim's promise is broken, or if the member is known to have no leaf
+// claim.
 func (w *walk) usableDespite(n *model.Node, c *model.Condition) bool {
-	if n.Cluster != "" || c.Type == string(v1alpha1.ClaimAttached) || c.Type == string(v1alpha1.ClaimPromise) {
+	if n.Cluster != "" || c.Type == string(v1alpha1.ClaimAttached) || hasProblem(n, v1alpha1.ClaimPromise) {
 		return false
 	}
 	for i := range w.facts.Claims {

@@ -264,6 +264,11 @@ func TestOf(t *testing.T) {
 			claim: boundClaim(claimCondition(v1alpha1.ClaimPromise, v1alpha1.ReasonBroken, v1alpha1.ReasonOutOfSpace+": no space left")),
 			want:  Problem, reason: v1alpha1.ReasonBroken, says: []string{toDoOfXylem[v1alpha1.ReasonOutOfSpace]},
 		},
+		"a promise that is broken for the reason why the claim is not placed": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPromise, v1alpha1.ReasonBroken, v1alpha1.ReasonOutOfSpace+": no space left. Free some"),
+				claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonOutOfSpace, "no space left. Free some")),
+			want: Problem, reason: v1alpha1.ReasonOutOfSpace, says: []string{"is bound, but not usable: no space left. Free some"},
+		},
 		"an image that cannot be pulled": {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ImagePullBackOff", `Back-off pulling image "mian"`), claim: boundClaim(),
 			want: Problem, reason: "ImagePullBackOff", says: []string{`container "main" is waiting with reason ImagePullBackOff: Back-off pulling image "mian"`, "imagePullSecrets"},
