@@ -23,7 +23,7 @@ const (
 	// permission.
 	ReasonRefusedByHost = "RefusedByHost"
 	// ReasonNameTaken: the member already has an object with the same name, which Xylem did not
-	// create and does not change. For ConfigMaps and Secrets, the Pods report the conflict. To do:
+	// create, or which has lost Xylem's labels and annotations. Xylem does not change it. For ConfigMaps and Secrets, the Pods report the conflict. To do:
 	// use another name, or delete the object in the member.
 	ReasonNameTaken = "NameTaken"
 	// ReasonClassNotFound: the member has no StorageClass that the claim's class maps to. To do:
@@ -182,10 +182,11 @@ const (
 	// ReasonVolumeNotFound: the claim names a PersistentVolume that does not exist in the host.
 	// Kubernetes reports nothing in this case. To do: follow the message.
 	ReasonVolumeNotFound = "VolumeNotFound"
-	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has. Xylem does
-	// not create a replacement. On a PersistentVolume in the host: its volume has been missing since
-	// the member was restored, and Xylem has no record that it destroyed the disk. To do: restore the
-	// volume in the member, or delete the claim.
+	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has, or the volume that
+	// the member provisioned for the claim is gone. Xylem does not create a replacement. On a
+	// PersistentVolume in the host: its volume has been missing since the member was restored, and
+	// Xylem has no record that it destroyed the disk. To do: restore the volume in the member, or
+	// delete the claim.
 	ReasonVolumeLost = "VolumeLost"
 	// ReasonVolumeTerminating: somebody deleted the claim's volume in the member or, before the
 	// claim was bound to it, its PersistentVolume in the host. Kubernetes keeps the volume while a
@@ -201,7 +202,8 @@ const (
 	// claim no longer exists. To do: follow the message.
 	ReasonVolumeKept = "VolumeKept"
 	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes, another
-	// claim in the member uses the volume, somebody removed Xylem's stamp from the volume, two
+	// claim in the member uses the volume, somebody removed Xylem's stamp from the volume, the claimRef
+	// of the PersistentVolume that represents the claim's volume does not name the claim, two
 	// PersistentVolumes in the host represent the volume (reported on one of them if the claim no
 	// longer exists), or the requested volume does not match the claim. To do: follow the message.
 	// Find out which volume has the data before you delete one, or change the claim so that it

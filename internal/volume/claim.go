@@ -35,6 +35,9 @@ type Placement struct {
 	Provisioned *corev1.PersistentVolume
 	// Mirror is this member's host PV that was created for the root and is not bound yet.
 	Mirror *corev1.PersistentVolume
+	// Diverted is the host PV that represents the leaf claim's volume, if the PV's claimRef does not name
+	// the root. It is set only if the root is not bound, or is bound to that PV.
+	Diverted *corev1.PersistentVolume
 	// BoundAway reports whether the PV that the root is bound to was read, does not represent a volume
 	// of this member, and does not record the leaf claim's volume.
 	BoundAway bool

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -39,6 +40,9 @@ type Bounds struct {
 	// Restores means that the only disruptions are backups and restores of the member, and deletions
 	// of claims and host PVs.
 	Restores bool
+	// Edits means that users and admins edit what Xylem and Kubernetes maintain, remove finalizers, and
+	// delete classes.
+	Edits bool
 	// Members means that a second member is modeled like the first, and the scheduler can select
 	// either.
 	Members bool
@@ -341,7 +345,7 @@ func (s *search) ended(at int, told []string) {
 		}
 	}
 	for _, reason := range told {
-		if strings.HasPrefix(reason, "error") {
+		if strings.HasPrefix(reason, "error") && !slices.Contains(told, v1alpha1.ReasonNameTaken) {
 			s.find(at, "nothing moves, except for an "+reason, "")
 		}
 	}

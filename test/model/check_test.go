@@ -22,6 +22,7 @@ var (
 	imported    = flag.Uint("imported", 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
 	restores    = flag.Uint("restores", 4, "maximum number of disruptions in the check of restores")
 	spread      = flag.Uint("spread", 2, "maximum number of disruptions in the check of two members")
+	edited      = flag.Uint("edited", 1, "maximum number of disruptions in the checks of edits, except TestEdits")
 	promised    = flag.Uint("promised", 2, "maximum number of disruptions in the check of promises")
 )
 
@@ -132,4 +133,34 @@ func TestImports(t *testing.T) {
 // TestAsking checks worlds in which users expand claims, and request earlier volumes by name.
 func TestAsking(t *testing.T) {
 	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true}, cycles, wakeups)
+}
+
+// TestEdits checks worlds in which users and admins edit what Xylem and Kubernetes maintain, remove
+// finalizers, and delete classes.
+func TestEdits(t *testing.T) {
+	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Edits: true}, cycles)
+}
+
+// TestEditsElsewhere checks the worlds of the other tests, with one disruption, which may also be an
+// edit.
+func TestEditsElsewhere(t *testing.T) {
+	for name, bounds := range map[string]Bounds{
+		"one claim":     {Names: 1},
+		"a second name": {Names: 2, SecondWaits: true},
+		"promises":      {Names: 1, Promises: true},
+		"two members":   {Names: 1, Members: true},
+		"asking":        {Names: 1, Asks: true},
+		"clones":        {Names: 2, Clones: true},
+		"adopting":      {Names: 1, Adopts: true},
+		"imports":       {Names: 1, Imports: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bounds.Edits, bounds.Disruptions = true, uint8(*edited)
+			looks := []func(context.Context, *search) error{cycles, wakeups}
+			if bounds.Members {
+				looks = looks[:1] // the events of the second member's caches are not modeled
+			}
+			check(t, bounds, looks...)
+		})
+	}
 }

@@ -93,6 +93,9 @@ func (m *Model) otherData(w world, root *corev1.PersistentVolumeClaim, made *cor
 	record, _ := datasource.RecordOf(root)
 	_, name, _, _ := hostpv.LeafOf(made)
 	leaf := m.leafNamed(w, name)
+	if leaf == nil {
+		return nil // leaf_pv's cache lags, and the claim's volume is already gone
+	}
 	switch data := leaf.Annotations[copyOf]; {
 	case data == "":
 		return []string{"a claim with a data source gets an empty disk"}

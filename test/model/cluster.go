@@ -96,6 +96,9 @@ func (c contents) objects(like client.Object) []client.Object {
 			found = append(found, pod)
 		}
 	case *storagev1.StorageClass:
+		if c.side == hostSide && c.state().lacksHostClass || c.side != hostSide && c.state().lacksLeafClass {
+			return nil
+		}
 		if c.side == hostSide {
 			return []client.Object{hostClass(c.state().hostPolicy.reclaim(), c.state().mode)}
 		}
@@ -120,6 +123,15 @@ type reader struct {
 	contents
 	live    bool
 	watched *wakes // feeds the informers; nil for a cache without watchers
+}
+
+// objects returns the objects that a reader shows. The member's cache selects claims by their label.
+func (r reader) objects(like client.Object) []client.Object {
+	all := r.contents.objects(like)
+	if _, claims := like.(*corev1.PersistentVolumeClaim); !claims || r.live || r.side == hostSide {
+		return all
+	}
+	return slices.DeleteFunc(all, func(obj client.Object) bool { return obj.GetLabels()[v1alpha1.LabelHost] != here.HostID })
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {

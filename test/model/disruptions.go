@@ -29,6 +29,9 @@ func (m *Model) disruptions(w world) []move {
 	for n := range w.hostState.pvs {
 		ms.hostAdmin(n)
 	}
+	if m.bounds.Edits {
+		ms.edits()
+	}
 	if m.bounds.Restores {
 		ms.restores()
 		return ms.made

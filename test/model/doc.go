@@ -37,6 +37,9 @@
 //     one or two host PVs that an admin creates for it; claims that request it by class, by name or
 //     by the PV's claimRef; and a claim of the member itself that takes it;
 //   - TestPromises: a class in promise mode, and the Pod for which the disk is provisioned;
+//   - TestEdits: users and admins who remove or change the annotations, labels, claimRefs, policies and
+//     finalizers that Xylem and Kubernetes maintain, and who delete classes. TestEditsElsewhere adds one
+//     such edit to the worlds of the other tests;
 //   - TestWakeups: the controllers' own sources receive the events of each move. By the time no other
 //     move is possible, they must have enqueued every request that has a step;
 //   - TestConfluence: all orders of the same moves lead to the same end, apart from names and UIDs,

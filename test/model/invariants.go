@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // leafNamed returns the leaf PV with the given name, or nil.
@@ -303,7 +304,7 @@ func (m *Model) unsettled(w world) []string {
 	for c := range claimNames {
 		root, claim := m.objects.claim(w.roots[c]), m.objects.claim(w.claims[c])
 		if claim != nil {
-			if origin, _ := mirror.OriginIn(here.HostID, claim); root == nil || origin.UID != root.UID {
+			if origin, stamped := mirror.OriginIn(here.HostID, claim); stamped && (root == nil || origin.UID != root.UID) {
 				found = append(found, "a leaf claim is left although its root claim was deleted")
 			}
 		}
@@ -339,6 +340,8 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 	case !held && pv.DeletionTimestamp == nil:
 	case gone && pv.DeletionTimestamp != nil && held:
 		return []string{fmt.Sprintf("a host PV is Terminating (%s, %s)", pv.Status.Phase, policy)}
+	case gone && same && (leaf.Status.Phase == corev1.VolumeAvailable || m.estranged(w, leaf)):
+		return nil // the controller stuck reports why the disk is not destroyed
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && same && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(policy):
 		return []string{"a host PV was released with policy Delete, and its disk is not destroyed"}
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && !same:
@@ -354,21 +357,12 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
 	current := false
 	if claim != nil {
-		origin, _ := mirror.OriginIn(here.HostID, claim)
-		current = origin.UID == root.UID
+		origin, stamped := mirror.OriginIn(here.HostID, claim)
+		current = stamped && origin.UID == root.UID
 	}
 	switch root.Spec.VolumeName {
 	case "":
-		if promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))]); promise != nil && promise.DeletionTimestamp != nil {
-			return nil // the controller promise reports the problem
-		}
-		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
-			return nil // no Pod needs the claim
-		}
-		if m.clones(c) && m.sourceOf(w, root).Locate(root).Refusal != nil {
-			return nil // host_claim reports the problem
-		}
-		return []string{"a claim is Pending"}
+		return m.unsettledUnbound(w, c, root)
 	case elsewhereNames[c]:
 		return m.unsettledElsewhere(root, current)
 	}
@@ -376,9 +370,14 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if m.isThere(host) {
 		return m.unsettledElsewhere(root, current)
 	}
+	if m.withoutPromise(w, root).Report != nil {
+		return nil // the controller promise reports the problem
+	}
 	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {
 		pod := m.objects.pod(w.pod)
 		switch {
+		case m.provisionedInVain(w.memberState, c):
+			return nil
 		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == m.self.NodeName:
 			return []string{"a Pod waits for its promise's disk"}
 		case claim != nil:
@@ -410,6 +409,24 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]
 	if has.Cmp(wants) < 0 && leaf.DeletionTimestamp == nil && host.DeletionTimestamp == nil {
 		return []string{"a claim was expanded, but its volume was not"}
+	}
+	return nil
+}
+
+// unsettledUnbound returns what is wrong with a claim that is not bound.
+func (m *Model) unsettledUnbound(w world, c int, root *corev1.PersistentVolumeClaim) []string {
+	promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))])
+	selected := root.Annotations[volumehelpers.AnnSelectedNode] != ""
+	switch {
+	case promise != nil && promise.DeletionTimestamp != nil: // the controller promise reports the problem
+	case m.waits(c) && !selected: // no Pod needs the claim
+	case m.withoutPromise(w, root).Phase == lifecycle.Unpromised: // host_claim reports why the class allows no promise
+	case w.lacksLeafClass && !selected: // host_claim reports that no member has the class
+	case w.lacksHostClass: // the host's PV controller reports that the class does not exist
+	case m.provisionedInVain(w.memberState, c), m.provisionedInVain(w.second, c):
+	case m.clones(c) && m.sourceOf(w, root).Locate(root).Refusal != nil: // host_claim reports the problem
+	default:
+		return []string{"a claim is Pending"}
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
 package model
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // move is a transition to another world.
@@ -243,18 +247,20 @@ func (ms *moves) resize(c int) {
 	}
 }
 
-// promise makes the only write of the controller "promise".
+// promise makes the only write of the controller "promise". The new name of a lost promise is the one
+// that its claim names.
 func (ms *moves) promise() {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[0])
-	if ms.from.mode == mirrors || root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" {
+	if root == nil || m.withoutPromise(ms.from, root).By(lifecycle.Promise) != lifecycle.CreatePromise {
 		return
 	}
 	pv := hostpv.PromiseFor(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode))
-	n := slices.Index(hostNames[:], pv.Name)
-	if ms.from.hostState.pvs[n] != 0 {
-		return
+	if root.Spec.VolumeName != "" {
+		pv.Name = root.Spec.VolumeName
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
+	n := slices.Index(hostNames[:], pv.Name)
 	ms.add("promise: creates the promise", func(to *world) {
 		pv.UID = m.unused(*to, hostUIDs[n]...)
 		pv.Finalizers = append(pv.Finalizers, pvProtection)
@@ -262,6 +268,19 @@ func (ms *moves) promise() {
 		pv.CreationTimestamp = to.now()
 		to.hostState.pvs[n] = m.objects.keep(pv)
 	})
+}
+
+// withoutPromise returns the plan of the controller "promise" for a claim without a promise. It has
+// none for a claim whose promise exists.
+func (m *Model) withoutPromise(w world, root *corev1.PersistentVolumeClaim) lifecycle.Plan {
+	if n := slices.Index(hostNames[:], cmp.Or(root.Spec.VolumeName, hostpv.PromiseName(root.UID))); w.mode == mirrors || n < 0 || w.hostState.pvs[n] != 0 {
+		return lifecycle.Plan{}
+	}
+	var class *storagev1.StorageClass
+	if !w.lacksHostClass {
+		class = hostClass(w.hostPolicy.reclaim(), w.mode)
+	}
+	return lifecycle.Next(&volume.Observed{Root: root, Class: class})
 }
 
 // runPod makes the moves that bind a Pod to the member's node once its claim is bound, and that
@@ -311,7 +330,7 @@ func (ms *moves) provision(c int) {
 		return
 	}
 	n := slices.Index(leafNames[:], leafName(claim.UID))
-	if ms.from.memberState.pvs[n] != 0 {
+	if ms.from.memberState.pvs[n] != 0 || ms.from.lacksLeafClass {
 		return
 	}
 	data, ready := m.contentFor(ms.from, claim)
@@ -340,18 +359,15 @@ func (ms *moves) provision(c int) {
 // volume, or a free volume for the claim.
 func (ms *moves) schedule(c int) {
 	m := ms.model
-	if ms.from.mode != mirrors {
-		return // a claim is bound to its promise before the scheduler considers it
-	}
 	root := m.objects.claim(ms.from.roots[c])
 	if root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" || root.Annotations[volumehelpers.AnnSelectedNode] != "" || ms.mirroredFor(root) {
 		return
 	}
-	if !m.waits(c) {
-		ms.add("host: the scheduler selects the member's node", func(to *world) { m.selectNode(to, c, here.NodeName) })
-		if m.second != nil {
-			ms.add("host: the scheduler selects the second member's node", func(to *world) { m.selectNode(to, c, there.NodeName) })
-		}
+	switch {
+	case ms.from.mode != mirrors && !m.promiseIsFree(ms.from, root):
+		return // a claim is bound to its promise before the scheduler considers it
+	case ms.from.mode == mirrors && !m.waits(c):
+		ms.selectMember(c)
 	}
 	for n, i := range ms.from.hostState.pvs {
 		pv := m.objects.pv(i)
@@ -363,6 +379,19 @@ func (ms *moves) schedule(c int) {
 				})
 			})
 		}
+	}
+}
+
+// selectMember makes the moves by which the scheduler selects a member's node. A member without the
+// class has no capacity for it.
+func (ms *moves) selectMember(c int) {
+	m := ms.model
+	if ms.from.lacksHostClass || ms.from.lacksLeafClass {
+		return
+	}
+	ms.add("host: the scheduler selects the member's node", func(to *world) { m.selectNode(to, c, here.NodeName) })
+	if m.second != nil {
+		ms.add("host: the scheduler selects the second member's node", func(to *world) { m.selectNode(to, c, there.NodeName) })
 	}
 }
 

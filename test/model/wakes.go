@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -81,7 +82,7 @@ func (k *wakes) start(ctx context.Context, controller string, sources []source.S
 func (k *wakes) between(from, to state) map[request]bool {
 	k.now, k.woken = to, map[request]bool{}
 	for _, s := range []side{hostSide, memberSide} {
-		for _, like := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}} {
+		for _, like := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}, &storagev1.StorageClass{}} {
 			if i := k.informers[informed{s, fmt.Sprintf("%T", like)}]; i == nil {
 				continue
 			}

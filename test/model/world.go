@@ -71,6 +71,8 @@ type state struct {
 	suspended                    restoredCluster
 	memberRestored, hostRestored bool
 	hostPolicy, leafPolicy       policy // policies of the classes
+	lacksHostClass               bool   // the class was deleted in the host
+	lacksLeafClass               bool   // the class was deleted in the member
 	mode                         mode   // mode of the host's class
 }
 

@@ -217,7 +217,7 @@ func (r *reconciler) notCreated(ctx context.Context, o observing.Claim, leaf *co
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return settling.Unseen(err)
 	}
-	problem := mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim", r.Registration, leaf.Namespace, leaf.Name)
+	problem := nameTaken(&there, o.Root, r.Member)
 	if err := r.reports.SetPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}

@@ -5,9 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
@@ -33,4 +36,15 @@ func (r *reconciler) inUse(ctx context.Context, o observing.Claim) (bool, error)
 	ref := o.Observed.Leaf.Spec.ClaimRef
 	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	return other != nil && other.UID == ref.UID, err
+}
+
+// nameTaken reports that the member has a claim with the root's name that does not count as Xylem's.
+func nameTaken(there, root *corev1.PersistentVolumeClaim, m mirror.Member) *mirror.Refusal {
+	key := client.ObjectKeyFromObject(there).String()
+	if there.Labels[v1alpha1.LabelHost] != m.HostID && mirror.RootUID(there) != root.UID {
+		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim %q that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim", m.Registration, key)
+	}
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim %q that lacks some of the labels and annotations by which Xylem recognizes its own objects, so Xylem does not change it. "+
+		"If it is the counterpart of this claim, ask the member's admin to restore them: labels %s=%s and %s=%s, annotations %s=%s and %s=%s. Otherwise, use another name, or ask for the deletion of that claim",
+		m.Registration, key, v1alpha1.LabelHost, m.HostID, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue, v1alpha1.AnnotationRoot, key, v1alpha1.AnnotationRootUID, root.UID)
 }

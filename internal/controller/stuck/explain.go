@@ -121,7 +121,7 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 		if why := waitsFor(pv, none); why != none {
 			return because(why.Kind, "volume %q is %s", name, why.Text), nil
 		}
-	case pv.Status.Phase == corev1.VolumeBound || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
+	case pv.Status.Phase == corev1.VolumeBound, pv.Status.Phase == corev1.VolumeAvailable, pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
 		return e.unreleased(ctx, pv)
 	}
 	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner is running", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
@@ -129,13 +129,31 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 
 // unreleased explains why a leaf PV is not released for its provisioner to delete.
 func (e *explainer) unreleased(ctx context.Context, pv *corev1.PersistentVolume) (account.Cause, error) {
-	if ref := pv.Spec.ClaimRef; ref != nil {
-		if why, err := e.claim(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil || why != none {
-			return why, err
-		}
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return ofUnreleased(pv, false), nil
+	}
+	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
+	if why, err := e.claim(ctx, key); err != nil || why != none {
+		return why, err
+	}
+	claim, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, e.Cache, e.HostID, key)
+	return ofUnreleased(pv, claim != nil), err
+}
+
+// ofUnreleased explains why a leaf PV is not released. ours reports whether its claimRef names a leaf
+// claim of this host.
+func ofUnreleased(pv *corev1.PersistentVolume, ours bool) account.Cause {
+	switch {
+	case pv.Status.Phase == corev1.VolumeAvailable:
+		return because(account.CausePending, "volume %q has no claimRef, or a claimRef without a uid, so its provisioner does not delete it, and another claim may be bound to it. "+
+			"If nobody needs the data, set the volume's spec.claimRef to the namespace and name of a claim that does not exist, with any uid", pv.Name)
+	case pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && !ours:
+		return because(account.CausePending, "volume %q is bound to claim \"%s/%s\", which lacks Xylem's labels and annotations, so Xylem does not delete that claim. Delete it, if nobody needs its data",
+			pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 	}
 	return because(account.CausePending, "volume %q still exists (%s, policy %s): Xylem's deletion has no effect in the member yet. Check whether an admission policy or webhook of the member rejects or undoes it; an event on the claim has the member's response",
-		pv.Name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
+		pv.Name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy)
 }
 
 // warning returns the latest warning event about a leaf PV.

@@ -138,3 +138,27 @@ func TestLeafName(t *testing.T) {
 		}
 	}
 }
+
+// A leaf PV that is not released because somebody edited it, or its claim, has a cause of its own.
+func TestOfUnreleased(t *testing.T) {
+	bound := &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "leaf"}
+	for name, tc := range map[string]struct {
+		phase corev1.PersistentVolumePhase
+		ref   *corev1.ObjectReference
+		ours  bool
+		want  string
+	}{
+		"its leaf claim still exists": {corev1.VolumeBound, bound, true, "has no effect in the member yet"},
+		"its claim lost its stamp":    {corev1.VolumeBound, bound, false, `bound to claim "shop/data", which lacks Xylem's labels`},
+		"its claimRef was removed":    {corev1.VolumeAvailable, nil, false, "no claimRef, or a claimRef without a uid"},
+		"its claimRef lacks the uid":  {corev1.VolumeAvailable, &corev1.ObjectReference{Namespace: "shop", Name: "data"}, false, "no claimRef, or a claimRef without a uid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+			pv.Spec.ClaimRef, pv.Status.Phase = tc.ref, tc.phase
+			if got := ofUnreleased(pv, tc.ours); !strings.Contains(got.Text, tc.want) {
+				t.Errorf("got %q, want %q", got.Text, tc.want)
+			}
+		})
+	}
+}

@@ -15,16 +15,20 @@ var claims = []section{
 	}},
 	{Title: "The claim requests, by name, the volume of an earlier claim with the same name", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
 		Rows: append(adopting(), row{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"})},
-	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: []row{
+	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: slices.Concat([]row{
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
+		{Phase: Lost, When: []fact{not(hasClaim), rootLost, placedHere, not(boundAway), not(promiseLost), not(ownPromise)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportNoCounterpart, Until: "the claim is gone, or this member has a counterpart of it"},
 		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for the claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or the controller promise re-creates it"},
 		{Phase: Terminating, When: []fact{namesMirror, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportUnmirroredTerminating, Until: "the claim is gone"},
-		{Phase: Provisioned, When: []fact{namesMirror}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
+		{Phase: Mismatched, When: []fact{namesMirror, placed, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the host PV is gone, or its claimRef names the claim"},
+		{Phase: Lost, When: []fact{namesMirror, placed, claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the claim is gone, or the volume exists again"},
+		{Phase: Provisioned, When: []fact{namesMirror, placed}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
+	}, unconfirmed(namesMirror), []row{
 		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnknown, Until: "the volume that the claim names is observed"},
 		{Phase: Surplus, Owner: RootPVC, Reasons: v1alpha1.ReasonSurplusVolume, Report: problem.ReportSecond, Until: "the leaf claim or the claim is gone"},
-	}},
+	})},
 	{Title: "The claim names no volume, and its host PV is being deleted", When: []fact{alone, not(named), mirrorDeleting}, Rows: []row{
 		{Phase: Terminating, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportMirrorTerminating, Until: "the claim is gone"},
 	}},
@@ -41,6 +45,8 @@ var claims = []section{
 		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
+		{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the host PV is gone, or its claimRef names the claim"},
+		{Phase: Lost, When: []fact{hasClaim, claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone"},
 		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},
@@ -60,6 +66,8 @@ var claims = []section{
 		{Phase: Unplacing, When: []fact{not(hasClaim), placedHere}, Step: Unplace, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
+		{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the host PV is gone, or its claimRef names the claim"},
+		{Phase: Lost, When: []fact{hasClaim, claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone"},
 		{Phase: Unplaced, Owner: RootPVC, Until: "the scheduler selects this member, or the claim is bound"},
 	}},
 }
@@ -91,13 +99,18 @@ func adopting() []row {
 }
 
 // unrecorded returns the rows for a leaf claim whose root is not placed. Xylem always records the
-// placement first. So either the host was restored from an older state, or a user of the member
-// created the leaf claim with this host's stamp, to make Xylem place the root there (I8).
+// placement first. So the host was restored from an older state, or somebody removed the record, or a
+// user of the member created the leaf claim with this host's stamp, to make Xylem place the root there
+// (I8).
 func unrecorded(when ...fact) []row {
+	return slices.Insert(unconfirmed(when...), 1, row{Phase: Withdrawing, When: slices.Concat(when, []fact{claimUnbound}), Step: Withdraw, Owner: RootPVC})
+}
+
+// unconfirmed returns the rows of unrecorded for a leaf claim that names a volume.
+func unconfirmed(when ...fact) []row {
 	with := func(facts ...fact) []fact { return slices.Concat(when, facts) }
 	return []row{
 		{Phase: Placing, When: with(confirmed), Step: Place, Owner: RootPVC},
-		{Phase: Withdrawing, When: with(claimUnbound), Step: Withdraw, Owner: RootPVC},
 		{Phase: Unconfirmed, When: with(hostUnconfirmed), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportHostUnconfirmed, Until: "an admin confirms the restore of the host"},
 		{Phase: Unconfirmed, When: with(), Owner: RootPVC, Reasons: v1alpha1.ReasonAdoptionUnconfirmed, Report: problem.ReportNeverPlaced, Until: "an admin allows the use of the leaf claim's volume, or the leaf claim is gone"},
 	}

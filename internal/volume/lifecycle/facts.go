@@ -147,6 +147,7 @@ var (
 	mistaken     = when("the root claim's host PV represents another leaf PV with the same name", "", func(s *volume.Observed) bool { return problem.Mistaken(s) != nil })
 	elsewhere    = when("the root claim is placed in another member, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" })
 	placedAway   = when("the root claim is placed in another member", "", func(s *volume.Observed) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID })
+	rootLost     = when("Kubernetes has set the root claim to Lost", "Kubernetes has not set the root claim to Lost", func(s *volume.Observed) bool { return s.Root.Status.Phase == corev1.ClaimLost })
 	grown        = when("the root claim requests more storage, or cancels a failed expansion", "", func(s *volume.Observed) bool {
 		_, grown := pvc.Growth(s.Root, s.Claim)
 		return grown
@@ -168,6 +169,7 @@ var (
 	boundAway       = when("it is bound to a volume outside this member", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
 	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
 	mirrorDeleting  = when("its host PV is terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })
+	diverted        = when("a host PV represents the leaf claim's volume, and its claimRef does not name the root claim", "", func(s *volume.Observed) bool { return s.Placement.Diverted != nil })
 	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
 	confirmed       = when("an admin allows the use of the leaf claim's volume, or the leaf claim predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
 	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
@@ -207,8 +209,8 @@ var (
 	ofPromises        = when("the class belongs to Xylem and is in promise mode", "the class does not belong to Xylem, or is not in promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) })
 	unpromisable      = when("Xylem cannot create a promise for it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root, s.Class) != nil })
 	diskless          = when("it is bound to a promise without a disk", "it is not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil })
-	promiseLost       = when("its promise is gone", "", func(s *volume.Observed) bool { return s.PromiseLost })
-	ownPromise        = when("it names its own promise", "", (*volume.Observed).OwnPromise)
+	promiseLost       = when("its promise is gone", "it names no promise that is gone", func(s *volume.Observed) bool { return s.PromiseLost })
+	ownPromise        = when("it names its own promise", "it does not name its own promise", (*volume.Observed).OwnPromise)
 	labelledHere      = when("the promise is labeled for this member", "the promise is not labeled for this member", func(s *volume.Observed) bool { return s.LabelledFor() == s.Member.ClusterID })
 	labelledElsewhere = when("the promise is labeled for another member", "", func(s *volume.Observed) bool {
 		return s.LabelledFor() != "" && s.LabelledFor() != s.Member.ClusterID

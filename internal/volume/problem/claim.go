@@ -83,11 +83,42 @@ func ReportHostUnconfirmed(s *volume.Observed) *mirror.Refusal {
 		"To let Xylem use the volume, confirm the restore as ClusterRegistration %q describes. Xylem uses the volume only if it is older than the restore", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
-// ReportNeverPlaced reports that the member has a volume for a claim that was never placed there.
+// ReportNeverPlaced reports that the member has a volume for a claim that, as far as Xylem knows, was
+// never placed there.
 func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed in that member: a user of the member may have created the volume. "+
+	return mirror.Refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, but Xylem has no record that it placed the claim in that member: a user of the member may have created the volume, or somebody removed the claim's annotation "+v1alpha1.AnnotationPlacedIn+". "+
 		"Xylem does not use the volume. If it belongs to the claim, an admin can allow its use with `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" in the member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportProvisionedLost reports that the volume that was provisioned for the claim is gone, and that the
+// host has no PV for it.
+func ReportProvisionedLost(s *volume.Observed) *mirror.Refusal {
+	instead := fmt.Sprintf("Otherwise, ask for the deletion of claim \"%s/%s\" in that member. Xylem then provisions another volume", s.Claim.Namespace, s.Claim.Name)
+	if s.Root.Spec.VolumeName != "" {
+		instead = "Otherwise, delete the claim"
+	}
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q, which member %q provisioned for the claim, no longer exists there. If its data is needed, ask the member's admin to create the PersistentVolume again. %s",
+		s.Claim.Spec.VolumeName, s.Member.Registration, instead)
+}
+
+// ReportDiverted reports that the host PV of the volume that was provisioned for the claim is not, or
+// no longer, for the claim.
+func ReportDiverted(s *volume.Observed) *mirror.Refusal {
+	host := s.Placement.Diverted
+	if ref := host.Spec.ClaimRef; ref != nil {
+		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claimRef of PersistentVolume %q, which represents the claim's volume in member %q, names claim %q, so Kubernetes does not bind this claim to it. "+
+			"If that claim does not need the volume, delete that claim or the PersistentVolume. Xylem keeps the data, and creates the PersistentVolume again for this claim", host.Name, s.Member.Registration, ref.Namespace+"/"+ref.Name)
+	}
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolume %q, which represents the claim's volume in member %q, has no claimRef, so Kubernetes does not bind the claim to it. "+
+		"Delete that PersistentVolume. Xylem keeps the data, and creates the PersistentVolume again for this claim", host.Name, s.Member.Registration)
+}
+
+// ReportNoCounterpart reports that neither the claim's host PV nor its leaf claim exists.
+func ReportNoCounterpart(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "PersistentVolume %q, to which the claim was bound, does not exist in the host, and member %q has no counterpart of the claim from which Xylem could create it again. "+
+		"Before you delete the claim, check whether that member still has its data: look for claim \"%s/%s\" and for volumes with annotation %s=%[3]s/%[4]s", s.Root.Spec.VolumeName, s.Member.Registration,
+		s.Root.Namespace, s.Root.Name, v1alpha1.AnnotationRoot)
 }
 
 // ReportMaybeElsewhere reports that the claim may have been placed in another member before the

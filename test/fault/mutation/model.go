@@ -150,6 +150,21 @@ func ofOtherChecks() []Mutation {
 			Edits: []Edit{{desiredVolume, "		stamp(s, after, s.Origin)\n		after.Spec.ClaimRef", "		stamp(s, after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
 			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
 		},
+		{
+			Name: "silent-while-lost", Class: "a claim stays Pending without a reason if the PV that was provisioned for it is gone before the host has a PV",
+			Edits: []Edit{{volumeFacts, "return s.Claim.Status.Phase == corev1.ClaimLost })", "return false && s.Claim != nil })"}},
+			Check: "TestEdits", Caught: []string{"I6"},
+		},
+		{
+			Name: "waits-for-each-other", Class: "after a user removed the annotation placed-in and the host PV, root_pvc waits for leaf_pv to re-create the PV, and leaf_pv waits for root_pvc to place the claim",
+			Edits: []Edit{{claimTable, "[]fact{namesMirror, placed}, Owner: RootPVC, Until: \"the host binds", "[]fact{namesMirror}, Owner: RootPVC, Until: \"the host binds"}},
+			Check: "TestEdits", Caught: []string{"I6"},
+		},
+		{
+			Name: "trusts-the-claimref", Class: "a claim stays Pending without a reason if somebody removed the claimRef of its host PV",
+			Edits: []Edit{{volumeFacts, "return s.Placement.Diverted != nil })", "return false })"}},
+			Check: "TestEdits", Caught: []string{"I6"},
+		},
 	}
 }
 

@@ -443,7 +443,30 @@ var _ = Describe("An object that was deleted by accident", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonVolumeTerminating, volume))
 		lose(ctx, volume)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeTerminating, volume, "does not exist in the host")))
+
+		By("removing the finalizers of the leaf volume, then those of the leaf claim")
+		patch(ctx, x.Member(one), leaf, `{"metadata":{"finalizers":null}}`)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonVolumeLost, volume, one, "no longer exists there"))
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimLost))
+		Expect(x.Member(one).API.Delete(ctx, claim)).To(Succeed())
+		patch(ctx, x.Member(one), claim, `{"metadata":{"finalizers":null}}`)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonVolumeLost, volume, one, "no counterpart of the claim"))
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 		s.lost = one
+	}, SpecTimeout(storyTime))
+
+	It("is reported if somebody edits it: a host PV whose claimRef names another claim, which an admin can delete", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		claim := s.bound(ctx, "data")
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
+		patch(ctx, x.Host, host, fmt.Sprintf(`{"spec":{"claimRef":{"namespace":%q,"name":"other","uid":"none"}}}`, s.namespace))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeMismatch, volume, one, s.namespace+"/other", "delete that claim or the PersistentVolume")))
+
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(HaveField("UID", Not(Equal(host.UID))), phase(corev1.VolumeBound), HaveField("Spec.ClaimRef.UID", claim.UID)))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), Not(tells(v1alpha1.ReasonVolumeMismatch))))
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 })
 

@@ -189,8 +189,14 @@ func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 		s.PromiseLost = s.PromiseLost || s.Alone() && hostpv.NamesPromise(c.Root.Spec.VolumeName)
 		return o.observeAsked(ctx, c)
 	}
-	if err != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != c.Root.UID {
+	if err != nil {
 		return err
+	}
+	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != c.Root.UID {
+		if c.Leaf != nil && c.Leaf.Spec.VolumeName != "" && hostpv.RecordsLeaf(pv, o.ClusterID, c.Leaf.Spec.VolumeName) {
+			s.Placement.Diverted = pv
+		}
+		return nil
 	}
 	if hostpv.IsUnfulfilled(pv) {
 		if s.Alone() {
@@ -205,13 +211,21 @@ func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-// observeMirror reads the host PV that was created for an unbound root.
+// observeMirror reads the host PV that was created for an unbound root or, if its claimRef does not name
+// the root, as Diverted.
 func (o Observer) observeMirror(ctx context.Context, c *Claim) error {
+	p := c.Observed.Placement
 	hosts, err := index.VolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root))
 	for i := range hosts {
 		if cluster, _, _, _ := hostpv.LeafOf(&hosts[i]); cluster == o.ClusterID && hosts[i].Spec.ClaimRef.UID == c.Root.UID {
-			c.Observed.Placement.Mirror = &hosts[i]
+			p.Mirror = &hosts[i]
 		}
+	}
+	if err != nil || p.Mirror != nil || c.Leaf == nil || c.Leaf.Spec.VolumeName == "" {
+		return err
+	}
+	if hosts, err = index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, c.Leaf.Spec.VolumeName); len(hosts) > 0 {
+		p.Diverted = &hosts[0]
 	}
 	return err
 }

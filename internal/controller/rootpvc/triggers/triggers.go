@@ -67,12 +67,12 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 }
 
 // RootClaimChanged reports whether an update of a root claim changes its metadata, spec or
-// conditions, or shows that the PV controller has requested the volume.
+// conditions, or shows that the PV controller has requested the volume or lost it.
 func RootClaimChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
-		provisioner(was) != provisioner(is)
+		provisioner(was) != provisioner(is) || (was.Status.Phase == corev1.ClaimLost) != (is.Status.Phase == corev1.ClaimLost)
 }
 
 // LeafClaimChanged is route.LeafClaimChanged, and also reports that the PV controller has requested the
@@ -290,11 +290,17 @@ func (r *claims) ofEnd(ctx context.Context, root client.Object) []reconcile.Requ
 	return []reconcile.Request{{NamespacedName: key}}
 }
 
-// ofRootVolume enqueues the claim to which a host PV's claimRef points. If the PV is not this
-// member's, it does so only if a Pod of the claim is here.
+// ofRootVolume enqueues the claim to which a host PV's claimRef points, and the root of its leaf PV's
+// claim. If the PV is not this member's, ofRootVolume enqueues the claim only if a Pod of the claim is
+// here.
 func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := r.withClones(ctx, ofHostVolume(ctx, obj))
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
+		for _, own := range r.ofOwnLeaf(ctx, pv) {
+			if !slices.Contains(requests, own) {
+				requests = append(requests, own)
+			}
+		}
 		if leaf, asks := hostpv.ImportOfIn(pv, r.ClusterID); asks { // a second PV for the volume changes the report
 			return append(requests, r.ofLeaf(ctx, leaf)...)
 		}
@@ -310,6 +316,23 @@ func (r *claims) ofRootVolume(ctx context.Context, obj client.Object) []reconcil
 		return nil
 	}
 	return requests
+}
+
+// ofOwnLeaf returns a request for the root of the leaf claim to which a host PV's leaf PV is bound. It
+// is not the claim in the host PV's claimRef if somebody edited the claimRef.
+func (r *claims) ofOwnLeaf(ctx context.Context, host *corev1.PersistentVolume) []reconcile.Request {
+	cluster, name, _, ours := hostpv.LeafOf(host)
+	if !ours || cluster != r.ClusterID {
+		return nil
+	}
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(name))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "could not look up the leaf volume of a host volume", "leaf", name)
+	}
+	if leaf == nil {
+		return nil
+	}
+	return ofHostVolume(ctx, leaf)
 }
 
 // withClones enqueues the given claims, and the claims that clone them.
