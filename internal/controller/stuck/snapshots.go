@@ -9,6 +9,7 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,11 +86,34 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 	if err != nil || content == nil {
 		return none, err
 	}
+	ref := content.Spec.VolumeSnapshotRef
+	taken, err := index.Find[snapshotv1.VolumeSnapshot](ctx, e.LeafSnapshots(), types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil {
+		return none, err
+	}
+	if taken == nil || taken.UID != ref.UID {
+		if why := unannounced(content); why != none {
+			return why, nil
+		}
+	}
 	events, err := index.EventsOf(ctx, e.Cache, metav1.NamespaceAll, content.UID)
 	if err != nil {
 		return none, err
 	}
 	return ofContent(content, latest(events, kindContent, name)), nil
+}
+
+// unannounced explains why a leaf content without a VolumeSnapshot is not deleted, or returns none. The
+// csi-snapshotter waits for an annotation that the snapshot-controller sets when the VolumeSnapshot
+// is deleted, unless somebody removed the finalizers of the VolumeSnapshot
+// (external-snapshotter/pkg/sidecar-controller: shouldDelete).
+func unannounced(content *snapshotv1.VolumeSnapshotContent) account.Cause {
+	ref := content.Spec.VolumeSnapshotRef
+	if content.DeletionTimestamp == nil || ref.UID == "" || snapshot.Announced(content) {
+		return none
+	}
+	return because(account.CausePending, "the csi-snapshotter does not delete snapshot %q, because VolumeSnapshot \"%s/%s\" is gone, but its deletion was not announced: somebody removed its finalizers. To delete the snapshot, annotate VolumeSnapshotContent %[1]q with %[4]s=yes",
+		content.Name, ref.Namespace, ref.Name, snapshot.AnnBeingDeleted)
 }
 
 // ofContent returns why a leaf content still exists. warning is the latest warning event about it, or

@@ -62,3 +62,27 @@ func TestLatest(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// A content whose VolumeSnapshot was deleted without the snapshot-controller waits for an annotation.
+func TestUnannounced(t *testing.T) {
+	at := now
+	content := func(deleting *metav1.Time, annotations map[string]string) *snapshotv1.VolumeSnapshotContent {
+		c := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snap-1", DeletionTimestamp: deleting, Annotations: annotations}}
+		c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "nightly", UID: "gone"}
+		return c
+	}
+	const want = `the csi-snapshotter does not delete snapshot "snap-1", because VolumeSnapshot "shop/nightly" is gone, but its deletion was not announced: somebody removed its finalizers. ` +
+		`To delete the snapshot, annotate VolumeSnapshotContent "snap-1" with snapshot.storage.kubernetes.io/volumesnapshot-being-deleted=yes`
+	if got := unannounced(content(&at, nil)); got.Text != want {
+		t.Errorf("got %q, want %q", got.Text, want)
+	}
+	for name, c := range map[string]*snapshotv1.VolumeSnapshotContent{
+		"it is not being deleted":        content(nil, nil),
+		"its deletion was announced":     content(&at, map[string]string{snapshot.AnnBeingDeleted: "yes"}),
+		"it refers to no VolumeSnapshot": {ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &at}},
+	} {
+		if got := unannounced(c); got != none {
+			t.Errorf("%s: got %q", name, got.Text)
+		}
+	}
+}
