@@ -22,9 +22,9 @@ const (
 	// Xylem from the policy or webhook that the message names, to repair the webhook, or to grant the
 	// permission.
 	ReasonRefusedByHost = "RefusedByHost"
-	// ReasonNameTaken: the member already has an object with the same name, which Xylem did not
-	// create, or which has lost Xylem's labels and annotations. Xylem does not change it. For ConfigMaps and Secrets, the Pods report the conflict. To do:
-	// use another name, or delete the object in the member.
+	// ReasonNameTaken: the member already has an object with the same name, which Xylem did not create,
+	// or which has lost Xylem's labels and annotations. Xylem does not change it. For ConfigMaps and
+	// Secrets, the Pods report the conflict. To do: follow the message, or use another name.
 	ReasonNameTaken = "NameTaken"
 	// ReasonClassNotFound: the member has no StorageClass that the claim's class maps to. To do:
 	// create the class in the member, or map the claim's class to another one in the registration
@@ -218,8 +218,8 @@ const (
 	// right one.
 	ReasonAmbiguousVolume = "AmbiguousVolume"
 	// ReasonAdoptionUnconfirmed: the volume that the claim requests was abandoned, or its namespace
-	// was re-created; or a member has a volume for the claim, although Xylem never placed the claim
-	// there. To do: ask an admin to allow the use of the volume with the annotation xylem.io/adopt
+	// was re-created; or a member has a volume for the claim, although Xylem has no record that it
+	// placed the claim there. To do: ask an admin to allow the use of the volume with the annotation xylem.io/adopt
 	// on the registration. After a restore of the host, confirm the restore first.
 	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
 	// ReasonPlacementUnconfirmed: the claim is older than the last restore of the host, so it may

@@ -35,9 +35,11 @@ type Placement struct {
 	Provisioned *corev1.PersistentVolume
 	// Mirror is this member's host PV that was created for the root and is not bound yet.
 	Mirror *corev1.PersistentVolume
-	// Diverted is the host PV that represents the leaf claim's volume, if the PV's claimRef does not name
-	// the root. It is set only if the root is not bound, or is bound to that PV.
+	// Diverted is the host PV that represents the leaf claim's volume, or that the root names, if its
+	// claimRef does not name the root. It is set only if the root is unbound or Lost. HostGone reports
+	// whether the PV that the root names does not exist.
 	Diverted *corev1.PersistentVolume
+	HostGone bool
 	// BoundAway reports whether the PV that the root is bound to was read, does not represent a volume
 	// of this member, and does not record the leaf claim's volume.
 	BoundAway bool
@@ -141,6 +143,16 @@ func (s *Observed) OwnPromise() bool {
 func (s *Observed) NamesMirror() bool {
 	return s.Root.Spec.VolumeName == s.Claim.Spec.VolumeName ||
 		s.Root.Spec.VolumeName == hostpv.Name(s.Claim.Spec.VolumeName, s.Member.ClusterID, true)
+}
+
+// AskedInUse reports whether the leaf PV that the root requests is Bound, or was until a moment ago, to a
+// claim with the root's name.
+func (s *Observed) AskedInUse() bool {
+	asked := s.Placement.Asked
+	if asked.Status.Phase != corev1.VolumeBound || asked.Spec.ClaimRef == nil {
+		return false
+	}
+	return asked.Spec.ClaimRef.Namespace == s.Root.Namespace && asked.Spec.ClaimRef.Name == s.Root.Name
 }
 
 // Confirmed reports whether the root may be placed in the member that has its leaf claim, although

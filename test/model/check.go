@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -136,8 +135,8 @@ type upset struct {
 	name string
 }
 
-// Check visits all worlds within the bounds. Because classes never change, it makes a separate
-// search for each combination of classes. When a search has visited all of its worlds, Check passes
+// Check visits all worlds within the bounds. Because classes never change, except that they may
+// be deleted, it makes a separate search for each combination of classes. When a search has visited all of its worlds, Check passes
 // it to each of the looks.
 func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
 	all := make([]Result, 0, len(m.classes()))
@@ -345,11 +344,15 @@ func (s *search) ended(at int, told []string) {
 		}
 	}
 	for _, reason := range told {
-		if strings.HasPrefix(reason, "error") && !slices.Contains(told, v1alpha1.ReasonNameTaken) {
+		if strings.HasPrefix(reason, "error") && !retried(reason) {
 			s.find(at, "nothing moves, except for an "+reason, "")
 		}
 	}
 }
+
+// retried reports whether an error only makes a controller try again although it has reported the
+// problem: no event would enqueue the request when the member's object with the name is gone.
+func retried(reason string) bool { return strings.Contains(reason, "se another name") }
 
 func (s *search) find(at int, what, last string) {
 	f := s.result.Findings[what]

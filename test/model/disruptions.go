@@ -164,7 +164,10 @@ func (ms *moves) memberAdmin() {
 			continue
 		}
 		ms.add("the member's admin deletes the leaf PV", func(to *world) {
-			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
+			gone := pv.DeepCopy()
+			gone.DeletionTimestamp = &deleted
+			to.memberState.pvs[n] = m.left(gone)
+			to.theirs = to.theirs || to.memberState.pvs[n] == 0
 		})
 		ms.add("the leaf PV is re-created with the same name", func(to *world) {
 			if uid := m.unused(*to, volumeUIDs("l", leafNames[n])...); uid != "" {

@@ -80,11 +80,14 @@ func (ms *moves) editVolume(who string, s side, n int) {
 			pv.Spec.ClaimRef.UID = ""
 		})
 	}
+	edit("changes the claimRef of", func(pv *corev1.PersistentVolume) {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "none", UID: "none"}
+	})
 	ms.add(who+" removes the finalizers of the "+s.String()+"'s PV", func(to *world) {
 		without := m.objects.pv(i).DeepCopy()
 		without.Finalizers = nil
 		pvsAt(to, s)[n] = m.left(without)
-		to.theirs = to.theirs || s == memberSide
+		to.theirs = to.theirs || s == memberSide && pvsAt(to, s)[n] == 0
 	})
 	ms.add(who+" deletes the "+s.String()+"'s PV and its finalizers", func(to *world) {
 		pvsAt(to, s)[n] = 0
@@ -92,8 +95,8 @@ func (ms *moves) editVolume(who string, s side, n int) {
 	})
 }
 
-// provisionedInVain reports whether an admin removed the claimRef of the volume that was provisioned
-// for a leaf claim. The provisioner does not provision another volume with that name. Once the
+// provisionedInVain reports whether an admin removed or changed the claimRef of the volume that was
+// provisioned for a leaf claim. The provisioner does not provision another volume with that name. Once the
 // member's scheduler has selected a node, which is not part of the model, root_pvc reports that the
 // provisioner is silent.
 func (m *Model) provisionedInVain(s memberState, c int) bool {
@@ -102,7 +105,7 @@ func (m *Model) provisionedInVain(s memberState, c int) bool {
 		return false
 	}
 	pv := m.objects.pv(s.pvs[slices.Index(leafNames[:], leafName(claim.UID))])
-	return pv != nil && pv.Spec.ClaimRef == nil
+	return pv != nil && (pv.Spec.ClaimRef == nil || !volumehelpers.IsVolumeBoundToClaim(pv, claim))
 }
 
 // estranged reports whether a leaf PV is bound to a claim that has lost its stamp.
@@ -115,6 +118,28 @@ func (m *Model) estranged(w world, leaf *corev1.PersistentVolume) bool {
 		_, stamped := mirror.OriginIn(here.HostID, claim)
 		return !stamped
 	})
+}
+
+// lives reports whether the root of a leaf PV's stamp exists, or the root of the leaf claim to which it is
+// bound.
+func (m *Model) lives(w world, leaf *corev1.PersistentVolume) bool {
+	if stamp, stamped := mirror.OriginIn(here.HostID, leaf); stamped && m.rootOf(w, stamp.UID) != nil {
+		return true
+	}
+	return slices.ContainsFunc(w.claims[:], func(i id) bool {
+		claim := m.objects.claim(i)
+		if claim == nil || !hostpv.HeldBy(leaf, claim) {
+			return false
+		}
+		origin, stamped := mirror.OriginIn(here.HostID, claim)
+		return stamped && m.rootOf(w, origin.UID) != nil
+	})
+}
+
+// misbound reports whether an admin changed the claimRef of the leaf PV that a leaf claim names.
+func (m *Model) misbound(w world, claim *corev1.PersistentVolumeClaim) bool {
+	leaf := m.leafNamed(w, claim.Spec.VolumeName)
+	return leaf != nil && !hostpv.HeldBy(leaf, claim)
 }
 
 // promiseIsFree reports whether an admin removed the claimRef of a claim's promise, so that the scheduler

@@ -304,7 +304,7 @@ func (m *Model) unsettled(w world) []string {
 	for c := range claimNames {
 		root, claim := m.objects.claim(w.roots[c]), m.objects.claim(w.claims[c])
 		if claim != nil {
-			if origin, stamped := mirror.OriginIn(here.HostID, claim); stamped && (root == nil || origin.UID != root.UID) {
+			if origin, stamped := mirror.OriginIn(here.HostID, claim); stamped && (root == nil || origin.UID != root.UID) && !m.misbound(w, claim) {
 				found = append(found, "a leaf claim is left although its root claim was deleted")
 			}
 		}
@@ -342,6 +342,8 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { /
 		return []string{fmt.Sprintf("a host PV is Terminating (%s, %s)", pv.Status.Phase, policy)}
 	case gone && same && (leaf.Status.Phase == corev1.VolumeAvailable || m.estranged(w, leaf)):
 		return nil // the controller stuck reports why the disk is not destroyed
+	case gone && same && m.lives(w, leaf):
+		return nil // an admin changed the claimRef, but the claim that used the volume exists
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && same && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(policy):
 		return []string{"a host PV was released with policy Delete, and its disk is not destroyed"}
 	case gone && policy == corev1.PersistentVolumeReclaimDelete && !same:
@@ -370,7 +372,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if m.isThere(host) {
 		return m.unsettledElsewhere(root, current)
 	}
-	if m.withoutPromise(w, root).Report != nil {
+	if m.withoutPromise(w, root).Report != nil || host != nil && hostpv.IsPromise(host) && !hostpv.HeldBy(host, root) {
 		return nil // the controller promise reports the problem
 	}
 	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {

@@ -116,7 +116,8 @@ func (ms *moves) bindClaim(s side, c int) { //nolint:gocyclo // as the PV contro
 		case pv == nil || name != "" && name != pv.Name:
 			continue
 		case name == "" && !bound && pv.DeletionTimestamp == nil && volumehelpers.IsVolumeBoundToClaim(pv, claim),
-			name != "" && (pv.Spec.ClaimRef == nil || volumehelpers.IsVolumeBoundToClaim(pv, claim)):
+			name != "" && !bound && (pv.Spec.ClaimRef == nil || volumehelpers.IsVolumeBoundToClaim(pv, claim)),
+			bound && (pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == claim.UID):
 			ms.bind(s, c, n)
 		case name != "" && bound:
 			ms.lose(s, c)

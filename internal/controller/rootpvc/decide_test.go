@@ -244,6 +244,8 @@ func comesBack(o *scene) {
 	o.asked, o.tenant = o.leafVolume, "namespace-uid"
 }
 
+func askedReleased(o *scene) { o.asked.Status.Phase = corev1.VolumeReleased }
+
 // leafTerminating means that someone deletes the leaf claim's volume in the member.
 func leafTerminating(o *scene) {
 	if o.leafVolume == nil {
@@ -500,9 +502,10 @@ func TestDecide(t *testing.T) {
 		"re-created, requests its volume, and its class is not Xylem's (I4)":                                                  {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
 		"re-created, requests its volume, and the leaf claim is being deleted":                                                {seen(comesBack, leafDeleted), decision{}},
 		"re-created, and requests its volume, whose stamp names a different root than the leaf claim's (I8)":                  {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
-		"the volume was abandoned: an admin must allow its use (I8)":                                                          {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the volume was abandoned, and an admin allows its use: the placement is recorded":                                    {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
-		"the volume was abandoned, an admin allows its use, and the claim is placed: leaf_pv continues":                       {seen(comesBack, noLeaf, allowed), decision{}},
+		"a claim that is not Xylem's uses the requested volume":                                                               {seen(comesBack, noLeaf), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
+		"the volume was abandoned: an admin must allow its use (I8)":                                                          {seen(comesBack, noLeaf, askedReleased), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the volume was abandoned, and an admin allows its use: the placement is recorded":                                    {seen(comesBack, noLeaf, askedReleased, allowed, placedIn("")), takes(lifecycle.Place)},
+		"the volume was abandoned, an admin allows its use, and the claim is placed: leaf_pv continues":                       {seen(comesBack, noLeaf, askedReleased, allowed), decision{}},
 		"re-created, and requests no volume: its name is freed, and the data is kept (I2)":                                    {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
 		"the root is gone, and no host PV represents the volume, which was in use":                                            {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
 		"the host was restored to a state before the claim was placed, and its volume is here: placed":                        {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},

@@ -149,7 +149,7 @@ func ofUnreleased(pv *corev1.PersistentVolume, ours bool) account.Cause {
 		return because(account.CausePending, "volume %q has no claimRef, or a claimRef without a uid, so its provisioner does not delete it, and another claim may be bound to it. "+
 			"If nobody needs the data, set the volume's spec.claimRef to the namespace and name of a claim that does not exist, with any uid", pv.Name)
 	case pv.Status.Phase == corev1.VolumeBound && pv.Spec.ClaimRef != nil && !ours:
-		return because(account.CausePending, "volume %q is bound to claim \"%s/%s\", which lacks Xylem's labels and annotations, so Xylem does not delete that claim. Delete it, if nobody needs its data",
+		return because(account.CausePending, "volume %q is bound to claim \"%s/%s\", which Xylem did not create, or which has lost Xylem's labels and annotations, so Xylem does not delete that claim. Delete it if nobody needs its data",
 			pv.Name, pv.Spec.ClaimRef.Namespace, pv.Spec.ClaimRef.Name)
 	}
 	return because(account.CausePending, "volume %q still exists (%s, policy %s): Xylem's deletion has no effect in the member yet. Check whether an admission policy or webhook of the member rejects or undoes it; an event on the claim has the member's response",

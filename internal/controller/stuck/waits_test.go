@@ -149,7 +149,7 @@ func TestOfUnreleased(t *testing.T) {
 		want  string
 	}{
 		"its leaf claim still exists": {corev1.VolumeBound, bound, true, "has no effect in the member yet"},
-		"its claim lost its stamp":    {corev1.VolumeBound, bound, false, `bound to claim "shop/data", which lacks Xylem's labels`},
+		"its claim lost its stamp":    {corev1.VolumeBound, bound, false, `bound to claim "shop/data", which Xylem did not create, or which has lost Xylem's labels`},
 		"its claimRef was removed":    {corev1.VolumeAvailable, nil, false, "no claimRef, or a claimRef without a uid"},
 		"its claimRef lacks the uid":  {corev1.VolumeAvailable, &corev1.ObjectReference{Namespace: "shop", Name: "data"}, false, "no claimRef, or a claimRef without a uid"},
 	} {

@@ -169,7 +169,8 @@ var (
 	boundAway       = when("it is bound to a volume outside this member", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway })
 	namesMirror     = when("it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror)
 	mirrorDeleting  = when("its host PV is terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) })
-	diverted        = when("a host PV represents the leaf claim's volume, and its claimRef does not name the root claim", "", func(s *volume.Observed) bool { return s.Placement.Diverted != nil })
+	diverted        = when("the claimRef of its host PV does not name the root claim", "", func(s *volume.Observed) bool { return s.Placement.Diverted != nil })
+	hostGone        = when("the PV that it names does not exist", "", func(s *volume.Observed) bool { return s.Placement.HostGone })
 	hostUnconfirmed = when("the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed })
 	confirmed       = when("an admin allows the use of the leaf claim's volume, or the leaf claim predates the confirmed restore of the host", "", (*volume.Observed).Confirmed)
 	maybeElsewhere  = when("it is older than a restore of the host, and another member has a leaf claim for it, or cannot be queried", "", func(s *volume.Observed) bool { return s.MayBeForgotten() && s.Placement.Counterparts.Any() })
@@ -185,6 +186,7 @@ var (
 	provisionedDeleting = when("the leaf PV is terminating", "the leaf PV is not terminating", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Provisioned) })
 
 	asks        = when("the member has the leaf PV, and no host PV represents the leaf PV or has its name", "a host PV represents the leaf PV, or has its name", func(s *volume.Observed) bool { return s.Placement == nil || s.Placement.Asked != nil })
+	askedInUse  = when("a claim in the member with the root claim's name is, or was, bound to the leaf PV", "", (*volume.Observed).AskedInUse)
 	rivals      = when("other members also have a volume that the claim requests", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 })
 	unadoptable = when("the claim may not adopt the volume", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil })
 )

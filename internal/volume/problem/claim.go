@@ -91,27 +91,36 @@ func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
-// ReportProvisionedLost reports that the volume that was provisioned for the claim is gone, and that the
-// host has no PV for it.
+// ReportProvisionedLost reports that the leaf claim is Lost: the volume that was provisioned for the claim
+// is gone, or its claimRef names another claim.
 func ReportProvisionedLost(s *volume.Observed) *mirror.Refusal {
-	instead := fmt.Sprintf("Otherwise, ask for the deletion of claim \"%s/%s\" in that member. Xylem then provisions another volume", s.Claim.Namespace, s.Claim.Name)
-	if s.Root.Spec.VolumeName != "" {
-		instead = "Otherwise, delete the claim"
+	if s.Placement.Provisioned != nil {
+		return mirror.Refuse(v1alpha1.ReasonVolumeLost, "the claimRef of volume %q in member %q does not name the claim's counterpart there. Ask the member's admin to set it to namespace %q, name %q and uid %q",
+			s.Claim.Spec.VolumeName, s.Member.Registration, s.Claim.Namespace, s.Claim.Name, s.Claim.UID)
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q, which member %q provisioned for the claim, no longer exists there. If its data is needed, ask the member's admin to create the PersistentVolume again. %s",
+	instead := "delete the claim"
+	if s.Placement.Mirror == nil && (s.Promise != nil || s.Root.Spec.VolumeName == "") {
+		instead = fmt.Sprintf("ask for the deletion of claim \"%s/%s\" in that member. Xylem then provisions another volume", s.Claim.Namespace, s.Claim.Name)
+	}
+	return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q, which member %q provisioned for the claim, no longer exists there. If its data is needed, ask the member's admin to create the PersistentVolume again. Otherwise, %s",
 		s.Claim.Spec.VolumeName, s.Member.Registration, instead)
 }
 
-// ReportDiverted reports that the host PV of the volume that was provisioned for the claim is not, or
-// no longer, for the claim.
+// ReportDiverted reports that the claimRef of the claim's host PV does not name the claim.
 func ReportDiverted(s *volume.Observed) *mirror.Refusal {
-	host := s.Placement.Diverted
+	host, state := s.Placement.Diverted, "has no claimRef"
 	if ref := host.Spec.ClaimRef; ref != nil {
-		return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "the claimRef of PersistentVolume %q, which represents the claim's volume in member %q, names claim %q, so Kubernetes does not bind this claim to it. "+
-			"If that claim does not need the volume, delete that claim or the PersistentVolume. Xylem keeps the data, and creates the PersistentVolume again for this claim", host.Name, s.Member.Registration, ref.Namespace+"/"+ref.Name)
+		state = fmt.Sprintf("has a claimRef to claim \"%s/%s\" with uid %q", ref.Namespace, ref.Name, ref.UID)
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolume %q, which represents the claim's volume in member %q, has no claimRef, so Kubernetes does not bind the claim to it. "+
-		"Delete that PersistentVolume. Xylem keeps the data, and creates the PersistentVolume again for this claim", host.Name, s.Member.Registration)
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolume %q, which represents the claim's volume in member %q, %s, so Kubernetes does not bind this claim to it. "+
+		"Unless another claim needs the volume, set the PersistentVolume's spec.claimRef to namespace %q, name %q and uid %q", host.Name, s.Member.Registration, state, s.Root.Namespace, s.Root.Name, s.Root.UID)
+}
+
+// ReportAskedInUse reports that a claim that is not Xylem's uses the volume that the root requests.
+func ReportAskedInUse(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "member %q has volume %q for this claim, but claim \"%s/%s\" in the member, which Xylem did not create, uses the volume. "+
+		"Xylem does not take the volume away from that claim. Find out whose data the volume contains. If the data belongs to this claim, ask the member's admin to delete the claim in the member",
+		s.Member.Registration, s.Placement.Asked.Name, s.Root.Namespace, s.Root.Name)
 }
 
 // ReportNoCounterpart reports that neither the claim's host PV nor its leaf claim exists.

@@ -157,7 +157,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "waits-for-each-other", Class: "after a user removed the annotation placed-in and the host PV, root_pvc waits for leaf_pv to re-create the PV, and leaf_pv waits for root_pvc to place the claim",
-			Edits: []Edit{{claimTable, "[]fact{namesMirror, placed}, Owner: RootPVC, Until: \"the host binds", "[]fact{namesMirror}, Owner: RootPVC, Until: \"the host binds"}},
+			Edits: []Edit{{claimTable, "[]fact{namesMirror, either(placed, boundAway)}, Owner: RootPVC, Until: \"the host binds", "[]fact{namesMirror}, Owner: RootPVC, Until: \"the host binds"}},
 			Check: "TestEdits", Caught: []string{"I6"},
 		},
 		{

@@ -346,7 +346,14 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeAvailable))
 		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, "Available, not Released")
-		claimRef(fmt.Sprintf(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","namespace":%q,"name":"data","uid":"of-an-earlier-claim"}`, s.namespace))
+
+		By("binding another claim with the same name to it, as a user of the member")
+		leaf, err := read[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
+		Expect(err).NotTo(HaveOccurred())
+		other := s.newClaim("data", ofClass(leaf.Spec.StorageClassName), naming(volume))
+		Expect(x.Member(one).API.Create(ctx, other)).To(Succeed())
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeMismatch, volume, s.namespace+"/data", "which Xylem did not create")
+		Expect(x.Member(one).API.Delete(ctx, other)).To(Succeed())
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAdoptionUnconfirmed, volume)
 		allow(ctx, placement.AdoptsAll)
 		s.adopted(ctx, claim, volume)
@@ -455,14 +462,22 @@ var _ = Describe("An object that was deleted by accident", func() {
 		s.lost = one
 	}, SpecTimeout(storyTime))
 
-	It("is reported if somebody edits it: a host PV whose claimRef names another claim, which an admin can delete", func(ctx SpecContext) {
+	It("is reported if somebody edits it: a host PV whose claimRef names another claim, which an admin can correct or delete", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
-		patch(ctx, x.Host, host, fmt.Sprintf(`{"spec":{"claimRef":{"namespace":%q,"name":"other","uid":"none"}}}`, s.namespace))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeMismatch, volume, one, s.namespace+"/other", "delete that claim or the PersistentVolume")))
+		claimRef := func(name string, uid types.UID) {
+			patch(ctx, x.Host, host, fmt.Sprintf(`{"spec":{"claimRef":{"namespace":%q,"name":%q,"uid":%q}}}`, s.namespace, name, uid))
+		}
+		claimRef("other", "none")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeMismatch, volume, one, s.namespace+"/other", string(claim.UID))))
+		claimRef("data", claim.UID)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), Not(tells(v1alpha1.ReasonVolumeMismatch))))
 
+		By("changing it again, then deleting it, after which Xylem re-creates it")
+		claimRef("other", "none")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimLost), tells(v1alpha1.ReasonVolumeMismatch)))
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(HaveField("UID", Not(Equal(host.UID))), phase(corev1.VolumeBound), HaveField("Spec.ClaimRef.UID", claim.UID)))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), Not(tells(v1alpha1.ReasonVolumeMismatch))))

@@ -243,8 +243,8 @@ func (w *walk) claimCondition(n *model.Node, c *model.Condition) {
 		at = stageAside
 	case c.Reason == v1alpha1.ReasonPodRefused, c.Reason == v1alpha1.ReasonNamespaceNotAdmitted:
 		at = stageRelay // the Pod's condition covers every member
-	case c.Type == string(v1alpha1.ClaimPromise) && hasProblem(n, v1alpha1.ClaimPlaced):
-		at = stageRelay // this condition repeats that one
+	case c.Type == string(v1alpha1.ClaimPromise) && hasProblem(n, v1alpha1.ClaimPlaced) && n.State != string(corev1.ClaimLost):
+		at = stageRelay // this condition repeats that one, unless the promise itself is lost
 	case c.Reason == v1alpha1.ReasonNotOffered:
 		at = stageHint // if no member has the class, the Pod's condition has this reason
 	}

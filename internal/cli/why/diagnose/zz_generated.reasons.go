@@ -74,7 +74,7 @@ var toDoOfXylem = map[string]string{
 	"MemberUnreachable":         "Make the member reachable, or set the annotation xylem.io/force-deregister.",
 	"ModificationPushed":        "Nothing; the claim's status shows the progress.",
 	"ModifyVolumeUnsupported":   "Set the claim's spec.volumeAttributesClassName to the class that the volume should have.",
-	"NameTaken":                 "Use another name, or delete the object in the member.",
+	"NameTaken":                 "Follow the message, or use another name.",
 	"NamespaceConflict":         "Ask the member's admin to label the namespace xylem.io/host=<host cluster ID>, or use another namespace.",
 	"NamespaceNotAdmitted":      "Use another namespace, or ask an admin to change spec.namespaces of the registration or the namespace's labels.",
 	"NamespaceRefusedByMember":  "Nothing, if another member is suitable. Otherwise, ask the member's admin to allow the namespace, or to create it and label it as the message describes.",

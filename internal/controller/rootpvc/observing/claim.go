@@ -81,7 +81,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		p := c.Observed.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 || c.reportedBy(m) ||
+		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 || c.reportedBy(m) || c.Observed.Alone() && c.Leaf != nil && c.Observed.NamesMirror() ||
 			c.Observed.Promise != nil && (hostpv.PromiseReleasedBy(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
 	return true // no member has the claim, so each removes its report
@@ -186,14 +186,16 @@ func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(c.Root.Spec.VolumeName))
 	if err == nil && pv == nil {
+		s.Placement.HostGone = true
 		s.PromiseLost = s.PromiseLost || s.Alone() && hostpv.NamesPromise(c.Root.Spec.VolumeName)
 		return o.observeAsked(ctx, c)
 	}
 	if err != nil {
 		return err
 	}
+	cluster, _, _, ours := hostpv.LeafOf(pv)
 	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != c.Root.UID {
-		if c.Leaf != nil && c.Leaf.Spec.VolumeName != "" && hostpv.RecordsLeaf(pv, o.ClusterID, c.Leaf.Spec.VolumeName) {
+		if ours && cluster == o.ClusterID && c.Root.Status.Phase == corev1.ClaimLost {
 			s.Placement.Diverted = pv
 		}
 		return nil
@@ -205,7 +207,7 @@ func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 		}
 		return err
 	}
-	if cluster, _, _, ours := hostpv.LeafOf(pv); !ours || cluster != o.ClusterID {
+	if !ours || cluster != o.ClusterID {
 		s.Placement.BoundAway = c.Leaf == nil || !hostpv.RecordsLeaf(pv, o.ClusterID, c.Leaf.Spec.VolumeName)
 	}
 	return nil
@@ -221,13 +223,23 @@ func (o Observer) observeMirror(ctx context.Context, c *Claim) error {
 			p.Mirror = &hosts[i]
 		}
 	}
-	if err != nil || p.Mirror != nil || c.Leaf == nil || c.Leaf.Spec.VolumeName == "" {
+	if err != nil || p.Mirror != nil || p.Provisioned == nil || c.Leaf.Spec.VolumeName == "" {
 		return err
 	}
-	if hosts, err = index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, c.Leaf.Spec.VolumeName); len(hosts) > 0 {
-		p.Diverted = &hosts[0]
-	}
+	hosts, err = index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, c.Leaf.Spec.VolumeName)
+	p.Diverted = diverted(hosts, p.Provisioned, c.Root)
 	return err
+}
+
+// diverted returns which of the host PVs that have a leaf PV's name represents the leaf PV and can no
+// longer be bound to the unbound root, or nil. A claimRef without a UID reserves the PV for the root.
+func diverted(hosts []corev1.PersistentVolume, leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	for i := range hosts {
+		if _, _, uid, _ := hostpv.LeafOf(&hosts[i]); uid == leaf.UID && !hostpv.PointsAt(&hosts[i], root) {
+			return &hosts[i]
+		}
+	}
+	return nil
 }
 
 // observeAsked reads the leaf PV that the root requests by name, if the host has no PV for it.

@@ -5,9 +5,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -39,6 +41,41 @@ func TestReportsOnRequestedVolumes(t *testing.T) {
 			}
 			if got := c.Reports(here); got != tc.want {
 				t.Errorf("Reports returned %t", got)
+			}
+		})
+	}
+}
+
+// A host PV is diverted if it represents the leaf claim's volume and Kubernetes cannot bind the root to
+// it. An earlier volume with the same name does not count.
+func TestDiverted(t *testing.T) {
+	here := mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host"}
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
+	leaf := func(uid types.UID) *corev1.PersistentVolume {
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "nfs-1", UID: uid}}
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "nfs.csi.k8s.io", VolumeHandle: "share"}
+		return pv
+	}
+	host := func(of types.UID, ref *corev1.ObjectReference) corev1.PersistentVolume {
+		pv := hostpv.Mirror(leaf(of), root, corev1.PersistentVolumeReclaimRetain, here)
+		pv.Spec.ClaimRef = ref
+		return *pv
+	}
+	other := &corev1.ObjectReference{Namespace: "shop", Name: "other", UID: "other"}
+	for name, tc := range map[string]struct {
+		host corev1.PersistentVolume
+		want bool
+	}{
+		"no claimRef":                                       {host("leaf", nil), true},
+		"the claimRef names another claim":                  {host("leaf", other), true},
+		"the claimRef names an earlier claim":               {host("leaf", &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "earlier"}), true},
+		"the claimRef names the claim":                      {host("leaf", &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "root"}), false},
+		"the PV is reserved for the claim":                  {host("leaf", &corev1.ObjectReference{Namespace: "shop", Name: "data"}), false},
+		"an earlier volume with the name, of another claim": {host("earlier", other), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := diverted([]corev1.PersistentVolume{tc.host}, leaf("leaf"), root) != nil; got != tc.want {
+				t.Errorf("diverted: %t", got)
 			}
 		})
 	}
