@@ -219,8 +219,8 @@ const (
 	ReasonAmbiguousVolume = "AmbiguousVolume"
 	// ReasonAdoptionUnconfirmed: the volume that the claim requests was abandoned, or its namespace
 	// was re-created; or a member has a volume for the claim, although Xylem has no record that it
-	// placed the claim there. To do: ask an admin to allow the use of the volume with the annotation xylem.io/adopt
-	// on the registration. After a restore of the host, confirm the restore first.
+	// placed the claim there. To do: ask an admin to allow the use of the volume with the annotation
+	// xylem.io/adopt on the registration. After a restore of the host, confirm the restore first.
 	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
 	// ReasonPlacementUnconfirmed: the claim is older than the last restore of the host, so it may
 	// already have been placed in another member. That member has a counterpart of the claim, or

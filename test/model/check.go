@@ -135,9 +135,9 @@ type upset struct {
 	name string
 }
 
-// Check visits all worlds within the bounds. Because classes never change, except that they may
-// be deleted, it makes a separate search for each combination of classes. When a search has visited all of its worlds, Check passes
-// it to each of the looks.
+// Check visits all worlds within the bounds. Because classes never change, except that they may be
+// deleted, it makes a separate search for each combination of classes. When a search has visited all of
+// its worlds, Check passes it to each of the looks.
 func (m *Model) Check(ctx context.Context, looks ...func(context.Context, *search) error) (Result, error) {
 	all := make([]Result, 0, len(m.classes()))
 	var mu sync.Mutex

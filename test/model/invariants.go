@@ -372,7 +372,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if m.isThere(host) {
 		return m.unsettledElsewhere(root, current)
 	}
-	if m.withoutPromise(w, root).Report != nil || host != nil && hostpv.IsPromise(host) && !hostpv.HeldBy(host, root) {
+	if m.withoutPromise(w, root).Report != nil || host != nil && hostpv.IsPromise(host) && !hostpv.HeldBy(host, root) && root.Status.Phase == corev1.ClaimLost {
 		return nil // the controller promise reports the problem
 	}
 	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {

@@ -57,7 +57,7 @@ func decide(o observed) decision {
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}
 	case o.claim.Status.Phase == corev1.ClaimLost && o.volume.Name == o.claim.Spec.VolumeName && hostpv.IsPromise(o.volume) && !hostpv.HeldBy(o.volume, o.claim):
-		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("the claimRef of PersistentVolume %q, the promise for this claim, does not name the claim, so Kubernetes does not bind the claim to it. "+
+		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("the claimRef of PersistentVolume %q, the promise for this claim, does not name the claim and its uid, so Kubernetes does not bind the claim to it. "+
 			"Unless another claim needs the volume, set the PersistentVolume's spec.claimRef to namespace %q, name %q and uid %q", o.volume.Name, o.claim.Namespace, o.claim.Name, o.claim.UID)}
 	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
 		return nothing{} // the promise is about to be bound, or the volume is not the claim's promise

@@ -98,7 +98,7 @@ func TestDecide(t *testing.T) {
 		"the promise's claimRef was changed, so the claim is Lost": {observed: seen(bound, func(o *observed) {
 			o.claim.Status.Phase = corev1.ClaimLost
 			o.volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: o.claim.Namespace, Name: "other", UID: "u-2"}
-		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "the claimRef of PersistentVolume \"pvc-mock-u-1\", the promise for this claim, does not name the claim, so Kubernetes does not bind the claim to it. " +
+		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "the claimRef of PersistentVolume \"pvc-mock-u-1\", the promise for this claim, does not name the claim and its uid, so Kubernetes does not bind the claim to it. " +
 			"Unless another claim needs the volume, set the PersistentVolume's spec.claimRef to namespace \"shop\", name \"data\" and uid \"u-1\""}},
 		"the claim names another claim's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
 		"an earlier claim's promise, which the claim uses, was lost": {observed: seen(func(o *observed) {

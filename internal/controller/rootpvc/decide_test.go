@@ -503,6 +503,8 @@ func TestDecide(t *testing.T) {
 		"re-created, requests its volume, and the leaf claim is being deleted":                                                {seen(comesBack, leafDeleted), decision{}},
 		"re-created, and requests its volume, whose stamp names a different root than the leaf claim's (I8)":                  {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"a claim that is not Xylem's uses the requested volume":                                                               {seen(comesBack, noLeaf), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
+		"a claim that is not Xylem's uses the requested volume, and the class belongs to another provisioner (I4)":            {seen(comesBack, noLeaf, func(o *scene) { o.class.Provisioner = "ebs.csi.aws.com" }), decision{}},
+		"a claim that is not Xylem's uses the requested volume, and the claim is placed elsewhere":                            {seen(comesBack, noLeaf, placedIn("another")), says(v1alpha1.ReasonPlacedElsewhere)},
 		"the volume was abandoned: an admin must allow its use (I8)":                                                          {seen(comesBack, noLeaf, askedReleased), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"the volume was abandoned, and an admin allows its use: the placement is recorded":                                    {seen(comesBack, noLeaf, askedReleased, allowed, placedIn("")), takes(lifecycle.Place)},
 		"the volume was abandoned, an admin allows its use, and the claim is placed: leaf_pv continues":                       {seen(comesBack, noLeaf, askedReleased, allowed), decision{}},

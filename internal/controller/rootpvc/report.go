@@ -33,24 +33,30 @@ func (r *reconciler) report(ctx context.Context, o observing.Claim, plan lifecyc
 // inUse reports whether another claim in the member uses the claim's volume. If none does, the
 // member is about to release the volume.
 func (r *reconciler) inUse(ctx context.Context, o observing.Claim) (bool, error) {
-	used := o.Observed.Leaf
+	used, asked := o.Observed.Leaf, o.Observed.Placement.Asked
 	if used == nil {
-		used = o.Observed.Placement.Asked
+		used = asked
 	}
 	ref := used.Spec.ClaimRef
 	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	return other != nil && other.UID == ref.UID, err
+	if err != nil || other == nil || other.UID != ref.UID {
+		return false, err
+	}
+	if _, ours := mirror.OriginIn(r.HostID, other); used == asked && ours {
+		return false, nil // an earlier leaf claim that is not in the cache yet
+	}
+	return true, nil
 }
 
 // nameTaken reports that the member has a claim with the root's name that does not count as Xylem's.
 func nameTaken(there, root *corev1.PersistentVolumeClaim, m mirror.Member) *mirror.Refusal {
-	key, of := client.ObjectKeyFromObject(there).String(), mirror.RootUID(there)
+	key, of, host := client.ObjectKeyFromObject(there).String(), mirror.RootUID(there), there.Labels[v1alpha1.LabelHost]
 	switch {
-	case of == root.UID, of == "" && there.Labels[v1alpha1.LabelHost] == m.HostID:
+	case of == root.UID, of == "" && host == m.HostID:
 		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim %q that lacks some of the labels and annotations by which Xylem recognizes its own objects, so Xylem does not change it. "+
 			"If it is the counterpart of this claim, ask the member's admin to restore them: labels %s=%s and %s=%s, annotations %s=%s and %s=%s. Otherwise, use another name, or ask for the deletion of that claim",
 			m.Registration, key, v1alpha1.LabelHost, m.HostID, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue, v1alpha1.AnnotationRoot, key, v1alpha1.AnnotationRootUID, root.UID)
-	case of != "":
+	case of != "" && (host == "" || host == m.HostID):
 		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim %q that was created for an earlier claim, and lacks some of the labels and annotations by which Xylem recognizes its own objects, so Xylem does not change it. "+
 			"Use another name, or ask the member's admin to delete that claim once nobody needs its data", m.Registration, key)
 	}

@@ -26,7 +26,7 @@ func TestNameTaken(t *testing.T) {
 		"the labels are gone":                    {of: "root", want: restore},
 		"the annotations are gone":               {labels: labels, want: restore},
 		"an annotation and a label are gone":     {labels: labels, of: "root", want: restore},
-		"another host's claim":                   {labels: map[string]string{v1alpha1.LabelHost: "other"}, want: "did not create"},
+		"another host's claim":                   {labels: map[string]string{v1alpha1.LabelHost: "other"}, of: "theirs", want: "did not create"},
 		"an earlier claim's counterpart":         {labels: labels, of: "earlier", want: "earlier claim"},
 		"an earlier claim's, without the labels": {of: "earlier", want: "earlier claim"},
 	} {

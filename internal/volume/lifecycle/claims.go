@@ -14,11 +14,8 @@ var claims = []section{
 		{Phase: Withdrawing, Owner: RootPVC, Until: "the leaf claim is gone"},
 	}},
 	{Title: "The claim requests, by name, the volume of an earlier claim with the same name", When: []fact{alone, not(diskless), named, not(hasClaim), asks},
-		Rows: slices.Concat([]row{
-			{Phase: InUse, When: []fact{askedInUse}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportAskedInUse, Until: "the leaf PV is Released"},
-		}, adopting(), []row{
-			{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"},
-		})},
+		Rows: append(adopting(row{Phase: InUse, When: []fact{askedInUse}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportAskedInUse, Until: "the leaf PV is Released"}),
+			row{Phase: Adopting, Owner: RootPVC, Until: "leaf_pv creates the host PV"})},
 	{Title: "The claim names a volume that this member does not have", When: []fact{alone, not(diskless), named}, Rows: slices.Concat([]row{
 		{Phase: Mismatched, When: []fact{diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"},
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
@@ -26,8 +23,8 @@ var claims = []section{
 		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for the claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or the controller promise re-creates it"},
-		{Phase: Terminating, When: []fact{namesMirror, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportUnmirroredTerminating, Until: "the claim is gone"},
-		{Phase: Lost, When: []fact{namesMirror, placedHere, not(boundAway), claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the claim is gone, or the leaf claim is bound again"},
+		{Phase: Terminating, When: []fact{namesMirror, hostGone, either(not(placed), placedHere), provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportUnmirroredTerminating, Until: "the claim is gone"},
+		{Phase: Lost, When: []fact{namesMirror, placedHere, not(boundAway), volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the claim is gone, or the leaf claim is bound again"},
 		{Phase: Provisioned, When: []fact{namesMirror, either(placed, boundAway)}, Owner: RootPVC, Until: "the host binds the claim, or leaf_pv re-creates the host PV"},
 	}, unconfirmed(namesMirror), []row{
 		{Phase: Mismatched, When: []fact{not(boundAway)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportUnknown, Until: "the volume that the claim names is observed"},
@@ -50,7 +47,7 @@ var claims = []section{
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
 		{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"},
-		{Phase: Lost, When: []fact{hasClaim, claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
+		{Phase: Lost, When: []fact{hasClaim, volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
 		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},
@@ -71,7 +68,7 @@ var claims = []section{
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"},
-		{Phase: Lost, When: []fact{hasClaim, claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
+		{Phase: Lost, When: []fact{hasClaim, volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
 		{Phase: Unplaced, Owner: RootPVC, Until: "the scheduler selects this member, or the claim is bound"},
 	}},
 }
@@ -91,15 +88,17 @@ const (
 	askedAgain = "the claim is placed, or live reads show that no other member has a leaf claim; root_pvc checks every 10 s"
 )
 
-// adopting returns the rows for a claim that requests a volume and is not bound to it yet.
-func adopting() []row {
-	return []row{
+// adopting returns the rows for a claim that requests a volume and is not bound to it yet. The given rows
+// apply only if the claim may be placed here.
+func adopting(here ...row) []row {
+	return slices.Concat([]row{
 		{Phase: Adopting, When: []fact{not(ownClass)}, Owner: RootPVC, Until: "the class belongs to Xylem"},
 		{Phase: Adopting, When: []fact{placedAway}, Owner: RootPVC, Reasons: v1alpha1.ReasonPlacedElsewhere, Report: problem.ReportElsewhere, Until: "the claim is placed in this member, or is no longer placed"},
 		{Phase: Adopting, When: []fact{rivals}, Owner: RootPVC, Reasons: v1alpha1.ReasonAmbiguousVolume, Report: problem.ReportRivals, Until: "only one member has a volume that the claim requests"},
+	}, here, []row{
 		{Phase: Adopting, When: []fact{unadoptable}, Owner: RootPVC, Reasons: "AdoptionUnconfirmed, VolumeMismatch", Report: (*volume.Observed).ReportUnadoptable, Until: "an admin allows the adoption, or the claim changes"},
 		{Phase: Placing, When: []fact{not(placed)}, Step: Place, Owner: RootPVC},
-	}
+	})
 }
 
 // unrecorded returns the rows for a leaf claim whose root is not placed. Xylem always records the

@@ -115,6 +115,9 @@ var (
 	claimDeleting = when("the leaf claim is terminating", "the leaf claim is not terminating", func(s *volume.Observed) bool { return s.Claim != nil && deleting(s.Claim) })
 	claimUnbound  = when("the leaf claim names no volume", "the leaf claim names a volume", func(s *volume.Observed) bool { return s.Claim != nil && s.Claim.Spec.VolumeName == "" })
 	claimBound    = when("the leaf claim is Bound", "the leaf claim is not Bound", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimBound })
+	volumeLost    = when("the leaf claim is Lost, and its PV is gone or does not name it", "", func(s *volume.Observed) bool {
+		return s.Claim.Status.Phase == corev1.ClaimLost && !hostpv.HeldBy(s.Placement.Provisioned, s.Claim)
+	})
 	claimLost     = when("the leaf claim is Lost", "", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimLost })
 	held          = when("the leaf claim is bound to it", "the leaf claim is not bound to it", func(s *volume.Observed) bool { return s.Held() })
 	heldByAnother = when("another root's leaf claim is bound to it", "", func(s *volume.Observed) bool { return s.Holder != nil })

@@ -56,7 +56,7 @@ var promises = []section{
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
 		{Phase: Lost, When: []fact{not(claimUnbound), vanished}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportVanished, Until: "the leaf claim is gone, or the volume exists again"},
-		{Phase: Lost, When: []fact{claimLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
+		{Phase: Lost, When: []fact{volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
 		{Phase: Provisioned, When: []fact{not(claimUnbound), not(provisionedDeleting)}, Owner: RootPVC, Until: "leaf_pv fulfills the promise"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, not(podHere)}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},

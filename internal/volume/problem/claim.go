@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
@@ -95,8 +97,9 @@ func ReportNeverPlaced(s *volume.Observed) *mirror.Refusal {
 // is gone, or its claimRef names another claim.
 func ReportProvisionedLost(s *volume.Observed) *mirror.Refusal {
 	if s.Placement.Provisioned != nil {
-		return mirror.Refuse(v1alpha1.ReasonVolumeLost, "the claimRef of volume %q in member %q does not name the claim's counterpart there. Ask the member's admin to set it to namespace %q, name %q and uid %q",
-			s.Claim.Spec.VolumeName, s.Member.Registration, s.Claim.Namespace, s.Claim.Name, s.Claim.UID)
+		return mirror.Refuse(v1alpha1.ReasonVolumeLost, "volume %q in member %q, which was provisioned for the claim, %s, so the claim's counterpart there cannot use it. "+
+			"Find out whose data the volume contains. Unless another claim needs it, ask the member's admin to set the volume's spec.claimRef to namespace %q, name %q and uid %q",
+			s.Claim.Spec.VolumeName, s.Member.Registration, refers(s.Placement.Provisioned), s.Claim.Namespace, s.Claim.Name, s.Claim.UID)
 	}
 	instead := "delete the claim"
 	if s.Placement.Mirror == nil && (s.Promise != nil || s.Root.Spec.VolumeName == "") {
@@ -108,18 +111,26 @@ func ReportProvisionedLost(s *volume.Observed) *mirror.Refusal {
 
 // ReportDiverted reports that the claimRef of the claim's host PV does not name the claim.
 func ReportDiverted(s *volume.Observed) *mirror.Refusal {
-	host, state := s.Placement.Diverted, "has no claimRef"
-	if ref := host.Spec.ClaimRef; ref != nil {
-		state = fmt.Sprintf("has a claimRef to claim \"%s/%s\" with uid %q", ref.Namespace, ref.Name, ref.UID)
+	host, what := s.Placement.Diverted, "which represents the claim's volume"
+	if s.Root.Spec.VolumeName != "" {
+		what = "to which the claim was bound"
 	}
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolume %q, which represents the claim's volume in member %q, %s, so Kubernetes does not bind this claim to it. "+
-		"Unless another claim needs the volume, set the PersistentVolume's spec.claimRef to namespace %q, name %q and uid %q", host.Name, s.Member.Registration, state, s.Root.Namespace, s.Root.Name, s.Root.UID)
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolume %q, %s, %s, so Kubernetes does not bind this claim to it. Unless another claim needs the volume, which is in member %q, set the PersistentVolume's spec.claimRef to namespace %q, name %q and uid %q",
+		host.Name, what, refers(host), s.Member.Registration, s.Root.Namespace, s.Root.Name, s.Root.UID)
+}
+
+// refers describes a PV's claimRef.
+func refers(pv *corev1.PersistentVolume) string {
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		return fmt.Sprintf("has a claimRef to claim \"%s/%s\" with uid %q", ref.Namespace, ref.Name, ref.UID)
+	}
+	return "has no claimRef"
 }
 
 // ReportAskedInUse reports that a claim that is not Xylem's uses the volume that the root requests.
 func ReportAskedInUse(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "member %q has volume %q for this claim, but claim \"%s/%s\" in the member, which Xylem did not create, uses the volume. "+
-		"Xylem does not take the volume away from that claim. Find out whose data the volume contains. If the data belongs to this claim, ask the member's admin to delete the claim in the member",
+	return mirror.Refuse(v1alpha1.ReasonVolumeMismatch, "member %q has volume %q for this claim, but claim \"%s/%s\" in the member, which Xylem did not create, or which has lost Xylem's labels and annotations, uses the volume. "+
+		"Xylem does not take the volume away from that claim. Find out whose data the volume contains. If the data belongs to this claim, ask the member's admin to delete the claim in the member. Otherwise, delete this claim, and create it with another name",
 		s.Member.Registration, s.Placement.Asked.Name, s.Root.Namespace, s.Root.Name)
 }
 

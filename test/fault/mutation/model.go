@@ -152,7 +152,7 @@ func ofOtherChecks() []Mutation {
 		},
 		{
 			Name: "silent-while-lost", Class: "a claim stays Pending without a reason if the PV that was provisioned for it is gone before the host has a PV",
-			Edits: []Edit{{volumeFacts, "return s.Claim.Status.Phase == corev1.ClaimLost })", "return false && s.Claim != nil })"}},
+			Edits: []Edit{{volumeFacts, "return s.Claim.Status.Phase == corev1.ClaimLost && !hostpv.HeldBy(", "return false && !hostpv.HeldBy("}},
 			Check: "TestEdits", Caught: []string{"I6"},
 		},
 		{

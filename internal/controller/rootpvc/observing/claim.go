@@ -81,7 +81,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		p := c.Observed.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 || c.reportedBy(m) || c.Observed.Alone() && c.Leaf != nil && c.Observed.NamesMirror() ||
+		return p.Asked != nil && len(p.Rivals) == 0 || len(c.Observed.Imports) > 0 || c.reportedBy(m) || p.Diverted != nil || c.keepsMirror() ||
 			c.Observed.Promise != nil && (hostpv.PromiseReleasedBy(c.Observed.Promise, m.ClusterID) || c.copiesHere(m))
 	}
 	return true // no member has the claim, so each removes its report
@@ -91,6 +91,13 @@ func (c *Claim) Reports(m mirror.Member) bool {
 // when it no longer has the volume that the claim requests.
 func (c *Claim) reportedBy(m mirror.Member) bool {
 	return mirror.ReporterOf(c.Root).ClusterID == m.ClusterID && report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced) != nil
+}
+
+// keepsMirror reports whether the member has the root's leaf claim, and the root names the host PV that
+// represents, or will represent, its volume.
+func (c *Claim) keepsMirror() bool {
+	s := c.Observed
+	return s.Alone() && c.Leaf != nil && s.Promise == nil && !s.Placement.BoundAway && s.NamesMirror()
 }
 
 // copiesHere reports whether the member had the root's data source when the promise was created.

@@ -80,3 +80,33 @@ func TestDiverted(t *testing.T) {
 		})
 	}
 }
+
+// The member that has the claim's leaf claim or diverted host PV reports on a claim that is not placed.
+func TestReportsOnUnplacedClaims(t *testing.T) {
+	here := mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38"}
+	leaf := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+	for name, tc := range map[string]struct {
+		named    string
+		leaf     *corev1.PersistentVolumeClaim
+		observed volume.Observed
+		places   volume.Placement
+		want     bool
+	}{
+		"no leaf claim":                        {named: "pv-1"},
+		"the leaf claim has the volume":        {named: "pv-1", leaf: leaf, want: true},
+		"the leaf claim has another volume":    {named: "pv-2", leaf: leaf},
+		"the claim is bound in another member": {named: "pv-1", leaf: leaf, places: volume.Placement{BoundAway: true}},
+		"the claim is bound to a promise":      {named: "pv-1", leaf: leaf, observed: volume.Observed{Promise: &corev1.PersistentVolume{}}},
+		"the host PV's claimRef names another": {named: "pv-1", places: volume.Placement{Diverted: &corev1.PersistentVolume{}}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.named}}
+			s := tc.observed
+			s.Member, s.Root, s.Claim, s.Placement = here, root, tc.leaf, &tc.places
+			c := Claim{Root: root, Leaf: tc.leaf, Observed: &s}
+			if got := c.Reports(here); got != tc.want {
+				t.Errorf("Reports returned %t", got)
+			}
+		})
+	}
+}
