@@ -344,15 +344,11 @@ func (s *search) ended(at int, told []string) {
 		}
 	}
 	for _, reason := range told {
-		if strings.HasPrefix(reason, "error") && !retried(reason) {
+		if strings.HasPrefix(reason, "error") {
 			s.find(at, "nothing moves, except for an "+reason, "")
 		}
 	}
 }
-
-// retried reports whether an error only makes a controller try again although it has reported the
-// problem: no event would enqueue the request when the member's object with the name is gone.
-func retried(reason string) bool { return strings.Contains(reason, "se another name") }
 
 func (s *search) find(at int, what, last string) {
 	f := s.result.Findings[what]

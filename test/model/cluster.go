@@ -96,13 +96,12 @@ func (c contents) objects(like client.Object) []client.Object {
 			found = append(found, pod)
 		}
 	case *storagev1.StorageClass:
-		if c.side == hostSide && c.state().lacksHostClass || c.side != hostSide && c.state().lacksLeafClass {
-			return nil
+		switch s := c.state(); {
+		case c.side == hostSide && !s.lacksHostClass:
+			return []client.Object{hostClass(s.hostPolicy.reclaim(), s.mode)}
+		case c.side != hostSide && !s.lacksLeafClass:
+			return []client.Object{leafClass(s.leafPolicy.reclaim())}
 		}
-		if c.side == hostSide {
-			return []client.Object{hostClass(c.state().hostPolicy.reclaim(), c.state().mode)}
-		}
-		return []client.Object{leafClass(c.state().leafPolicy.reclaim())}
 	case *corev1.Namespace:
 		if c.side == hostSide {
 			return []client.Object{hostNamespace()}

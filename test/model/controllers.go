@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
@@ -170,8 +171,11 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 		r.clock.now = r.clock.now.Add(result.RequeueAfter) // run the reconcile again later, because it wrote nothing
 		err = recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	}
+	var refusal *mirror.Refusal
 	switch {
 	case err == nil, errors.Is(err, errKilled):
+	case errors.As(err, &refusal) && refusal.Reason == v1alpha1.ReasonNameTaken && slices.Contains(r.told, refusal.Reason):
+		// The controller has reported the problem, and retries because no event reports the member's object.
 	case strings.Contains(err.Error(), "panic"): // controller-runtime and recovered() both report a panic as such an error
 		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", q.controller, err))
 	default:

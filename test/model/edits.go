@@ -108,32 +108,29 @@ func (m *Model) provisionedInVain(s memberState, c int) bool {
 	return pv != nil && (pv.Spec.ClaimRef == nil || !volumehelpers.IsVolumeBoundToClaim(pv, claim))
 }
 
+// holder returns the leaf claim to which a leaf PV is bound, or nil, and its origin if it is stamped.
+func (m *Model) holder(w world, leaf *corev1.PersistentVolume) (claim *corev1.PersistentVolumeClaim, origin mirror.Origin, stamped bool) {
+	for _, i := range w.claims {
+		if claim = m.objects.claim(i); hostpv.HeldBy(leaf, claim) {
+			origin, stamped = mirror.OriginIn(here.HostID, claim)
+			return claim, origin, stamped
+		}
+	}
+	return nil, mirror.Origin{}, false
+}
+
 // estranged reports whether a leaf PV is bound to a claim that has lost its stamp.
 func (m *Model) estranged(w world, leaf *corev1.PersistentVolume) bool {
-	return slices.ContainsFunc(w.claims[:], func(i id) bool {
-		claim := m.objects.claim(i)
-		if claim == nil || !hostpv.HeldBy(leaf, claim) {
-			return false
-		}
-		_, stamped := mirror.OriginIn(here.HostID, claim)
-		return !stamped
-	})
+	claim, _, stamped := m.holder(w, leaf)
+	return claim != nil && !stamped
 }
 
 // lives reports whether the root of a leaf PV's stamp exists, or the root of the leaf claim to which it is
 // bound.
 func (m *Model) lives(w world, leaf *corev1.PersistentVolume) bool {
-	if stamp, stamped := mirror.OriginIn(here.HostID, leaf); stamped && m.rootOf(w, stamp.UID) != nil {
-		return true
-	}
-	return slices.ContainsFunc(w.claims[:], func(i id) bool {
-		claim := m.objects.claim(i)
-		if claim == nil || !hostpv.HeldBy(leaf, claim) {
-			return false
-		}
-		origin, stamped := mirror.OriginIn(here.HostID, claim)
-		return stamped && m.rootOf(w, origin.UID) != nil
-	})
+	stamp, stamped := mirror.OriginIn(here.HostID, leaf)
+	_, origin, held := m.holder(w, leaf)
+	return stamped && m.rootOf(w, stamp.UID) != nil || held && m.rootOf(w, origin.UID) != nil
 }
 
 // misbound reports whether an admin changed the claimRef of the leaf PV that a leaf claim names.
@@ -145,6 +142,6 @@ func (m *Model) misbound(w world, claim *corev1.PersistentVolumeClaim) bool {
 // promiseIsFree reports whether an admin removed the claimRef of a claim's promise, so that the scheduler
 // may select the promise for any claim.
 func (m *Model) promiseIsFree(w world, root *corev1.PersistentVolumeClaim) bool {
-	promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))])
+	promise := m.promiseOf(w, root)
 	return promise != nil && promise.Spec.ClaimRef == nil
 }

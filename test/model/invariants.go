@@ -46,6 +46,11 @@ func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
+// promiseOf returns the promise that was created for a claim, or nil.
+func (m *Model) promiseOf(w world, root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	return m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))])
+}
+
 // rootReferredBy returns the root claim to which a host PV refers, or nil if the claim was deleted.
 func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	if pv.Spec.ClaimRef == nil {
@@ -417,7 +422,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 
 // unsettledUnbound returns what is wrong with a claim that is not bound.
 func (m *Model) unsettledUnbound(w world, c int, root *corev1.PersistentVolumeClaim) []string {
-	promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))])
+	promise := m.promiseOf(w, root)
 	selected := root.Annotations[volumehelpers.AnnSelectedNode] != ""
 	switch {
 	case promise != nil && promise.DeletionTimestamp != nil: // the controller promise reports the problem

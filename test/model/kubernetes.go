@@ -248,19 +248,14 @@ func (ms *moves) resize(c int) {
 	}
 }
 
-// promise makes the only write of the controller "promise". The new name of a lost promise is the one
-// that its claim names.
+// promise makes the only write of the controller "promise".
 func (ms *moves) promise() {
 	m := ms.model
 	root := m.objects.claim(ms.from.roots[0])
 	if root == nil || m.withoutPromise(ms.from, root).By(lifecycle.Promise) != lifecycle.CreatePromise {
 		return
 	}
-	pv := hostpv.PromiseFor(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode))
-	if root.Spec.VolumeName != "" {
-		pv.Name = root.Spec.VolumeName
-		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	}
+	pv := hostpv.CurrentPromiseFor(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode))
 	n := slices.Index(hostNames[:], pv.Name)
 	ms.add("promise: creates the promise", func(to *world) {
 		pv.UID = m.unused(*to, hostUIDs[n]...)

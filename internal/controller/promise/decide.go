@@ -48,33 +48,21 @@ func decide(o observed) decision {
 		plan := lifecycle.Next(&volume.Observed{Root: o.claim, Class: o.class})
 		switch {
 		case plan.By(lifecycle.Promise) == lifecycle.CreatePromise:
-			return create{o.promiseFor()}
+			return create{hostpv.CurrentPromiseFor(o.claim, o.class)}
 		case plan.Report != nil:
 			return show{corev1.ConditionFalse, plan.Report.Reason, plan.Report.Message}
 		}
 		return nothing{}
-	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID:
+	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && hostpv.HeldBy(o.volume, o.claim):
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}
 	case o.claim.Status.Phase == corev1.ClaimLost && o.volume.Name == o.claim.Spec.VolumeName && hostpv.IsPromise(o.volume) && !hostpv.HeldBy(o.volume, o.claim):
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("the claimRef of PersistentVolume %q, the promise for this claim, does not name the claim and its uid, so Kubernetes does not bind the claim to it. "+
 			"Unless another claim needs the volume, set the PersistentVolume's spec.claimRef to namespace %q, name %q and uid %q", o.volume.Name, o.claim.Namespace, o.claim.Name, o.claim.UID)}
-	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
+	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || !hostpv.HeldBy(o.volume, o.claim):
 		return nothing{} // the promise is about to be bound, or the volume is not the claim's promise
 	}
 	return o.promised()
-}
-
-// promiseFor returns the promise for the claim. A lost promise is re-created with the name in the
-// claim. If the claim uses an earlier claim's promise, that name contains the earlier claim's UID.
-// The new PV gets policy Retain, because an admin may have changed the policy of the lost one.
-func (o observed) promiseFor() *corev1.PersistentVolume {
-	promise := hostpv.PromiseFor(o.claim, o.class)
-	if o.claim.Spec.VolumeName != "" {
-		promise.Name = o.claim.Spec.VolumeName
-		promise.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	}
-	return promise
 }
 
 // promised returns the decision to show the promise's state in the claim's condition.

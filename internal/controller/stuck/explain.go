@@ -62,7 +62,7 @@ func (e *explainer) Explain(ctx context.Context, kind string, key types.Namespac
 	var err error
 	switch kind {
 	case kindClaim:
-		why, err = e.claim(ctx, key)
+		why, _, err = e.claim(ctx, key)
 	case kindVolume:
 		why, err = e.volume(ctx, key.Name)
 	case kindPod:
@@ -76,14 +76,18 @@ func (e *explainer) Explain(ctx context.Context, kind string, key types.Namespac
 	return why
 }
 
-func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (account.Cause, error) {
+// claim explains why a leaf claim still exists. It returns false if this host has no such leaf claim.
+func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (account.Cause, bool, error) {
 	claim, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, e.Cache, e.HostID, key)
-	if err != nil || claim == nil || claim.DeletionTimestamp == nil {
-		return none, err
+	if err != nil || claim == nil {
+		return none, false, err
+	}
+	if claim.DeletionTimestamp == nil {
+		return none, true, nil
 	}
 	var pods corev1.PodList
 	if err := e.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
-		return none, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
+		return none, true, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
 	}
 	by := usersOf(pods.Items, key)
 	ending := none
@@ -91,9 +95,9 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 		ending = ofPod(pod, e.Clock.Now())
 	}
 	if why := waitsFor(claim, by.used(ending)); why != none {
-		return because(why.Kind, "claim %q is %s", key, why.Text), nil
+		return because(why.Kind, "claim %q is %s", key, why.Text), true, nil
 	}
-	return because(account.CausePending, "claim %q is being deleted", key), nil
+	return because(account.CausePending, "claim %q is being deleted", key), true, nil
 }
 
 // volume explains why a leaf PV still exists, from its status and its provisioner's events.
@@ -134,11 +138,11 @@ func (e *explainer) unreleased(ctx context.Context, pv *corev1.PersistentVolume)
 		return ofUnreleased(pv, false), nil
 	}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if why, err := e.claim(ctx, key); err != nil || why != none {
+	why, ours, err := e.claim(ctx, key)
+	if err != nil || why != none {
 		return why, err
 	}
-	claim, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, e.Cache, e.HostID, key)
-	return ofUnreleased(pv, claim != nil), err
+	return ofUnreleased(pv, ours), nil
 }
 
 // ofUnreleased explains why a leaf PV is not released. ours reports whether its claimRef names a leaf

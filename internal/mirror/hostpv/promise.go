@@ -65,6 +65,19 @@ func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
 }
 
+// CurrentPromiseFor returns the promise that a claim without a promise needs: PromiseFor or, if its promise
+// was lost, one with the name in the claim. If the claim uses an earlier claim's promise, that name
+// contains the earlier claim's UID. The new PV then gets policy Retain, because an admin may have
+// changed the policy of the lost one.
+func CurrentPromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
+	pv := PromiseFor(claim, class)
+	if claim.Spec.VolumeName != "" {
+		pv.Name = claim.Spec.VolumeName
+		pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	return pv
+}
+
 // PromiseFor returns a mock PV, to which a claim of a promise class is bound immediately. The PV
 // has a copy of the class's parameters, because an admin may replace the class before Xylem needs
 // them. Its finalizer protects it until no member has, or will have, a disk for it. If the claim

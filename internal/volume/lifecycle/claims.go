@@ -46,8 +46,8 @@ var claims = []section{
 		{Phase: Terminating, When: []fact{hasClaim, provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
 		{Phase: Withdrawing, When: []fact{claimUnbound, sourceLost}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Mismatched, When: []fact{hasClaim, unlike}, Owner: RootPVC, Reasons: v1alpha1.ReasonSourceMismatch, Report: problem.ReportUnlike, Until: "the claim is gone"},
-		{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"},
-		{Phase: Lost, When: []fact{hasClaim, volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
+		divertedRow,
+		lostRow,
 		{Phase: Provisioning, When: []fact{hasClaim}, Owner: RootPVC, Reasons: failures, Report: problem.ReportFailure, Until: "the member provisions the volume, or another member is selected"},
 		{Phase: Unplaced, When: []fact{not(placed), not(agreed)}, Owner: RootPVC, Until: "the scheduler nominates this member for a Pod of the claim"},
 		{Phase: Unplaced, When: []fact{not(mirrors)}, Owner: RootPVC, Until: "the class changes; host_claim reports the problem"},
@@ -67,8 +67,8 @@ var claims = []section{
 		{Phase: Unplacing, When: []fact{not(hasClaim), placedHere}, Step: Unplace, Owner: RootPVC},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Terminating, When: []fact{provisionedDeleting}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeTerminating, Report: problem.ReportProvisionedTerminating, Until: "the claim is gone"},
-		{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"},
-		{Phase: Lost, When: []fact{hasClaim, volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"},
+		divertedRow,
+		lostRow,
 		{Phase: Unplaced, Owner: RootPVC, Until: "the scheduler selects this member, or the claim is bound"},
 	}},
 }
@@ -86,6 +86,12 @@ const (
 	// askedAgain describes when the wait for other members ends. root_pvc polls them, because their
 	// events do not enqueue the claim here.
 	askedAgain = "the claim is placed, or live reads show that no other member has a leaf claim; root_pvc checks every 10 s"
+)
+
+// The rows for a leaf claim whose root cannot be bound to the volume that was provisioned for it.
+var (
+	divertedRow = row{Phase: Mismatched, When: []fact{hasClaim, diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"}
+	lostRow     = row{Phase: Lost, When: []fact{hasClaim, volumeLost}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportProvisionedLost, Until: "the leaf claim or the claim is gone, or the leaf claim is bound again"}
 )
 
 // adopting returns the rows for a claim that requests a volume and is not bound to it yet. The given rows

@@ -201,7 +201,7 @@ func (o Observer) observeVolume(ctx context.Context, c *Claim) error {
 		return err
 	}
 	cluster, _, _, ours := hostpv.LeafOf(pv)
-	if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != c.Root.UID {
+	if !hostpv.HeldBy(pv, c.Root) {
 		if ours && cluster == o.ClusterID && c.Root.Status.Phase == corev1.ClaimLost {
 			s.Placement.Diverted = pv
 		}
