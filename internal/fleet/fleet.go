@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/member/metrics"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -81,7 +81,7 @@ type Config struct {
 type Fleet struct {
 	Config
 	clock    clock.Clock
-	restores *hostRestores
+	restores *restores.OfHost
 
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
@@ -99,7 +99,7 @@ func New(config Config) *Fleet {
 		c = clock.RealClock{}
 	}
 	return &Fleet{
-		Config: config, clock: c, restores: &hostRestores{awaited: sets.New[string]()},
+		Config: config, clock: c, restores: restores.NewOfHost(),
 		supervisors: map[string]*supervisor{}, removed: map[string]bool{},
 		failed: make(chan error, 1),
 	}
@@ -110,7 +110,7 @@ func New(config Config) *Fleet {
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	f.restores.begin(f.clock.Now())
+	f.restores.Begin(f.clock.Now())
 	f.readHostRestores(ctx)
 	f.mu.Lock()
 	f.ctx = ctx
@@ -206,7 +206,7 @@ func (f *Fleet) Remove(name string) bool {
 
 // ended records that a member has no link, because it is no longer needed.
 func (f *Fleet) ended(name string) {
-	f.restores.settle(name)
+	f.restores.Settle(name)
 	if !f.removed[name] {
 		f.removed[name] = true
 		go f.notify(name)

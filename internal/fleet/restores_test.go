@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/fleet/probe"
+	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
 // records is a host with registrations and the records of their members' fences.
@@ -68,12 +69,12 @@ func TestHostRestores(t *testing.T) {
 				host.items = append(host.items, cr)
 			}
 			f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: clocktesting.NewFakeClock(start)})
-			f.restores.begin(start)
+			f.restores.Begin(start)
 			f.readHostRestores(t.Context())
 			for _, at := range tc.noted {
-				f.restores.note(at)
+				f.restores.Note(at)
 			}
-			got := f.restores.with(fencing.Restores{Host: tc.own}, start)
+			got := f.restores.With(restores.Times{Host: tc.own}, start)
 			if !got.LastOfHost().Equal(tc.want) || !got.Host.Equal(tc.own) {
 				t.Errorf("the last restore is %s, and the member's own %s; want %s and %s", got.LastOfHost(), got.Host, tc.want, tc.own)
 			}
@@ -93,7 +94,7 @@ func TestReadHostRestoresRetries(t *testing.T) {
 	cr.Status.ClusterID = "id-1"
 	host := &records{registrations: registrations{items: []v1alpha1.ClusterRegistration{cr}}, fails: 1, restored: map[string]string{"fence-id-1": restored.Format(time.RFC3339)}}
 	f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: c})
-	f.restores.begin(c.Now())
+	f.restores.Begin(c.Now())
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -105,11 +106,11 @@ func TestReadHostRestoresRetries(t *testing.T) {
 			waiting = false
 		default:
 			if c.HasWaiters() {
-				c.Step(probeRetry)
+				c.Step(probe.Retry)
 			}
 		}
 	}
-	if got := f.restores.with(fencing.Restores{}, c.Now()).HostAnywhere; !got.Equal(restored) {
+	if got := f.restores.With(restores.Times{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
@@ -127,14 +128,14 @@ func TestRestoreWhileStandingBy(t *testing.T) {
 	if err := f.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f.restores.note(restored)
-	if got := f.restores.with(fencing.Restores{}, c.Now()).HostAnywhere; !got.Equal(restored) {
+	f.restores.Note(restored)
+	if got := f.restores.With(restores.Times{}, c.Now()).HostAnywhere; !got.Equal(restored) {
 		t.Errorf("the last restore is %s, want %s", got, restored)
 	}
 }
 
 // Until the fence of each registered member was read, another restore may still be detected. A member
-// that is lost or removed is not awaited, and no member for longer than readWithin.
+// that is lost or removed is not awaited, and no member for longer than restores.ReadWithin.
 func TestRestoresMayBeUnknown(t *testing.T) {
 	start := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	older := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start.Add(-time.Second))}
@@ -145,12 +146,12 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 		want    bool
 	}{
 		"no fence was read":                       {want: true},
-		"one fence was read":                      {happens: func(f *Fleet) { f.restores.settle("one") }, want: true},
-		"both fences were read":                   {happens: func(f *Fleet) { f.restores.settle("one"); f.restores.settle("two") }},
-		"a removed member has no link":            {happens: func(f *Fleet) { f.restores.settle("one"); f.Remove("two") }},
-		"a member never responds, but is lost":    {happens: func(f *Fleet) { f.restores.settle("one"); fail(f, "two", lostAfter) }},
-		"a member has failed to respond once":     {happens: func(f *Fleet) { f.restores.settle("one"); fail(f, "two", 1) }, want: true},
-		"a member waits too long for the fence":   {after: readWithin},
+		"one fence was read":                      {happens: func(f *Fleet) { f.restores.Settle("one") }, want: true},
+		"both fences were read":                   {happens: func(f *Fleet) { f.restores.Settle("one"); f.restores.Settle("two") }},
+		"a removed member has no link":            {happens: func(f *Fleet) { f.restores.Settle("one"); f.Remove("two") }},
+		"a member never responds, but is lost":    {happens: func(f *Fleet) { f.restores.Settle("one"); fail(f, "two", lostAfter) }},
+		"a member has failed to respond once":     {happens: func(f *Fleet) { f.restores.Settle("one"); fail(f, "two", 1) }, want: true},
+		"a member waits too long for the fence":   {after: restores.ReadWithin},
 		"the object is younger than this process": {obj: &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(start)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +160,7 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 				host.items = append(host.items, v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}})
 			}
 			f := New(Config{HostLive: host, Namespace: "xylem-system", Clock: clocktesting.NewFakeClock(start)})
-			f.restores.begin(start)
+			f.restores.Begin(start)
 			f.readHostRestores(t.Context())
 			if tc.happens != nil {
 				tc.happens(f)
@@ -167,7 +168,7 @@ func TestRestoresMayBeUnknown(t *testing.T) {
 			if tc.obj == nil {
 				tc.obj = older
 			}
-			if got := f.restores.with(fencing.Restores{}, start.Add(tc.after)).Unknown(tc.obj); got != tc.want {
+			if got := f.restores.With(restores.Times{}, start.Add(tc.after)).Unknown(tc.obj); got != tc.want {
 				t.Errorf("unknown is %t, want %t", got, tc.want)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet/optional"
+	"github.com/xylem-io/xylem/internal/fleet/probe"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/rejection"
 	"github.com/xylem-io/xylem/internal/member"
@@ -26,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/member/leafcache"
 	"github.com/xylem-io/xylem/internal/member/metrics"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -34,11 +36,8 @@ const (
 	// fencePoll is the interval at which the supervisor tries again to acquire a fence that another
 	// process holds.
 	fencePoll = 2 * time.Second
-	// probeRetry is the delay after a failed probe. The link ends after probeFailures failed probes
-	// in a row.
-	probeRetry    = time.Second
-	probeFailures = 3
-	probeTimeout  = 5 * time.Second
+	// probeTimeout bounds a probe, and other short calls to a member.
+	probeTimeout = 5 * time.Second
 )
 
 // Registration contains the fields of a ClusterRegistration that a supervisor needs. Any change
@@ -251,7 +250,7 @@ func (s *supervisor) disconnected(err error) *access.Problem {
 		lost = state.Lost()
 	})
 	if lost {
-		s.fleet.restores.settle(s.name)
+		s.fleet.restores.Settle(s.name)
 	}
 	return p
 }
@@ -313,11 +312,11 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	fenceCtx, stop := context.WithTimeout(ctx, member.CallTimeout)
 	defer stop()
 	err = fence.Acquire(fenceCtx, r.ConfirmRestore)
-	s.fleet.restores.note(fence.Restores().Host) // even if the fence was not acquired
+	s.fleet.restores.Note(fence.Restores().Host) // even if the fence was not acquired
 	if err != nil {
 		return err
 	}
-	s.fleet.restores.settle(s.name)
+	s.fleet.restores.Settle(s.name)
 	policy := connection.ProvePolicy(ctx, s.fleet.HostID)
 	s.update(func(state *State) { state.Policy = &policy })
 	r.LoosenPodSecurity = connection.MayLoosen(ctx)
@@ -397,7 +396,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		}},
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
-		Restores:   func() fencing.Restores { return s.fleet.restores.with(fence.Restores(), s.fleet.clock.Now()) },
+		Restores:   func() restores.Times { return s.fleet.restores.With(fence.Restores(), s.fleet.clock.Now()) },
 		Unrestored: fence.MemberCurrent,
 		Note:       fence.Note,
 		Snapshots:  member.NewOptional(), HostSnapshots: s.fleet.HostSnapshots,
@@ -438,7 +437,10 @@ func (s *supervisor) session(ctx context.Context, l *member.Link, fence *fencing
 			return nil
 		})
 	}
-	must("probe", func(ctx context.Context) error { return s.probe(ctx, fence) })
+	must("probe", probe.Probe{
+		Fence: fence, Clock: s.fleet.clock, Interval: s.fleet.ProbeInterval, EpochInterval: s.fleet.EpochInterval,
+		Timeout: min(probeTimeout, s.fleet.FenceDuration/3), Leads: s.fleet.Leads, Registration: s.name,
+	}.Run)
 	must("limits", l.Limiter.Watch)
 	must("cache", l.Cache.Start)
 	must("cache for other Pods", l.Workloads.Start)
@@ -469,48 +471,6 @@ func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 		return access.Problemf(v1alpha1.ReasonUnreachable, "Xylem could not list the member's objects within %s. Check the account's permissions with `kubectl auth can-i --list` in the member, as the manager's user", s.fleet.SyncTimeout)
 	}
 	return nil
-}
-
-// probe renews the fence periodically, and advances its epoch at a longer interval. It retries a
-// failed probe soon, and ends the link after several failures in a row, or if the fence is lost.
-func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
-	failures := 0
-	pause := s.fleet.ProbeInterval
-	advanced := s.fleet.clock.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.fleet.clock.After(pause):
-		}
-		if err := s.fleet.Leads(); err != nil {
-			return err
-		}
-		started := s.fleet.clock.Now()
-		probeCtx, cancel := context.WithTimeout(ctx, min(probeTimeout, s.fleet.FenceDuration/3))
-		err := fence.Renew(probeCtx)
-		if err == nil && started.Sub(advanced) >= s.fleet.EpochInterval {
-			if err = fence.Advance(probeCtx); err == nil {
-				advanced = started
-			}
-		}
-		cancel()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err == nil {
-			metrics.ProbeSeconds.WithLabelValues(s.name).Observe(s.fleet.clock.Since(started).Seconds())
-			failures, pause = 0, s.fleet.ProbeInterval
-			continue
-		}
-		failures++
-		pause = min(probeRetry, s.fleet.ProbeInterval)
-		p := &access.Problem{}
-		lost := errors.Is(err, hostrevision.ErrRestored) || errors.As(err, &p) && p.Reason != v1alpha1.ReasonUnreachable && p.Reason != v1alpha1.ReasonLeaseRejected
-		if lost || failures >= probeFailures || fence.Held() != nil {
-			return err
-		}
-	}
 }
 
 // renewed returns the new token if the registration's only change is another token of the same

@@ -25,8 +25,8 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member/budget"
-	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/metrics"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/member/streams"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -90,7 +90,7 @@ type Link struct {
 	MayDestroy func() error
 	// Restores returns when the member and the host were last restored, according to this member and
 	// to all others. It sends no request.
-	Restores func() fencing.Restores
+	Restores func() restores.Times
 	// Unrestored proves, by a live read, that the member was not restored; see
 	// Fence.MemberCurrent.
 	Unrestored func(context.Context) error
@@ -246,9 +246,9 @@ func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // LastRestores returns when the member and the host were last restored.
-func (l *Link) LastRestores() fencing.Restores {
+func (l *Link) LastRestores() restores.Times {
 	if l.Restores == nil {
-		return fencing.Restores{} // unset in controller tests
+		return restores.Times{} // unset in controller tests
 	}
 	return l.Restores()
 }

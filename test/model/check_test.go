@@ -20,7 +20,7 @@ var (
 	cloned      = flag.Uint("cloned", 2, "maximum number of disruptions in the check of claims with a data source")
 	adopted     = flag.Uint("adopted", 2, "maximum number of disruptions in the check of a member's existing volume")
 	imported    = flag.Uint("imported", 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
-	restores    = flag.Uint("restores", 4, "maximum number of disruptions in the check of restores")
+	restoring   = flag.Uint("restores", 4, "maximum number of disruptions in the check of restores")
 	spread      = flag.Uint("spread", 2, "maximum number of disruptions in the check of two members")
 	edited      = flag.Uint("edited", 1, "maximum number of disruptions in the checks of edits, except TestEdits")
 	promised    = flag.Uint("promised", 2, "maximum number of disruptions in the check of promises")
@@ -69,7 +69,7 @@ func TestCheck(t *testing.T) {
 // TestRestores checks paths with more disruptions of fewer kinds, on which both the member and the
 // host lose the record of a volume.
 func TestRestores(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*restores), Names: 1, Restores: true}, cycles)
+	check(t, Bounds{Disruptions: uint8(*restoring), Names: 1, Restores: true}, cycles)
 }
 
 // TestTwoNames checks worlds with a second claim with another name, which may get the first claim's

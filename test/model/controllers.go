@@ -25,8 +25,8 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof/placing"
 	"github.com/xylem-io/xylem/internal/route"
@@ -221,7 +221,7 @@ func (m *Model) newLink(w world, r *run, cached, live func(side) reader) *member
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, m.self.HostID, m.self.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, m.self.Registration, g),
 		MayDestroy: g.MayDestroy,
-		Restores:   func() fencing.Restores { return restoresOf(w.state) },
+		Restores:   func() restores.Times { return restoresOf(w.state) },
 		Unrestored: func(context.Context) error { return nil },
 		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
@@ -241,8 +241,8 @@ func addTo(link *member.Link, name string, cached, live func(side) reader, other
 	return fmt.Errorf("%s is not a controller of a link", name)
 }
 
-func restoresOf(s state) fencing.Restores {
-	var r fencing.Restores
+func restoresOf(s state) restores.Times {
+	var r restores.Times
 	if s.memberRestored {
 		r.Member = restored
 	}

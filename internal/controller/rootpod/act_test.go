@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
@@ -127,18 +127,18 @@ func TestWithdrawalIsLive(t *testing.T) {
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
-		restores  fencing.Restores
+		restores  restores.Times
 		want      error
 	}{
 		"nothing was restored":    {want: errWrite},
-		"the host was restored":   {guarded.ErrSuspended, fencing.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
-		"the member was restored": {guarded.ErrSuspended, fencing.Restores{Member: now.Time}, errWrite},
-		"the host was restored, and an admin confirmed the restore": {nil, fencing.Restores{Host: now.Time}, errWrite},
+		"the host was restored":   {guarded.ErrSuspended, restores.Times{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored": {guarded.ErrSuspended, restores.Times{Member: now.Time}, errWrite},
+		"the host was restored, and an admin confirmed the restore": {nil, restores.Times{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, func(o *lifecycle.Observed) { o.Root = nil })
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() fencing.Restores { return tc.restores },
+				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() restores.Times { return tc.restores },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
 			if err := r.act(t.Context(), o, lifecycle.Next(o)); !errors.Is(err, tc.want) {

@@ -15,8 +15,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -260,11 +260,11 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 					Member: here, HostLive: &reads{volume: s.Host}, Live: tc.live,
 					Root:       guarded.NewRoot(records{}, here.Registration, guarded.HostOnly{}),
 					Unrestored: func(context.Context) error { return tc.fenced },
-					Restores: func() fencing.Restores {
+					Restores: func() restores.Times {
 						if tc.never {
-							return fencing.Restores{}
+							return restores.Times{}
 						}
-						return fencing.Restores{Member: now.Time}
+						return restores.Times{Member: now.Time}
 					},
 				},
 				idle: newIdle(), missing: hostrecord.NewMissing(&hostrecord.Records{Live: reads{}, Namespace: "xylem-system", Clock: clocktesting.NewFakePassiveClock(now.Time)}),

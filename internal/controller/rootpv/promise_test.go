@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/news"
@@ -422,14 +422,14 @@ func TestReleasingMarkFromBackup(t *testing.T) {
 		"the disk is gone":                     {seen: unused(releasing, noLeaf), age: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var restores fencing.Restores
+			var times restores.Times
 			if tc.age != 0 {
-				restores.HostAnywhere = now.Add(tc.age)
+				times.HostAnywhere = now.Add(tc.age)
 			}
 			if tc.seen.Leaf != nil {
 				tc.seen.Leaf.CreationTimestamp = now
 			}
-			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), Restores: func() fencing.Restores { return restores }}, idle: newIdle()}
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time), Restores: func() restores.Times { return times }}, idle: newIdle()}
 			if tc.listed {
 				r.idle.begin(tc.seen.Host.UID, tc.seen.Host.Annotations[v1alpha1.AnnotationUnusedSince], now.Time)
 			}

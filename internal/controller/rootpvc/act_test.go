@@ -30,7 +30,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof/placing"
@@ -177,7 +177,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		others []placing.Other
 		err    error
 		// restores contains what is known when the claim is placed. By default, this is the restore in o.
-		restores fencing.Restores
+		restores restores.Times
 		// asked means that the other members are listed. in contains the members that have the leaf
 		// claim, and unasked those that could not be read. Both prevent the placement.
 		asked       bool
@@ -187,12 +187,12 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 		"the host was not restored":                             {o: seen(placedIn(""), asked), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"the claim is younger than the restore":                 {o: seen(placedIn(""), asked, restored, func(o *scene) { o.root.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) }), others: leafIn(reads{claim: leaf}), want: errWrite},
 		"the leaf claim is in this member":                      {o: seen(placedIn(""), asked, restored, pushed), others: leafIn(reads{claim: leaf}), want: errWrite},
-		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), restores: fencing.Restores{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errUnknown},
-		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), restores: fencing.Restores{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
-		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), restores: fencing.Restores{HostUnknownUntil: now.Time}, want: errWrite},
+		"another member may still detect a restore":             {o: seen(placedIn(""), asked, aged), restores: restores.Times{HostUnknownUntil: now.Time}, others: leafIn(reads{}), want: errUnknown},
+		"a younger claim, and a restore may be detected":        {o: seen(placedIn(""), asked, aged), restores: restores.Times{HostUnknownUntil: now.Add(-time.Hour)}, others: leafIn(reads{}), want: errWrite},
+		"the leaf claim is here, and a restore may be detected": {o: seen(placedIn(""), asked, aged, pushed), restores: restores.Times{HostUnknownUntil: now.Time}, want: errWrite},
 		"there is no other member":                              {o: seen(placedIn(""), asked, restored), asked: true, want: errWrite},
 		"the other member has no leaf claim":                    {o: seen(placedIn(""), asked, restored), others: leafIn(reads{}), asked: true, want: errWrite},
-		"only another member has detected the restore":          {o: seen(placedIn(""), asked, aged), restores: fencing.Restores{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
+		"only another member has detected the restore":          {o: seen(placedIn(""), asked, aged), restores: restores.Times{HostAnywhere: now.Time}, others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member has its leaf claim":                   {o: seen(placedIn(""), asked, restored), others: leafIn(reads{claim: leaf}), asked: true, in: []string{"cluster39"}},
 		"the other member does not respond":                     {o: seen(placedIn(""), asked, restored), others: leafIn(reads{err: down}), asked: true, unasked: []string{"cluster39"}},
 		"the other member has no Link":                          {o: seen(placedIn(""), asked, restored), others: []placing.Other{{Registration: "cluster39"}}, asked: true, unasked: []string{"cluster39"}},
@@ -210,10 +210,10 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
-			if tc.restores == (fencing.Restores{}) {
+			if tc.restores == (restores.Times{}) {
 				tc.restores.Host = tc.o.Observed.Placement.HostRestored
 			}
-			r.Restores = func() fencing.Restores { return tc.restores }
+			r.Restores = func() restores.Times { return tc.restores }
 			if err := r.take(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
@@ -258,7 +258,7 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 			o := s.observe()
 			r, host, _, _ := proving(o)
 			host.claim = s.root.DeepCopy()
-			r.Restores = func() fencing.Restores { return s.restores }
+			r.Restores = func() restores.Times { return s.restores }
 			r.Others = func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, nil }
 			r.Mirrors, r.attributes, r.Gate = account.NewMirrors(host, host), attributes.New(r.Link, r.reports), backlog.New(clocktesting.NewFakeClock(now.Time))
 			if plan := planned(o); plan.Step != lifecycle.CreateClaim {

@@ -22,7 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -43,7 +43,7 @@ type world struct {
 	class     *storagev1.StorageClass
 	offered   bool
 	namespace *corev1.Namespace
-	restores  fencing.Restores
+	restores  restores.Times
 	rules     placement.Rules
 }
 
@@ -88,7 +88,7 @@ func (w *world) surroundings(d dice) {
 		Parameters:        map[string]string{v1alpha1.ParameterProvisioning: pick(d, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)}})
 	w.offered = d.IntN(4) > 0
 	w.namespace = pick(d, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: pick(d, here.HostID, here.HostID, here.HostID, "another")}}})
-	w.restores = pick(d, fencing.Restores{}, fencing.Restores{Host: now.Time}, fencing.Restores{Host: now.Time, HostUnconfirmed: true})
+	w.restores = pick(d, restores.Times{}, restores.Times{Host: now.Time}, restores.Times{Host: now.Time, HostUnconfirmed: true})
 	if d.IntN(4) == 0 {
 		w.rules = adopting("pv-1")
 	}
@@ -238,7 +238,7 @@ func (w world) reconciler() *reconciler {
 		leaf.add(w.namespace)
 	}
 	return newReconciler(&member.Link{
-		Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
+		Member: here, Host: host, Cache: leaf, Restores: func() restores.Times { return w.restores }, Rules: w.rules, Clock: clock.RealClock{},
 	}, Options{Book: account.NewBook(), NominatedNode: true})
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -79,16 +79,16 @@ func proving(o observing.Claim) (r *reconciler, hostLive, leafLive *cluster, tol
 	if pv := o.Observed.Placement.Provisioned; pv != nil {
 		leafLive.volumes = []corev1.PersistentVolume{*pv}
 	}
-	var restores fencing.Restores
+	var times restores.Times
 	if o.Observed.Restored {
-		restores.Member = now.Time
+		times.Member = now.Time
 	}
 	if o.Observed.RootLost {
-		restores.Host = now.Time
+		times.Host = now.Time
 	}
 	return newReconciler(&member.Link{
 		Member: here, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
-		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() fencing.Restores { return restores },
+		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() restores.Times { return times },
 		MayDestroy: func() error { return nil },
 		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 		Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -175,7 +175,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			rootGone(&s)
 			o := s.observe()
 			r, host, _, told := proving(o)
-			r.Restores = func() fencing.Restores { return s.restores }
+			r.Restores = func() restores.Times { return s.restores }
 			host.volumes = there.volumes
 			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
@@ -337,7 +337,7 @@ func TestWithdrawIsProven(t *testing.T) {
 				tc.change(&s, r, host, leaf)
 			}
 			o := s.observe()
-			r.Restores = func() fencing.Restores { return s.restores }
+			r.Restores = func() restores.Times { return s.restores }
 			if err := r.act(t.Context(), o, step(lifecycle.Withdraw)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}

@@ -20,7 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
@@ -41,7 +41,7 @@ type scene struct {
 	origin                mirror.Origin
 	leafVolume            *corev1.PersistentVolume
 	mirror                *corev1.PersistentVolume
-	restores              fencing.Restores
+	restores              restores.Times
 	lost, boundAway       bool
 	promise               *corev1.PersistentVolume
 	podsHere              []corev1.Pod
@@ -139,7 +139,7 @@ func (s scene) reconciler() *reconciler {
 		leaf.add(s.leafVolume)
 	}
 	return newReconciler(&member.Link{
-		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
+		Member: s.member, Host: host, Cache: leaf, Restores: func() restores.Times { return s.restores }, Rules: s.rules, Clock: clock.RealClock{},
 	}, Options{Book: account.NewBook()})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
 // Fence is the Lease in a member that decides which manager may write there. Its name is the host's
@@ -45,7 +46,7 @@ type Fence struct {
 	suspended *access.Problem
 	// restores are the recorded or detected restores. unconfirmed is the confirmation that an admin
 	// has not given yet.
-	restores    Restores
+	restores    restores.Times
 	unconfirmed string
 
 	// known is the Lease as of the last acknowledged write of this process, held or not. next is

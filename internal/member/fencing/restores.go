@@ -7,12 +7,11 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member/fencing/epoch"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
 // annotationUnconfirmed is set on the host's record. It contains the confirmation that an admin
@@ -27,73 +26,13 @@ const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 // dateStep is the precision of Date headers and creationTimestamps.
 const dateStep = time.Second
 
-// Restores are the times at which either cluster was last restored from an older state. Both use
-// the member's clock, so that they can be compared with creationTimestamps in the member. They are
-// the times when the fence detected the restore, which is later than the restore itself. Zero means
-// never.
-type Restores struct {
-	// Host is when the host was restored. The root of a leaf that was created earlier may be lost.
-	Host time.Time
-	// Member is when the member was restored. A leaf that was not created later may come from the
-	// backup, and lack the changes that Xylem made since the backup.
-	Member time.Time
-	// HostUnconfirmed reports whether the host was restored and no admin has confirmed the restore.
-	HostUnconfirmed bool
-	// HostAnywhere is when the host was restored according to the fence of any member, or zero. A
-	// member's own fence does not detect a restore if its epoch has not changed since the backup:
-	// the member was away, or was registered later.
-	HostAnywhere time.Time
-	// HostUnknownUntil is when this process became the leader, while other members may still detect
-	// that the host was restored before. Otherwise, it is zero.
-	HostUnknownUntil time.Time
-}
-
-// LastOfHost returns when the host was last restored, according to any member. It prevents a
-// destruction or a placement, and never allows one: another member may have forged it.
-func (r Restores) LastOfHost() time.Time { return latest(r.Host, r.HostAnywhere) }
-
-// Last returns when either cluster was last restored, according to the member's own fence.
-func (r Restores) Last() time.Time { return latest(r.Host, r.Member) }
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// Predates reports whether a leaf may come from a backup of the member: the member was
-// restored, and the leaf was not created later.
-func (r Restores) Predates(leaf metav1.Object) bool {
-	return !r.Member.IsZero() && !leaf.GetCreationTimestamp().After(r.Member)
-}
-
-// MayLackLeaf reports whether the member may have lost what an object in the host represents: the
-// member was restored, and the object was created before the restore, or at most mirror.Skew after it.
-func (r Restores) MayLackLeaf(host metav1.Object) bool {
-	return !r.Member.IsZero() && !host.GetCreationTimestamp().After(r.Member.Add(mirror.Skew))
-}
-
-// MayLackRoot reports whether the host may have lost the root of an object in the member: the host
-// was restored, and the object was not created later.
-func (r Restores) MayLackRoot(leaf metav1.Object) bool {
-	host := r.LastOfHost()
-	return !host.IsZero() && !leaf.GetCreationTimestamp().After(host)
-}
-
-// Unknown reports whether another member may still detect that the host was restored after an object
-// was created. Nothing that such a restore prevents may happen until this is known.
-func (r Restores) Unknown(obj metav1.Object) bool {
-	return obj.GetCreationTimestamp().Time.Before(r.HostUnknownUntil)
-}
-
 // Restores returns the restores that the fence has detected, confirmed or not.
-func (f *Fence) Restores() Restores {
+func (f *Fence) Restores() restores.Times {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	restores := f.restores
-	restores.HostUnconfirmed = f.suspended != nil && f.suspended.Reason == v1alpha1.ReasonHostRestored
-	return restores
+	detected := f.restores
+	detected.HostUnconfirmed = f.suspended != nil && f.suspended.Reason == v1alpha1.ReasonHostRestored
+	return detected
 }
 
 // date reads when the clusters were restored. If the epochs show a restore that is not recorded
@@ -101,7 +40,7 @@ func (f *Fence) Restores() Restores {
 func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	there := epoch.Of(lease)
 	in := epoch.In(record)
-	restores, unconfirmed := recorded(lease, record), ""
+	detected, unconfirmed := recorded(lease, record), ""
 	found := epoch.Disagreement(there, in, "")
 	fresh := false
 	if found != nil {
@@ -111,14 +50,14 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	switch {
 	case !fresh:
 	case found.Reason == v1alpha1.ReasonHostRestored:
-		restores.Host = f.memberNow().UTC().Truncate(dateStep)
+		detected.Host = f.memberNow().UTC().Truncate(dateStep)
 	default:
 		// Round up, because the Date header has no fractions of a second. The only effect of a time
 		// that is too late is that Xylem may keep a volume.
-		restores.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
+		detected.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
 	}
 	f.mu.Lock()
-	f.restores, f.unconfirmed = restores, unconfirmed
+	f.restores, f.unconfirmed = detected, unconfirmed
 	f.mu.Unlock()
 	if !fresh {
 		return record, nil
@@ -133,8 +72,8 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 // recorded returns the recorded restores. The member's Lease contains the time of the member's
 // restore even after a restore of the host. If another restore of the host removes the time of the
 // last one from the host's record, the fence detects the new restore.
-func recorded(lease, record *coordinationv1.Lease) Restores {
-	return Restores{Host: HostRestored(record), Member: latest(timeOf(record, v1alpha1.AnnotationRestored), timeOf(lease, v1alpha1.AnnotationRestored))}
+func recorded(lease, record *coordinationv1.Lease) restores.Times {
+	return restores.Times{Host: HostRestored(record), Member: restores.Latest(timeOf(record, v1alpha1.AnnotationRestored), timeOf(lease, v1alpha1.AnnotationRestored))}
 }
 
 // HostRestored returns when the host was last restored, according to its record of a member, or the

@@ -14,7 +14,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // lease is a client that returns one Lease.
@@ -61,33 +60,6 @@ func TestMemberCurrent(t *testing.T) {
 			f := &Fence{member: tc.lease, known: at(3, 0)}
 			if err := f.MemberCurrent(t.Context()); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
-			}
-		})
-	}
-}
-
-// The creationTimestamps of the host and of a member are from different clocks.
-func TestClocksMayDiffer(t *testing.T) {
-	restored := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	for name, tc := range map[string]struct {
-		restored         time.Time
-		created          time.Duration // after the restore, by the clock of the object's cluster
-		inMember, inHost bool
-	}{
-		"never restored":                         {created: -time.Hour},
-		"created before":                         {restored: restored, created: -time.Second, inMember: true, inHost: true},
-		"created in the same second":             {restored: restored, inMember: true, inHost: true},
-		"created later, within the clocks' skew": {restored: restored, created: mirror.Skew, inHost: true},
-		"created later":                          {restored: restored, created: mirror.Skew + time.Second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			object := &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(restored.Add(tc.created))}
-			r := Restores{Member: tc.restored}
-			if got := r.Predates(object); got != tc.inMember {
-				t.Errorf("for an object in the member, Predates is %t", got)
-			}
-			if got := r.MayLackLeaf(object); got != tc.inHost {
-				t.Errorf("for an object in the host, MayLackLeaf is %t", got)
 			}
 		})
 	}

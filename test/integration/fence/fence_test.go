@@ -24,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
 const (
@@ -973,7 +974,7 @@ var _ = Describe("the fence", func() {
 		at := a.Restores().Member
 		Expect(at).To(BeTemporally(">", w.clock.Now()), "the time must be rounded up, because the member's Date header has no fractions of a second")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
-		Expect(a.Restores()).To(Equal(fencing.Restores{Member: at}))
+		Expect(a.Restores()).To(Equal(restores.Times{Member: at}))
 
 		w.clock.Step(time.Hour)
 		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
