@@ -14,8 +14,7 @@ import (
 // package proof, and why they do.
 var liveReads = map[string]string{
 	"hostvolume.claimOf":        "finds the claim to which a promise is returned, and destroys nothing",
-	"hostvolume.neverUsed":      "finds the claim that requests a promise without a member",
-	"hostvolume.unchanged":      "passes the reader to package proof",
+	"hostvolume.proof":          "passes the reader to package proof",
 	"leafpod.leafPodGone":       "proves that a Pod was deleted",
 	"leafpod.stillFails":        "decides again with the current Pod",
 	"leafpv.share":              "reads the attributes of a volume that the cache drops",

@@ -12,43 +12,82 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	snapshots "github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+	"github.com/xylem-io/xylem/internal/states"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// controllersOfVolumes lists the controllers that take the steps in lifecycle's tables, with their
-// Owner.
-var controllersOfVolumes = map[string]lifecycle.Owner{
-	"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
+// tables lists the tables, with the controllers that take their steps.
+var tables = []struct {
+	controllers map[string]states.Owner
+	needs       func(states.Step) states.Needs
+	reasons     func(states.Step) []string
+	steps       func(states.Owner) []states.Step
+}{
+	{map[string]states.Owner{
+		"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
+	}, lifecycle.NeedsOf, lifecycle.ReasonsOf, lifecycle.StepsOf},
+	{map[string]states.Owner{
+		"rootsnapshot": snapshots.RootSnapshot, "leafsnapshot": snapshots.LeafSnapshot, "hostsnapshot": snapshots.HostSnapshot,
+	}, snapshots.NeedsOf, snapshots.ReasonsOf, snapshots.StepsOf},
 }
 
-// TestStepsPresentWhatTheyNeed compares the evidence and proofs that the table lists for a step
-// with those that the controller obtains in the step's case in act, and in the package's functions
-// that this case calls.
+// helpers lists the packages that report on behalf of these controllers.
+var helpers = map[string][]string{
+	"attributes": {"controller", "rootpvc", "attributes"}, "reporting": {"controller", "rootpvc", "reporting"},
+	"report": {"mirror", "report"}, "desired": {"volume", "desired"}, "pvc": {"mirror", "pvc"}, "placement": {"placement"},
+}
+
+// helperFields maps the reconcilers' fields, and the method Place, to the packages of their types.
+var helperFields = map[string]string{"attributes": "attributes", "reports": "reporting", "Place": "placement"}
+
+// passing lists functions that report, or classify, whatever reason they are given, and the one whose
+// reasons belong to observations, which the table's rows report.
+var passing = []string{"Problem", "SetPlaced", "FailsClaim", "Paced", "observer"}
+
+// TestStepsPresentWhatTheyNeed compares the evidence, proofs and reported reasons that the table lists
+// for a step with those in the step's case in act, and in the functions that this case calls.
 func TestStepsPresentWhatTheyNeed(t *testing.T) {
-	for controller, owner := range controllersOfVolumes {
-		t.Run(controller, func(t *testing.T) {
-			functions, provers := functionsOf(t, "controller", controller), functionsOf(t, "proof")
-			taken := map[lifecycle.Step]bool{}
-			for step, body := range stepsOf(functions["act"]) {
-				taken[step] = true
-				got := obtained{functions: functions, provers: provers, seen: map[string]bool{}, proofs: map[string]bool{}, evidence: map[string]bool{}}
-				for _, statement := range body {
-					got.look(statement, functions["act"])
+	reasons, provers, others := reasonValues(t), map[string]*ast.FuncDecl{}, map[string]map[string]*ast.FuncDecl{}
+	for _, path := range [][]string{{"proof"}, {"proof", "dropping"}, {"proof", "snapshots"}} {
+		maps.Copy(provers, functionsOf(t, path...))
+	}
+	for name, path := range helpers {
+		others[name] = functionsOf(t, path...)
+	}
+	for _, table := range tables {
+		for controller, owner := range table.controllers {
+			t.Run(controller, func(t *testing.T) {
+				functions := functionsOf(t, "controller", controller)
+				steps := stepsOf(functions["act"])
+				for step, body := range steps {
+					got := obtained{
+						functions: functions, provers: provers, helpers: others, reasonValues: reasons,
+						seen: map[*ast.FuncDecl]bool{}, proofs: map[string]bool{}, evidence: map[string]bool{}, reasons: map[string]bool{},
+					}
+					for _, statement := range body {
+						got.look(statement, functions["act"], functions)
+					}
+					want := table.needs(step)
+					compare(t, step, "evidence", want.Evidence, got.evidence)
+					compare(t, step, "proofs", want.Proofs, got.proofs)
+					compare(t, step, "reported reasons", table.reasons(step), got.reasons)
 				}
-				want := lifecycle.NeedsOf(step)
-				if diff := cmp.Diff(slices.Sorted(slices.Values(want.Evidence)), slices.Sorted(maps.Keys(got.evidence))); diff != "" {
-					t.Errorf("evidence of step %s (-table +code):\n%s", step, diff)
+				for _, step := range table.steps(owner) {
+					if _, taken := steps[step]; !taken {
+						t.Errorf("step %s in the table is not a step of %s", step, owner)
+					}
 				}
-				if diff := cmp.Diff(slices.Sorted(slices.Values(want.Proofs)), slices.Sorted(maps.Keys(got.proofs))); diff != "" {
-					t.Errorf("proofs of step %s (-table +code):\n%s", step, diff)
-				}
-			}
-			for _, step := range lifecycle.StepsOf(owner) {
-				if !taken[step] {
-					t.Errorf("step %s in the table is not a step of %s", step, owner)
-				}
-			}
-		})
+			})
+		}
+	}
+}
+
+// compare compares what the table lists for a step with what the code does.
+func compare(t *testing.T, step states.Step, what string, listed []string, done map[string]bool) {
+	t.Helper()
+	if diff := cmp.Diff(slices.Sorted(slices.Values(listed)), slices.Sorted(maps.Keys(done))); diff != "" {
+		t.Errorf("%s of step %s (-table +code):\n%s", what, step, diff)
 	}
 }
 
@@ -78,8 +117,8 @@ func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
 }
 
 // stepsOf returns the bodies of the cases in act, by step.
-func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
-	bodies := map[lifecycle.Step][]ast.Stmt{}
+func stepsOf(act *ast.FuncDecl) map[states.Step][]ast.Stmt {
+	bodies := map[states.Step][]ast.Stmt{}
 	ast.Inspect(act, func(node ast.Node) bool {
 		clause, ok := node.(*ast.CaseClause)
 		if !ok {
@@ -87,7 +126,7 @@ func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
 		}
 		for _, expression := range clause.List {
 			if selector, ok := expression.(*ast.SelectorExpr); ok && selector.Sel.Name != "None" {
-				bodies[lifecycle.Step(selector.Sel.Name)] = clause.Body
+				bodies[states.Step(selector.Sel.Name)] = clause.Body
 			}
 		}
 		return true
@@ -95,15 +134,25 @@ func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
 	return bodies
 }
 
-// obtained collects the proofs that a step's code obtains from package proof, and the evidence that
-// it passes to guarded.
-type obtained struct {
-	functions, provers     map[string]*ast.FuncDecl
-	seen, proofs, evidence map[string]bool
+// destructive lists the methods of package guarded whose last argument is evidence.
+var destructive = []string{
+	"DeleteClaim", "SetDelete", "DeleteVolume", "DropVolume", "FreePromise",
+	"DeleteSnapshot", "SetContentDelete", "DeleteContent", "DropContent",
 }
 
-// look follows the package's functions that are called or passed as arguments.
-func (o *obtained) look(node ast.Node, in *ast.FuncDecl) {
+// obtained collects the proofs that a step's code obtains from package proof, the evidence that it
+// passes to guarded, and the reasons that it reports.
+type obtained struct {
+	functions, provers map[string]*ast.FuncDecl
+	helpers            map[string]map[string]*ast.FuncDecl
+	reasonValues       map[string]string
+	seen               map[*ast.FuncDecl]bool
+
+	proofs, evidence, reasons map[string]bool
+}
+
+// look follows the package's functions that are called or passed as arguments, and those of helpers.
+func (o *obtained) look(node ast.Node, in *ast.FuncDecl, scope map[string]*ast.FuncDecl) {
 	ast.Inspect(node, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.CallExpr:
@@ -111,27 +160,77 @@ func (o *obtained) look(node ast.Node, in *ast.FuncDecl) {
 			switch {
 			case ok && isProver(selector.X):
 				o.proofs[selector.Sel.Name] = true
-			case ok && (selector.Sel.Name == "DeleteClaim" || selector.Sel.Name == "SetDelete") && len(node.Args) > 2:
+			case ok && slices.Contains(destructive, selector.Sel.Name) && len(node.Args) > 2:
 				o.evidence[o.typeOf(node.Args[len(node.Args)-1], in)] = true
 			}
 		case *ast.SelectorExpr:
-			if name, ok := node.X.(*ast.Ident); ok && name.Name == "r" {
-				o.follow(node.Sel.Name)
-			}
+			o.selects(node, scope)
 		case *ast.Ident:
-			if function := o.functions[node.Name]; function != nil && function.Recv == nil {
-				o.follow(node.Name)
+			if function := scope[node.Name]; function != nil && function.Recv == nil {
+				o.follow(function, scope)
 			}
 		}
 		return true
 	})
 }
 
-func (o *obtained) follow(name string) {
-	if function := o.functions[name]; function != nil && !o.seen[name] {
-		o.seen[name] = true
-		o.look(function.Body, function)
+// selects handles pkg.Name, receiver.method and receiver.helper.method.
+func (o *obtained) selects(node *ast.SelectorExpr, scope map[string]*ast.FuncDecl) {
+	of := ""
+	switch x := node.X.(type) {
+	case *ast.Ident:
+		of = x.Name
+	case *ast.SelectorExpr:
+		of = helperFields[x.Sel.Name]
+	case *ast.CallExpr:
+		if method, ok := x.Fun.(*ast.SelectorExpr); ok {
+			of = helperFields[method.Sel.Name]
+		}
 	}
+	switch helper := o.helpers[of]; {
+	case of == "v1alpha1":
+		if reason, ok := o.reasonValues[node.Sel.Name]; ok {
+			o.reasons[reason] = true
+		}
+	case helper != nil:
+		o.follow(helper[node.Sel.Name], helper)
+	case of == "r", of == "c", of == "m":
+		o.follow(scope[node.Sel.Name], scope)
+	}
+}
+
+func (o *obtained) follow(function *ast.FuncDecl, scope map[string]*ast.FuncDecl) {
+	if function != nil && function.Body != nil && !o.seen[function] && !slices.Contains(passing, function.Name.Name) {
+		o.seen[function] = true
+		o.look(function.Body, function, scope)
+	}
+}
+
+// reasonValues returns the values of the API's constants for reasons, by their names.
+func reasonValues(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "api", "v1alpha1", "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files of the API: %v", err)
+	}
+	values := map[string]string{}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			spec, ok := node.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Reason") {
+				return true
+			}
+			if literal, ok := spec.Values[0].(*ast.BasicLit); ok {
+				values[spec.Names[0].Name] = strings.Trim(literal.Value, `"`)
+			}
+			return true
+		})
+	}
+	return values
 }
 
 // typeOf returns the evidence type of an expression: the type of a literal, or of the variable,
@@ -198,14 +297,14 @@ func evidenceType(expression ast.Expr) string {
 }
 
 // isProver reports whether an expression is a proof.Prover (the result of Proof, or a literal), or
-// package placing or adoption.
+// package placing, adoption or dropping.
 func isProver(expression ast.Expr) bool {
 	switch expression := expression.(type) {
 	case *ast.Ident:
-		return expression.Name == "placing" || expression.Name == "adoption"
+		return slices.Contains([]string{"placing", "adoption", "dropping"}, expression.Name)
 	case *ast.CallExpr:
 		selector, ok := expression.Fun.(*ast.SelectorExpr)
-		return ok && selector.Sel.Name == "Proof"
+		return ok && slices.Contains([]string{"Proof", "proof", "prover"}, selector.Sel.Name)
 	case *ast.CompositeLit:
 		selector, ok := expression.Type.(*ast.SelectorExpr)
 		return ok && selector.Sel.Name == "Prover"

@@ -30,6 +30,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -448,7 +450,11 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		if err != nil {
 			return err
 		}
-		if err := writer.FreePromise(ctx, actor, before, claim, cr.Status.ClusterID); client.IgnoreNotFound(err) != nil {
+		e, err := r.leaves(cr, before)
+		if err != nil {
+			return err
+		}
+		if err := writer.FreePromise(ctx, actor, before, claim, cr.Status.ClusterID, e); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
@@ -506,7 +512,11 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 				return err
 			}
 		}
-		if err := writer.Patch(ctx, actor, before, after); client.IgnoreNotFound(err) != nil {
+		e, err := r.leaves(cr, before)
+		if err != nil {
+			return err
+		}
+		if err := writer.DropVolume(ctx, actor, before, after, e); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		r.eventClusterGone(cr, after)
@@ -548,11 +558,24 @@ func (r *Leaver) releaseCopies(ctx context.Context, cr *v1alpha1.ClusterRegistra
 				return err
 			}
 		}
-		if err := writer.Patch(ctx, actor, before, hostpv.WithoutCopyIn(before, cr.Status.ClusterID)); client.IgnoreNotFound(err) != nil {
+		e, err := r.leaves(cr, before)
+		if err != nil {
+			return err
+		}
+		if err := writer.DropVolume(ctx, actor, before, hostpv.WithoutCopyIn(before, cr.Status.ClusterID), e); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// leaves returns the evidence with which a host PV leaves the member.
+func (r *Leaver) leaves(cr *v1alpha1.ClusterRegistration, host *corev1.PersistentVolume) (dropping.Droppable, error) {
+	e, proven := dropping.Deregistering(clock.RealClock{}, host, cr)
+	if !proven {
+		return e, fmt.Errorf("release host PV %s from registration %s: %w", host.Name, cr.Name, proof.ErrUnproven)
+	}
+	return e, nil
 }
 
 // force reports and records what a forced deregistration will release while the member is

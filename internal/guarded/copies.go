@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/copies"
@@ -56,5 +57,5 @@ func (l *Leaf) DeleteCopy(ctx context.Context, obj client.Object, evidence copie
 	if err := l.mayDestroy(ctx); err != nil {
 		return err
 	}
-	return l.delete(ctx, obj, unchanged(obj))
+	return l.delete(ctx, obj, precondition.Unchanged(obj))
 }

@@ -17,15 +17,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/dropping"
+	"github.com/xylem-io/xylem/internal/proof/namespaces"
 )
 
 const (
@@ -163,7 +168,7 @@ func TestPatchesHavePreconditions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			tc.change(after)
-			data, err := preconditioned{before}.Data(after)
+			data, err := precondition.Patch(before).Data(after)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -376,13 +381,19 @@ func TestHostDeletesHavePreconditions(t *testing.T) {
 	class.Labels[v1alpha1.LabelOfferedByPrefix+"cluster38"] = "true"
 	for name, obj := range map[string]client.Object{
 		"a reflected class": class,
-		"a promise":         promise(),
-		"a host PV":         hostVolume(),
+		"a host PV":         abandoned(),
 		"a node":            &corev1.Node{ObjectMeta: meta("n", ours)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := &deleting{}
-			if err := NewRoot(asked, "cluster38", open).Delete(t.Context(), written(obj)); err != nil {
+			root := NewRoot(asked, "cluster38", open)
+			var err error
+			if pv, ok := obj.(*corev1.PersistentVolume); ok {
+				err = root.DeleteVolume(t.Context(), pv, givenUp())
+			} else {
+				err = root.Delete(t.Context(), written(obj))
+			}
+			if err != nil {
 				t.Fatal(err)
 			}
 			want := metav1.NewPreconditionDeleteOptions("uid").Preconditions
@@ -392,6 +403,46 @@ func TestHostDeletesHavePreconditions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// abandoned returns a host PV that an admin has abandoned, and givenUp the evidence to drop it.
+func abandoned() *corev1.PersistentVolume {
+	pv := hostVolume()
+	pv.UID, pv.ResourceVersion, pv.Finalizers = "uid", "7", []string{v1alpha1.FinalizerLeafVolume}
+	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+	return pv
+}
+
+func givenUp() dropping.Droppable { return evidenceFor(abandoned()) }
+
+// evidenceFor returns the evidence to drop a host PV.
+func evidenceFor(pv *corev1.PersistentVolume) dropping.Droppable {
+	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+	e, _ := dropping.Abandoned(clock.RealClock{}, pv)
+	return e
+}
+
+// bareOf returns a PV without its finalizers.
+func bareOf(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+	after := pv.DeepCopy()
+	after.Finalizers = nil
+	return after
+}
+
+// emptyMember serves no resources, so each namespace is empty.
+type emptyMember struct {
+	discovery.DiscoveryInterfaceWithContext
+	metadata.Interface
+}
+
+func (emptyMember) ServerPreferredNamespacedResourcesWithContext(context.Context) ([]*metav1.APIResourceList, error) {
+	return nil, nil
+}
+
+// empty returns the evidence that a namespace is empty.
+func empty(ctx context.Context, namespace *corev1.Namespace) namespaces.Empty {
+	e, _, _ := namespaces.Prover{Discovery: emptyMember{}, Clock: clock.RealClock{}}.Empty(ctx, namespace)
+	return e
 }
 
 // nothing is a reader that finds no objects except the given PV.
@@ -499,8 +550,17 @@ func TestWritesAreGuarded(t *testing.T) {
 		"delete a leaf claim by the generic method": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, unproven: true},
 		"delete a leaf PV":                          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, unproven: true},
 		"patch a leaf PV by the generic method":     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, retained, deleted) }, foreign: true},
-		"delete a leaf namespace":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, destroys: true},
-		"delete a member's claim":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(), proof.Keeping{}) }, foreign: true},
+		"delete a leaf namespace that is empty": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.DeleteNamespace(ctx, namespace, empty(ctx, namespace))
+		}, destroys: true},
+		"delete a leaf namespace with another's evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			other := namespace.DeepCopy()
+			other.UID = "other-uid"
+			return l.DeleteNamespace(ctx, namespace, empty(ctx, other))
+		}, unproven: true},
+		"delete a leaf namespace without evidence":      {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteNamespace(ctx, namespace, nil) }, unproven: true},
+		"delete a leaf namespace by the generic method": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, unproven: true},
+		"delete a member's claim":                       {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(), proof.Keeping{}) }, foreign: true},
 		"delete a leaf without a UID": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.Delete(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
 		}, foreign: true},
@@ -606,11 +666,48 @@ func TestWritesAreGuarded(t *testing.T) {
 		}},
 		"patch a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Patch(ctx, actor, bare, hostVolume()) }, foreign: true},
 		"delete a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			v := hostVolume()
-			v.UID = "uid"
-			return r.Delete(ctx, v)
+			return r.DeleteVolume(ctx, abandoned(), givenUp())
 		}},
-		"delete a host PV without a UID":             {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
+		"delete a host PV without a UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			v := abandoned()
+			v.UID = ""
+			return r.DeleteVolume(ctx, v, evidenceFor(v))
+		}, foreign: true},
+		"delete a host PV without evidence":      {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.DeleteVolume(ctx, abandoned(), nil) }, unproven: true},
+		"delete a host PV by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, abandoned()) }, unproven: true},
+		"delete a host PV that has changed": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			v := abandoned()
+			v.ResourceVersion = "8"
+			return r.DeleteVolume(ctx, v, givenUp())
+		}, unproven: true},
+		"remove a host PV's finalizer": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), givenUp())
+		}},
+		"remove a foreign PV's finalizer": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.DropVolume(ctx, actor, bare, bare, givenUp())
+		}, foreign: true},
+		"remove a host PV's finalizer without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), nil)
+		}, unproven: true},
+		"remove a host PV's finalizer by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.Patch(ctx, actor, abandoned(), bareOf(abandoned()))
+		}, unproven: true},
+		"remove the record of a copy by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.Patch(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), hostVolume())
+		}, unproven: true},
+		"remove the record of a copy without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.DropCopyRecord(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), "id39", nil)
+		}, unproven: true},
+		"remove the record of a disk from a promise by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			fulfilled := hostpv.Fulfil(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
+			return r.Patch(ctx, actor, fulfilled, promise())
+		}, unproven: true},
+		"replace the record of a disk by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			fulfilled := hostpv.Fulfil(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
+			other := fulfilled.DeepCopy()
+			other.Annotations[v1alpha1.AttributeLeafUID] = "other-uid"
+			return r.Patch(ctx, actor, fulfilled, other)
+		}, unproven: true},
 		"delete a foreign PV":                        {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
 		"create a reflected class":                   {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
 		"create a class that no registration offers": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -79,26 +80,30 @@ func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, aft
 	}
 	const subresource = "ephemeralcontainers"
 	return l.patching(ctx, "patch_"+subresource, before, after, func() error {
-		return l.client.SubResource(subresource).Patch(ctx, after, preconditioned{before}, by.owner())
+		return l.client.SubResource(subresource).Patch(ctx, after, precondition.Patch(before), by.owner())
 	})
 }
 
-// Delete deletes a stamped object that holds no data, or a namespace that the caller has found
-// empty. Use DeleteClaim to delete a claim, and DeleteSnapshot and DeleteContent to delete a
-// snapshot's objects. No method deletes a PV.
+// Delete deletes a stamped object that holds no data. Use DeleteClaim to delete a claim,
+// DeleteNamespace to delete a namespace, and DeleteSnapshot and DeleteContent to delete a snapshot's
+// objects. No method deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err
 	}
 	switch obj.(type) {
-	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent:
+	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent, *corev1.Namespace:
 		return fmt.Errorf("delete %T %s without evidence: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
-	case *corev1.Namespace:
-		if err := l.mayDestroy(ctx); err != nil {
-			return err
-		}
 	}
 	return l.delete(ctx, obj, opts...)
+}
+
+// DeleteNamespace deletes a stamped namespace if the evidence covers it and destruction is allowed.
+func (l *Leaf) DeleteNamespace(ctx context.Context, namespace *corev1.Namespace, evidence proof.Evidence) error {
+	if err := l.covered(ctx, evidence, proof.DeleteNamespace, namespace); err != nil {
+		return err
+	}
+	return l.delete(ctx, namespace)
 }
 
 // DeleteClaim deletes a stamped claim if the evidence covers it and destruction is allowed. Unless
@@ -112,7 +117,7 @@ func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeCl
 	case proof.Destroying, proof.Releasing:
 		return l.delete(ctx, claim)
 	}
-	return l.delete(ctx, claim, unchanged(claim))
+	return l.delete(ctx, claim, precondition.Unchanged(claim))
 }
 
 // SetDelete sets the reclaim policy of a stamped PV to Delete, if the evidence covers it and
@@ -130,13 +135,17 @@ func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proo
 	if err := l.owned(obj); err != nil {
 		return err
 	}
-	if evidence == nil {
-		return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
-	}
-	if err := proof.Covers(evidence, action, obj); err != nil {
+	if err := covers(evidence, action, obj); err != nil {
 		return err
 	}
 	return l.mayDestroy(ctx)
+}
+
+func covers(evidence proof.Evidence, action proof.Action, obj client.Object) error {
+	if evidence == nil {
+		return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
+	}
+	return proof.Covers(evidence, action, obj)
 }
 
 // RequestToken requests a ServiceAccount token and stores it in review. It changes nothing in the

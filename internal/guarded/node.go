@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/guarded/results"
 )
 
@@ -19,7 +20,7 @@ func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *cor
 	if err := r.guard.Held(); err != nil {
 		return err
 	}
-	err := r.client.Status().Patch(ctx, after, preconditioned{before}, by.owner())
+	err := r.client.Status().Patch(ctx, after, precondition.Patch(before), by.owner())
 	return results.Count(r.cluster, r.side, "patch_status", before, err)
 }
 

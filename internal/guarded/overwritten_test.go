@@ -69,7 +69,9 @@ func TestWritesOnReplacedStates(t *testing.T) {
 	patch := func(ctx context.Context, r *Root, version int) error {
 		return r.Patch(ctx, actor, volumeOf(version), volumeOf(version))
 	}
-	remove := func(ctx context.Context, r *Root, version int) error { return r.Delete(ctx, volumeOf(version)) }
+	remove := func(ctx context.Context, r *Root, version int) error {
+		return r.DeleteVolume(ctx, volumeOf(version), evidenceFor(volumeOf(version)))
+	}
 	applyBy := func(by Actor) func(context.Context, *Root, int) error {
 		return func(ctx context.Context, r *Root, version int) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid", ResourceVersion: strconv.Itoa(version)}}
@@ -137,7 +139,7 @@ func TestRecentlyCreatedObjects(t *testing.T) {
 	}{
 		"a second creation": {sent: 1, refused: true},
 		"a creation after a creation with an unknown result": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
-		"re-created after Xylem deleted it":                  {between: func(r *Root) error { return r.Delete(t.Context(), volumeOf(7)) }, sent: 3},
+		"re-created after Xylem deleted it":                  {between: func(r *Root) error { return r.DeleteVolume(t.Context(), volumeOf(7), evidenceFor(volumeOf(7))) }, sent: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &numbering{err: test.err}

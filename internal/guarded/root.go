@@ -2,6 +2,7 @@ package guarded
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -18,11 +19,13 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded/pacing"
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/guarded/results"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods and claims,
@@ -97,12 +100,64 @@ func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return r.create(ctx, by, obj)
 }
 
-// Patch changes a host PV, or another object that Xylem created, from before to after.
+// Patch changes a host PV, or another object that Xylem created, from before to after. Use DropVolume
+// for a change of a host PV that removes a finalizer or the record of a disk.
 func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	if err := ownedRoot(before); err != nil {
 		return err
 	}
+	if drops(before, after) {
+		return fmt.Errorf("release host PV %s without evidence: %w", before.GetName(), proof.ErrUnproven)
+	}
 	return r.patch(ctx, by, before, after)
+}
+
+// drops reports whether a change of a host PV removes a finalizer or the record of a disk.
+func drops(before, after client.Object) bool {
+	was, isVolume := before.(*corev1.PersistentVolume)
+	is, stays := after.(*corev1.PersistentVolume)
+	if !isVolume || !stays {
+		return isVolume
+	}
+	for _, record := range []string{v1alpha1.AnnotationVolume, v1alpha1.AttributeLeafUID} {
+		if value := was.Annotations[record]; value != "" && is.Annotations[record] != value {
+			return true
+		}
+	}
+	return slices.ContainsFunc(was.Finalizers, func(f string) bool { return !slices.Contains(is.Finalizers, f) })
+}
+
+// DropVolume makes a change to a host PV that may remove finalizers and the record of its disk, if the
+// evidence covers it.
+func (r *Root) DropVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, evidence proof.Evidence) error {
+	if err := coveredRoot(evidence, proof.DropHost, before); err != nil {
+		return err
+	}
+	return r.patch(ctx, by, before, after)
+}
+
+// DeleteVolume deletes a host PV that is unchanged since it was read, if the evidence covers it.
+func (r *Root) DeleteVolume(ctx context.Context, volume *corev1.PersistentVolume, evidence proof.Evidence) error {
+	if err := coveredRoot(evidence, proof.DropHost, volume); err != nil {
+		return err
+	}
+	return r.delete(ctx, volume, precondition.Unchanged(volume))
+}
+
+// DropCopyRecord removes the record of a member's copy of a shared volume from its host PV, if the
+// evidence covers it.
+func (r *Root) DropCopyRecord(ctx context.Context, by Actor, host *corev1.PersistentVolume, clusterID string, evidence proof.Evidence) error {
+	if err := coveredRoot(evidence, proof.DropCopyRecord, host); err != nil {
+		return err
+	}
+	return r.patch(ctx, by, host, hostpv.WithoutCopyIn(host, clusterID))
+}
+
+func coveredRoot(evidence proof.Evidence, action proof.Action, volume *corev1.PersistentVolume) error {
+	if err := ownedRoot(volume); err != nil {
+		return err
+	}
+	return covers(evidence, action, volume)
 }
 
 // Delay counts a change of a host object that only follows a change in the member, and returns 0. If
@@ -134,23 +189,26 @@ func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.Pe
 // FreePromise takes a promise from a member without writing to the member, so that another member
 // can fulfill the promise. It removes the claim's placement first, and then changes the promise.
 // Afterwards, any member can place the claim. claim is nil if it was deleted.
-func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) error {
+func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string, evidence proof.Evidence) error {
 	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
 		if err := r.AnnotateClaim(ctx, by, claim, after); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
-	return r.Patch(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID))
+	return r.DropVolume(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID), evidence)
 }
 
-// Delete deletes a host PV, or another object that Xylem created, if it is unchanged since it was
-// read. A changed object may no longer belong to Xylem, because any user with write access can take
-// it over by removing Xylem's labels.
+// Delete deletes an object that Xylem created, if it is unchanged since it was read. A changed object
+// may no longer belong to Xylem, because any user with write access can take it over by removing
+// Xylem's labels. Use DeleteVolume to delete a host PV.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err
 	}
-	return r.delete(ctx, obj, unchanged(obj))
+	if _, volume := obj.(*corev1.PersistentVolume); volume {
+		return fmt.Errorf("delete host PV %s without evidence: %w", obj.GetName(), proof.ErrUnproven)
+	}
+	return r.delete(ctx, obj, precondition.Unchanged(obj))
 }
 
 func ownedRoot(obj client.Object) error {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
 )
@@ -21,7 +21,7 @@ func (l *Leaf) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapsh
 	if err := l.covered(ctx, evidence, proof.DeleteSnapshot, leaf); err != nil {
 		return err
 	}
-	return l.delete(ctx, leaf, unchanged(leaf))
+	return l.delete(ctx, leaf, precondition.Unchanged(leaf))
 }
 
 // SetContentDelete sets the deletion policy of a stamped content to Delete, if the evidence
@@ -59,8 +59,21 @@ func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 	return l.patch(ctx, by, before, after)
 }
 
+// DropContent removes the driver's finalizer from a content in the host that is being deleted, if the
+// evidence covers it.
+func (r *Root) DropContent(ctx context.Context, by Actor, host *snapshotv1.VolumeSnapshotContent, evidence proof.Evidence) error {
+	if !mirrorsnapshot.Own(host) || host.DeletionTimestamp == nil {
+		return foreign(host, "its driver is not Xylem's, or it is not being deleted")
+	}
+	if err := covers(evidence, proof.DropContent, host); err != nil {
+		return err
+	}
+	return r.patch(ctx, by, host, mirrorsnapshot.Release(host))
+}
+
 // PatchContent changes a content in the host with Xylem's driver. It may change xylem.io
-// annotations, the fields that a driver's csi-snapshotter writes, and set the policy to Retain.
+// annotations, the fields that a driver's csi-snapshotter writes, and set the policy to Retain. Only
+// DropContent can remove the driver's finalizer.
 func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent) error {
 	if !mirrorsnapshot.Own(before) {
 		return foreign(before, "its driver is not Xylem's")
@@ -74,14 +87,11 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 			}
 		}
 	}
-	if !slices.Contains(after.Finalizers, mirrorsnapshot.FinalizerContent) && before.DeletionTimestamp != nil {
-		allowed = mirrorsnapshot.Release(allowed)
-	}
 	if mirrorsnapshot.Retained(after) {
 		allowed.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 	}
 	if !equality.Semantic.DeepEqual(allowed, after) {
-		return foreign(before, "Xylem may change only its xylem.io annotations, remove the driver's finalizer from a content that is being deleted, and set the policy to Retain")
+		return foreign(before, "Xylem may change only its xylem.io annotations, and set the policy to Retain")
 	}
 	return r.patch(ctx, by, before, after)
 }
@@ -101,6 +111,6 @@ func (r *Root) PatchContentStatus(ctx context.Context, by Actor, before *snapsho
 	after := before.DeepCopy()
 	after.Status = status
 	return r.patching(ctx, "patch_status", before, after, func() error {
-		return r.client.Status().Patch(ctx, after, preconditioned{before}, by.owner())
+		return r.client.Status().Patch(ctx, after, precondition.Patch(before), by.owner())
 	})
 }

@@ -67,7 +67,9 @@ func TestTurns(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *Root, int) error{
 		"create": func(ctx context.Context, r *Root, i int) error { return r.Create(ctx, actor, named(i)) },
 		"patch":  func(ctx context.Context, r *Root, i int) error { return r.Patch(ctx, actor, named(i), named(i)) },
-		"delete": func(ctx context.Context, r *Root, i int) error { return r.Delete(ctx, named(i)) },
+		"delete": func(ctx context.Context, r *Root, i int) error {
+			return r.DeleteVolume(ctx, named(i), evidenceFor(named(i)))
+		},
 		"apply": func(ctx context.Context, r *Root, i int) error {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i))}}
 			return r.ApplyStatus(ctx, actor, pod, status("Pod", strconv.Itoa(i)))

@@ -5,12 +5,12 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/guarded/overwritten"
 	"github.com/xylem-io/xylem/internal/guarded/pacing"
+	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/guarded/results"
 )
 
@@ -63,7 +63,7 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 // patch sends the difference between before and after. The API server applies it only if the object
 // still equals before.
 func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
-	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, preconditioned{before}, by.owner()) })
+	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, precondition.Patch(before), by.owner()) })
 }
 
 // patching implements patch. send sends the request.
@@ -125,35 +125,4 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 		w.overwritten.Deleted(obj)
 	}
 	return results.Count(w.cluster, w.side, "delete", obj, err)
-}
-
-// unchanged returns the delete option with a resourceVersion precondition, so that the object is
-// deleted only if it has not changed since it was read.
-func unchanged(obj client.Object) client.DeleteOption {
-	uid, version := obj.GetUID(), obj.GetResourceVersion()
-	return client.Preconditions{UID: &uid, ResourceVersion: &version}
-}
-
-// preconditioned is a JSON merge patch with the UID and the resourceVersion of the object from
-// which it was computed.
-type preconditioned struct{ before client.Object }
-
-func (preconditioned) Type() types.PatchType { return types.MergePatchType }
-
-func (p preconditioned) Data(after client.Object) ([]byte, error) {
-	// MergeFrom omits equal fields, and would therefore omit both preconditions. So clear them in
-	// the original.
-	before, ok := p.before.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an API object", p.before)
-	}
-	before.SetUID("")
-	before.SetResourceVersion("")
-	after, ok = after.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an API object", p.before)
-	}
-	after.SetUID(p.before.GetUID())
-	after.SetResourceVersion(p.before.GetResourceVersion())
-	return client.MergeFrom(before).Data(after)
 }

@@ -1,7 +1,8 @@
 // Package proof reads both clusters live before a write that destroys data, or that releases what
 // protects it, and returns what the reads showed as evidence. Only this package and its subpackages
-// copies and snapshots create evidence. Without evidence, package guarded does not delete a leaf
-// claim, leaf snapshot or copy, and does not set a leaf PV or leaf content to Delete.
+// copies, dropping, namespaces and snapshots create evidence. Without evidence, package guarded does
+// not delete a leaf claim, leaf snapshot, copy or member's namespace, does not set a leaf PV or leaf
+// content to Delete, and does not release a host PV or host content.
 //
 // A method of Prover returns true and a proof, or false. False usually means that a cache lags, and
 // that the newer object's event will enqueue the request. An error proves nothing. The reconciler
@@ -32,10 +33,9 @@
 //	                 their nodes
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
 //
-// Some proofs are not part of an Evidence: LeafGone (before a host PV is released: its leaves, the
-// fence's Lease), LeafClaimGone (before a placement is removed), Unprovisioned (before recovery
-// reassigns a claim), Unbound (before a Pod that uses a promise is set to Failed), and those of
-// packages placing and adoption. A test fails if a volume controller reads live without these
+// Some proofs are not part of an Evidence: LeafClaimGone (before a placement is removed),
+// Unprovisioned (before recovery reassigns a claim), Unbound (before a Pod that uses a promise is set
+// to Failed), and those of packages placing and adoption. A test fails if a volume controller reads live without these
 // packages (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence

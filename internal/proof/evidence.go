@@ -30,6 +30,14 @@ const (
 	DeleteContent
 	// DeleteCopy deletes a claim or PV that is a copy of a shared volume.
 	DeleteCopy
+	// DropHost deletes a host PV, or removes Xylem's finalizers or the record of a disk from it.
+	DropHost
+	// DropCopyRecord removes the record of a copy of a shared volume from a host PV.
+	DropCopyRecord
+	// DropContent removes the driver's finalizer from a host VolumeSnapshotContent.
+	DropContent
+	// DeleteNamespace deletes a namespace in a member.
+	DeleteNamespace
 )
 
 // Evidence contains the proofs that a destructive write requires. The proofs are fields, in the

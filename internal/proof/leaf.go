@@ -5,12 +5,10 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
 )
 
@@ -50,33 +48,6 @@ func Retained(pv *corev1.PersistentVolume) bool {
 // retained, or bound to another claim.
 func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	return Retained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
-}
-
-// LeafGone proves by live reads that neither the leaf PV that a host PV records nor its root's leaf
-// claim exists, and that the member was not restored. A promise without a disk does not record a
-// leaf PV.
-func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bool, error) {
-	if cluster, name, uid, ours := hostpv.LeafOf(host); ours && cluster == p.ClusterID {
-		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
-		if err != nil {
-			return false, fmt.Errorf("prove that leaf volume %s is gone: %w", name, err)
-		}
-		if leaf != nil && leaf.UID == uid {
-			return false, nil
-		}
-	} else if !hostpv.IsPromiseIn(host, p.ClusterID) {
-		return false, nil
-	}
-	ref := host.Spec.ClaimRef
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	if err != nil {
-		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
-	}
-	if claim != nil && mirror.RootUID(claim) == ref.UID {
-		return false, nil
-	}
-	err = p.Unrestored(ctx)
-	return err == nil, err
 }
 
 // LeafClaimGone proves by a live read that the member has no leaf claim for a root. Other objects

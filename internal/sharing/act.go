@@ -113,14 +113,14 @@ func (s *Sharer) Reduce(ctx context.Context, by guarded.Actor, host string) erro
 			e, proven, err := copies.VolumeObsolete(ctx, s.Proof(), o.Volume)
 			return s.remove(ctx, o.Volume, e, proven, err)
 		case DropRecord:
-			gone, err := copies.Gone(ctx, s.Proof(), o.Host, Name(s.HostID, o.Host))
+			e, gone, err := copies.Gone(ctx, s.Proof(), o.Host, Name(s.HostID, o.Host))
 			if err != nil {
 				return fmt.Errorf("prove that the copy of volume %s is gone: %w", host, err)
 			}
 			if !gone {
 				return nil // an event of the member's object enqueues the volume
 			}
-			return client.IgnoreNotFound(s.Root.Patch(ctx, by, o.Host, hostpv.WithoutCopyIn(o.Host, s.ClusterID)))
+			return client.IgnoreNotFound(s.Root.DropCopyRecord(ctx, by, o.Host, s.ClusterID, e))
 		case None, Ready, CreateClaim, CreateVolume:
 		}
 		return nil

@@ -12,13 +12,13 @@ func (t *Table[S]) Page() string {
 	for i := range t.Parts {
 		t.Parts[i].write(&b)
 	}
-	b.WriteString("\n## Steps\n\n| Step | What it does | Evidence, or proofs |\n|---|---|---|\n")
+	b.WriteString("\n## Steps\n\n| Step | What it does | Evidence, or proofs | May report |\n|---|---|---|---|\n")
 	for _, a := range t.Steps {
 		needs := strings.Join(a.Needs.Proofs, ", ")
 		if len(a.Needs.Evidence) > 0 {
 			needs = fmt.Sprintf("**%s**: %s", strings.Join(a.Needs.Evidence, ", "), needs)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", a.Step, a.Does, needs)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", a.Step, a.Does, needs, strings.Join(a.Reasons, ", "))
 	}
 	return b.String()
 }

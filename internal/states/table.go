@@ -64,10 +64,14 @@ type Action struct {
 	Step  Step
 	Does  string
 	Needs Needs
+	// Reasons are the reasons that the controller may report when it takes the step, or if it cannot.
+	Reasons []string
 }
 
 // Act returns the description of a step.
-func Act(step Step, does string, needs Needs) Action { return Action{step, does, needs} }
+func Act(step Step, does string, needs Needs, reasons ...string) Action {
+	return Action{step, does, needs, reasons}
+}
 
 // Table maps observations of type S to plans. Its rows are in the parts' sections.
 type Table[S any] struct {
@@ -142,6 +146,16 @@ func (t *Table[S]) NeedsOf(step Step) Needs {
 		}
 	}
 	return Needs{}
+}
+
+// ReasonsOf returns the reasons that a controller may report with a step.
+func (t *Table[S]) ReasonsOf(step Step) []string {
+	for i := range t.Steps {
+		if t.Steps[i].Step == step {
+			return t.Steps[i].Reasons
+		}
+	}
+	return nil
 }
 
 // StepsOf returns the steps of a controller.

@@ -33,7 +33,7 @@ func lamps() Table[lamp] {
 				}},
 			}},
 		},
-		Steps: []Action{Act("SwitchOn", "switches it on", Nothing()), Act("Replace", "throws it away", Evidence("Broken", "LiveLook"))},
+		Steps: []Action{Act("SwitchOn", "switches it on", Nothing()), Act("Replace", "throws it away", Evidence("Broken", "LiveLook"), "Replaced", "NoSpare")},
 	}
 }
 
@@ -70,7 +70,7 @@ func TestPage(t *testing.T) {
 	for _, line := range []string{
 		"## Plugged in", "### It works", "All rows: not broken, or on. Controller: switch.",
 		"| Lit | plugged in and on | until it is switched off |  |", "| Dark | otherwise | **SwitchOn** |  |",
-		"Controller: janitor.", "| Dark | otherwise | **Replace** | Broken |", "| Replace | throws it away | **Broken**: LiveLook |",
+		"Controller: janitor.", "| Dark | otherwise | **Replace** | Broken |", "| Replace | throws it away | **Broken**: LiveLook | Replaced, NoSpare |",
 	} {
 		if !strings.Contains(page, line+"\n") {
 			t.Errorf("the page lacks %q:\n%s", line, page)

@@ -133,11 +133,11 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observ
 func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
 	switch step {
 	case lifecycle.Release:
-		_, same, err := snapshots.Prover{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}.ContentUnchanged(ctx, s.Host)
-		if err != nil || !same {
+		e, unplaced, err := r.prover().SnapshotUnplaced(ctx, s.Host)
+		if err != nil || !unplaced {
 			return err
 		}
-		return r.writer().PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+		return r.writer().DropContent(ctx, actor, s.Host, e)
 	case lifecycle.Abandon:
 		return r.abandon(ctx, s)
 	default:
@@ -145,8 +145,16 @@ func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	}
 }
 
+func (r *Reconciler) prover() snapshots.Prover {
+	return snapshots.Prover{Prover: proof.Prover{HostLive: r.Live, Clock: r.Clock}}
+}
+
 // abandon records that a member's snapshot was abandoned, and then releases the content.
 func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
+	e, released := r.prover().SnapshotReleased(s.Host)
+	if !released {
+		return nil
+	}
 	what := fmt.Sprintf("snapshot %q (%q in the member)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
 	if mirrorsnapshot.Abandoned(s.Host) {
 		what += fmt.Sprintf(": %s=true", v1alpha1.AnnotationAbandon)
@@ -158,7 +166,7 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 			return err
 		}
 	}
-	return r.writer().PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+	return r.writer().DropContent(ctx, actor, s.Host, e)
 }
 
 // report writes the problem to the content's status. If the problem is new, it emits an event on

@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -94,35 +95,57 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	case lifecycle.None:
 		return nil
 	case lifecycle.DeleteHost:
-		return client.IgnoreNotFound(host.Delete(ctx, pv)) // the deletion's event enqueues the PV again, to remove the finalizer
+		return r.deleteAbandoned(ctx, host, pv)
 	case lifecycle.AbandonHost:
 		return r.release(ctx, host, pv)
 	case lifecycle.FreePromise:
 		return r.releasePromise(ctx, host, pv)
 	case lifecycle.DropPromise:
-		if proven, err := r.neverUsed(ctx, pv); err != nil || !proven {
-			return err
-		}
-		if pv.DeletionTimestamp == nil {
-			return client.IgnoreNotFound(host.Delete(ctx, pv))
-		}
-		return client.IgnoreNotFound(drop(ctx, host, pv))
+		return r.dropPromise(ctx, host, pv)
 	case lifecycle.DropFinalizer:
-		return client.IgnoreNotFound(drop(ctx, host, pv))
+		if e, proven := dropping.Unclaimed(r.clock(), pv); proven {
+			return client.IgnoreNotFound(drop(ctx, host, pv, e))
+		}
+		return nil
 	default:
 		return fmt.Errorf("step %s does not belong to %s", step, Name)
 	}
 }
 
+func (r *Reconciler) deleteAbandoned(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	e, abandoned := dropping.Abandoned(r.clock(), pv)
+	if !abandoned {
+		return nil
+	}
+	return client.IgnoreNotFound(host.DeleteVolume(ctx, pv, e)) // the deletion's event enqueues the PV again, to remove the finalizer
+}
+
+// dropPromise deletes a promise without a member, and then removes Xylem's finalizer, if live reads
+// prove that no claim needs it. So no member has it or will have it.
+func (r *Reconciler) dropPromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	e, proven, err := dropping.Unneeded(ctx, r.proof(), pv, func(claim *corev1.PersistentVolumeClaim) bool { return volume.Wanted(pv, claim) })
+	if err != nil || !proven {
+		return err
+	}
+	if pv.DeletionTimestamp == nil {
+		return client.IgnoreNotFound(host.DeleteVolume(ctx, pv, e))
+	}
+	return client.IgnoreNotFound(drop(ctx, host, pv, e))
+}
+
 // release records that the volume that a host PV represents is abandoned, and then releases it.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	e, abandoned := dropping.Abandoned(r.clock(), pv)
+	if !abandoned {
+		return nil
+	}
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
 		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("volume %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
-	if err := drop(ctx, host, pv); err != nil {
+	if err := drop(ctx, host, pv, e); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	r.eventAbandoned(pv, leaf, clusterID)
@@ -150,15 +173,19 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 	if clusterID == "" && claim != nil { // the claim was placed in the member, but the promise had no label yet
 		clusterID = claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	}
-	if same, err := r.unchanged(ctx, pv); err != nil || !same {
+	if _, same, err := r.proof().HostUnchanged(ctx, pv); err != nil || !same {
 		return err
+	}
+	e, abandoned := dropping.Abandoned(r.clock(), pv)
+	if !abandoned {
+		return nil
 	}
 	if clusterID != "" {
 		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("promise %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
-	if err := host.FreePromise(ctx, actor, pv, claim, clusterID); err != nil {
+	if err := host.FreePromise(ctx, actor, pv, claim, clusterID, e); err != nil {
 		return err
 	}
 	r.eventAbandoned(pv, leaf, clusterID)
@@ -174,26 +201,14 @@ func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (
 	return claim, err
 }
 
-// unchanged proves, by a live read, that a host PV is unchanged.
-func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	_, same, err := proof.Prover{HostLive: r.Live, Clock: clock.RealClock{}}.HostUnchanged(ctx, pv)
-	return same, err
-}
+func (r *Reconciler) proof() proof.Prover { return proof.Prover{HostLive: r.Live, Clock: r.clock()} }
 
-// neverUsed proves, by live reads, that a promise is unchanged and that no claim needs it, so that
-// no member has it or will have it.
-func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	claim, err := claimNamed(ctx, r.Live, pv)
-	if err != nil || volume.Wanted(pv, claim) {
-		return false, err
-	}
-	return r.unchanged(ctx, pv)
-}
+func (r *Reconciler) clock() clock.PassiveClock { return clock.RealClock{} }
 
 // drop removes Xylem's finalizers. Members delete their copies of an abandoned shared volume when they
 // are connected. The volume's data is kept.
-func drop(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+func drop(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume, e dropping.Droppable) error {
 	after := hostpv.WithoutCopies(pv)
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
-	return host.Patch(ctx, actor, pv, after)
+	return host.DropVolume(ctx, actor, pv, after, e)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/proof/namespaces"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/route/urgency"
 )
@@ -160,7 +161,7 @@ func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 // remove deletes the namespace if live reads prove that it is empty. It is not an error if the
 // namespace is not empty, because a retry would not change that.
 func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
-	held, err := r.holds(ctx, leaf.Name)
+	e, held, err := namespaces.Prover{Discovery: r.Discovery, Metadata: r.Metadata, Clock: r.Clock}.Empty(ctx, leaf)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -173,7 +174,7 @@ func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconc
 	if needed, err := r.needed(ctx, leaf.Name); err != nil || needed {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.Delete(ctx, leaf))
+	return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.DeleteNamespace(ctx, leaf, e))
 }
 
 // idleFor returns how long a namespace has been idle.

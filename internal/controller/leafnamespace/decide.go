@@ -144,22 +144,6 @@ func needsClaim(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName && claim.DeletionTimestamp == nil && claim.Spec.VolumeName == ""
 }
 
-// madeByKubernetes reports whether the object is one that Kubernetes creates in every namespace.
-func madeByKubernetes(resource, name string) bool {
-	switch resource {
-	case "serviceaccounts":
-		return name == "default"
-	case "configmaps":
-		return name == "kube-root-ca.crt"
-	}
-	return false
-}
-
-// passing reports whether a resource is events, which do not keep a namespace from being deleted.
-func passing(group, resource string) bool {
-	return resource == "events" && (group == "" || group == "events.k8s.io")
-}
-
 // labelKeys returns the label keys in a managed fields entry (FieldsV1).
 func labelKeys(fields map[string]any) sets.Set[string] {
 	keys := sets.New[string]()

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -119,13 +120,14 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if gone, err := r.leafGone(ctx, s); err != nil || !gone {
-		return err
+	e, gone, err := dropping.LeafGone(ctx, r.Proof(), s.Host)
+	if err != nil || !gone {
+		return r.unlessUnseen(ctx, s, err)
 	}
 	if err := r.recordMissing(ctx, s); err != nil {
 		return err
 	}
-	return r.deleteHost(ctx, s)
+	return r.deleteHost(ctx, s, e)
 }
 
 // recordMissing records and reports the disk of a host PV whose leaf PV the restored member may have
@@ -153,75 +155,65 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if _, proven, err := r.destroying(ctx, s); err != nil || !proven {
-		return err
+	e, ended, err := dropping.PromiseEnded(ctx, r.Proof(), s.Host)
+	if err != nil || !ended {
+		return r.unlessUnseen(ctx, s, err)
 	}
-	if _, same, err := r.Proof().HostUnchanged(ctx, s.Host); err != nil || !same {
-		return err
-	}
-	if gone, err := r.leafGone(ctx, s); err != nil || !gone {
-		return err
-	}
-	return r.deleteHost(ctx, s)
+	return r.deleteHost(ctx, s, e)
 }
 
-// leafGone proves that the member has no object left for a volume. A leaf that is not in the cache
-// yet may be deleted before the cache observes it. No event would report this deletion, so leafGone
-// returns an error, and the controller retries.
-func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, error) {
-	gone, err := r.Proof().LeafGone(ctx, s.Host)
-	if err != nil || gone {
-		return gone, err
+// unlessUnseen is called if the member still has an object of a volume. A leaf that is not in the
+// cache yet may be deleted before the cache observes it. No event would report this deletion, so
+// unlessUnseen returns an error, and the controller retries.
+func (r *reconciler) unlessUnseen(ctx context.Context, s *volume.Observed, err error) error {
+	if err != nil || s.Leaf != nil {
+		return err
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, claimOf(s.Host))
-	if err == nil && claim == nil && s.Leaf == nil {
+	if err == nil && claim == nil {
 		err = fmt.Errorf("the member has a leaf of volume %s that is not in the cache yet", s.Host.Name)
 	}
-	return false, err
+	return err
 }
 
-func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed) error {
+func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed, e dropping.Droppable) error {
 	if s.Host.DeletionTimestamp == nil {
 		r.idle.end(s.Host.UID)
-		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // the deletion's event enqueues the PV, to remove the finalizer
+		return client.IgnoreNotFound(r.Root.DeleteVolume(ctx, s.Host, e)) // the deletion's event enqueues the PV, to remove the finalizer
 	}
-	return r.dropFinalizer(ctx, s)
+	return r.removeFinalizer(ctx, s, e)
 }
 
+// dropFinalizer releases a promise that never had a claim or a disk.
 func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) error {
+	e, proven := dropping.Unclaimed(r.Proof().Clock, s.Host)
+	if !proven {
+		return nil
+	}
+	return r.removeFinalizer(ctx, s, e)
+}
+
+func (r *reconciler) removeFinalizer(ctx context.Context, s *volume.Observed, e dropping.Droppable) error {
 	r.idle.end(s.Host.UID)
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
-	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))
+	return client.IgnoreNotFound(r.Root.DropVolume(ctx, actor, s.Host, after, e))
 }
 
 // dropKept removes Xylem's finalizer from a host PV whose disk is kept. If the restored member has
-// lost the volume, nothing else names the disk, so dropKept records it first.
+// lost the volume, nothing else names the disk, so dropKept records it first. The date of a restore is
+// known only once the fence has detected it, so dropKept fails until then.
 func (r *reconciler) dropKept(ctx context.Context, s *volume.Observed) error {
-	if err := r.recordKept(ctx, s); err != nil {
+	e, missing, err := dropping.DiskKept(ctx, r.Proof(), s.Host)
+	if err != nil {
 		return err
 	}
-	return r.dropFinalizer(ctx, s)
-}
-
-// recordKept records the disk of a host PV if live reads prove that the member has no volume with this
-// disk. The date of a restore is known only once the fence has detected it, so recordKept fails until
-// then.
-func (r *reconciler) recordKept(ctx context.Context, s *volume.Observed) error {
-	_, name, _, has := hostpv.LeafOf(s.Host)
-	if !has || s.Leaf != nil {
-		return nil
+	if missing {
+		if err := r.recordMissing(ctx, s); err != nil {
+			return err
+		}
 	}
-	_, missing, err := r.Proof().LeafVolume(ctx, name, func(leaf *corev1.PersistentVolume) bool {
-		return leaf == nil || leaf.UID != s.UID && !hostpv.SameDisk(s.Host, leaf)
-	})
-	if err != nil || !missing {
-		return err
-	}
-	if _, err := r.Proof().MemberCurrent(ctx); err != nil {
-		return err
-	}
-	return r.recordMissing(ctx, s)
+	return r.removeFinalizer(ctx, s, e)
 }
 
 // deleteStale deletes an earlier root's leaf claim that still has the volume.

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -160,7 +161,8 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
+	e, gone, err := dropping.LeafGone(ctx, r.Proof(), s.Host)
+	if err != nil || !gone {
 		return err
 	}
 	if err := r.recordMissing(ctx, s); err != nil {
@@ -173,7 +175,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	if claim != nil && claim.UID != s.Host.Spec.ClaimRef.UID {
 		claim = nil
 	}
-	if err := r.Root.Patch(ctx, actor, s.Host, hostpv.Unfulfil(s.Host, claim)); err != nil {
+	if err := r.Root.DropVolume(ctx, actor, s.Host, hostpv.Unfulfil(s.Host, claim), e); err != nil {
 		return err
 	}
 	r.idle.end(s.Host.UID)

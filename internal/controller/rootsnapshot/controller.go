@@ -196,7 +196,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	gone, err := r.prover().SnapshotLeafGone(ctx, s.Host)
+	e, gone, err := r.prover().SnapshotLeafGone(ctx, s.Host)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
 	if err := r.recordMissing(ctx, s); err != nil {
 		return err
 	}
-	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+	return r.Root.DropContent(ctx, actor, s.Host, e)
 }
 
 // recordMissing records and reports a snapshot that the restored member may have lost.
@@ -229,33 +229,17 @@ func (r *reconciler) recordMissing(ctx context.Context, s *snapshot.Observed) er
 }
 
 // dropKept releases the host content of a snapshot that must be kept. If the restored member has lost
-// the leaf content, nothing else names the snapshot, so dropKept records it first.
+// the leaf content, nothing else names the snapshot, so dropKept records it first. The date of a
+// restore is known only once the fence has detected it, so dropKept fails until then.
 func (r *reconciler) dropKept(ctx context.Context, s *snapshot.Observed) error {
-	if _, same, err := r.prover().ContentUnchanged(ctx, s.Host); err != nil || !same {
+	e, proven, missing, err := r.prover().SnapshotKept(ctx, s.Host)
+	if err != nil || !proven {
 		return err
 	}
-	if _, ended, err := r.prover().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID); err != nil || !ended {
-		return err
+	if missing {
+		if err := r.recordMissing(ctx, s); err != nil {
+			return err
+		}
 	}
-	if err := r.recordKept(ctx, s); err != nil {
-		return err
-	}
-	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
-}
-
-// recordKept records a snapshot if live reads prove that the member has no content for it. The date of
-// a restore is known only once the fence has detected it, so recordKept fails until then.
-func (r *reconciler) recordKept(ctx context.Context, s *snapshot.Observed) error {
-	leaf := s.Record().Snapshot
-	if leaf == "" || s.Content != nil {
-		return nil
-	}
-	_, missing, err := r.prover().LeafContent(ctx, leaf, func(content *snapshotv1.VolumeSnapshotContent) bool { return content == nil })
-	if err != nil || !missing {
-		return err
-	}
-	if _, err := r.prover().MemberCurrent(ctx); err != nil {
-		return err
-	}
-	return r.recordMissing(ctx, s)
+	return r.Root.DropContent(ctx, actor, s.Host, e)
 }

@@ -85,9 +85,29 @@ func (e Obsolete) Covers(_ witness.Key, action proof.Action, object client.Objec
 	return witness.Spend(e.w)
 }
 
+// NoCopy is evidence that a member has no copy of a host PV's volume.
+type NoCopy struct{ w *witness.Witness }
+
+// Covers implements proof.Evidence.
+func (e NoCopy) Covers(_ witness.Key, action proof.Action, object client.Object) error {
+	if action != proof.DropCopyRecord || e.w == nil || e.w.UID != object.GetUID() {
+		return witness.Unproven("the evidence is not for host PV %s", object.GetName())
+	}
+	return witness.Spend(e.w)
+}
+
 // Gone proves by live reads that the member has no copy of a host PV's volume: neither a PV with
 // the copy's name, nor a claim.
-func Gone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, name string) (bool, error) {
+func Gone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, name string) (NoCopy, bool, error) {
+	began := p.Clock.Now()
+	gone, err := gone(ctx, p, host, name)
+	if err != nil || !gone {
+		return NoCopy{}, false, err
+	}
+	return NoCopy{witness.New(p.Clock, began, host.UID, "")}, true, nil
+}
+
+func gone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, name string) (bool, error) {
 	of := func(obj client.Object) bool {
 		c, ours := mirror.VolumeCopyIn(p.HostID, obj)
 		return ours && c.Volume == host.Name

@@ -245,9 +245,19 @@ func TestGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := prover(cluster{})
 			p.Live = tc.member
-			gone, err := Gone(t.Context(), p, tc.host, copyName)
+			e, gone, err := Gone(t.Context(), p, tc.host, copyName)
 			if gone != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v; want %t, %v", gone, err, tc.want, tc.err)
+			}
+			other := tc.host.DeepCopy()
+			other.UID = "other-uid"
+			for _, wrong := range []error{proof.Covers(e, proof.DropHost, tc.host), proof.Covers(e, proof.DropCopyRecord, other)} {
+				if !errors.Is(wrong, proof.ErrUnproven) {
+					t.Errorf("the evidence covers another write: %v", wrong)
+				}
+			}
+			if err := proof.Covers(e, proof.DropCopyRecord, tc.host); (err == nil) != tc.want {
+				t.Errorf("the evidence does not match the proof: %v", err)
 			}
 		})
 	}

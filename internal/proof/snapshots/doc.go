@@ -1,5 +1,6 @@
 // Package snapshots reads both clusters live before a write to a leaf snapshot, as package proof
-// does for volumes. Its Evidence covers the deletion of leaf VolumeSnapshots and their contents.
+// does for volumes. Its Evidence covers the deletion of leaf VolumeSnapshots and their contents, and
+// the release of host contents.
 //
 // # Proofs
 //
@@ -11,8 +12,7 @@
 //	NotRepresented   the host has no content for a VolumeSnapshot: lists contents by name
 //	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists it by name
 //
-// SnapshotLeafGone (before a host content is released: its leaves, the fence's Lease) and
-// SnapshotPlacedHere (before a leaf VolumeSnapshot is created) are not part of an Evidence.
+// SnapshotPlacedHere (before a leaf VolumeSnapshot is created) is not part of an Evidence.
 //
 // # Evidence
 //
@@ -22,4 +22,13 @@
 //	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafContent: DeleteSnapshot
 //	KeepingSnapshot     ContentUnchanged, SnapshotEnded, LeafContent: DeleteSnapshot
 //	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent: DeleteSnapshot
+//
+// DroppableContent allows the removal of the finalizer from a host content. It results from one of:
+//
+//	SnapshotLeafGone  no leaf exists: lists the leaves by name, reads the fence's Lease
+//	SnapshotKept      the content is unchanged, its VolumeSnapshot has ended, and the member has the
+//	                  leaf content, or the caller must record that it is missing: lists all three by
+//	                  name, and reads the fence's Lease if the leaf content is missing
+//	SnapshotUnplaced  the content is placed in no member: lists it by name
+//	SnapshotReleased  an admin abandoned it, or its member was deregistered: reads nothing
 package snapshots

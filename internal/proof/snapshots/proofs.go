@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/internal/witness"
@@ -127,28 +126,4 @@ func (p Prover) LeafContent(ctx context.Context, leaf types.UID, wanted func(*sn
 // of reports whether the proof is for a leaf VolumeSnapshot's content.
 func (l LeafContent) of(leaf *snapshotv1.VolumeSnapshot) bool {
 	return l.w != nil && l.name == mirrorsnapshot.ContentName(leaf.UID)
-}
-
-// SnapshotLeafGone proves by live reads that neither the leaf VolumeSnapshot nor the leaf content
-// of a host content exists, and that the member was not restored.
-func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (bool, error) {
-	record, root := mirrorsnapshot.RecordOf(host), mirrorsnapshot.RootOf(host)
-	leaf, err := index.LiveSnapshot(ctx, p.Live, root)
-	if err != nil {
-		return false, fmt.Errorf("prove that leaf snapshot %s is gone: %w", root, err)
-	}
-	if leaf != nil && (leaf.UID == record.Snapshot || mirror.RootUID(leaf) == host.Spec.VolumeSnapshotRef.UID) {
-		return false, nil
-	}
-	if record.Snapshot != "" {
-		content, err := index.LiveContent(ctx, p.Live, mirrorsnapshot.ContentName(record.Snapshot))
-		if err != nil {
-			return false, fmt.Errorf("prove that leaf content %s is gone: %w", mirrorsnapshot.ContentName(record.Snapshot), err)
-		}
-		if content != nil && (record.Content == "" || content.UID == record.Content) {
-			return false, nil
-		}
-	}
-	err = p.Unrestored(ctx)
-	return err == nil, err
 }

@@ -65,5 +65,14 @@ var table = states.Table[snapshot.Observed]{
 // Next returns the plan for a snapshot. It is pure.
 func Next(s *snapshot.Observed) Plan { return table.Next(s) }
 
+// StepsOf returns the steps that a controller owns.
+func StepsOf(owner Owner) []Step { return table.StepsOf(owner) }
+
+// NeedsOf returns the needs of a step.
+func NeedsOf(step Step) Needs { return table.NeedsOf(step) }
+
+// ReasonsOf returns the reasons that a controller may report with a step.
+func ReasonsOf(step Step) []string { return table.ReasonsOf(step) }
+
 // Page returns the table in Markdown.
 func Page() string { return table.Page() }

@@ -87,6 +87,9 @@ func Next(s *volume.Observed) Plan { return table.Next(s) }
 // NeedsOf returns what must be proven before a step.
 func NeedsOf(step Step) Needs { return table.NeedsOf(step) }
 
+// ReasonsOf returns the reasons that a controller may report with a step.
+func ReasonsOf(step Step) []string { return table.ReasonsOf(step) }
+
 // StepsOf returns the steps of a controller.
 func StepsOf(owner Owner) []Step { return table.StepsOf(owner) }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // unproven removes host PVs without proof that their leaf PVs are gone.
-var unproven = Edit{rootPVAct, "	if gone, err := r.leafGone(ctx, s); err != nil || !gone {\n		return err\n	}\n	if err := r.recordMissing(", "	if err := r.recordMissing("}
+var unproven = Edit{"internal/proof/dropping/dropping.go", "	cluster, name, uid, ours := hostpv.LeafOf(host)\n", "	return droppable(p.Clock, p.Clock.Now(), host), true, nil\n	cluster, name, uid, ours := hostpv.LeafOf(host)\n"}
 
 // panics makes controller-runtime not recover panics, so that they end the process.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}

@@ -90,7 +90,7 @@ func ofSnapshots() []Mutation {
 			Name: "snapshot-host-first", Class: "I1: the host forgets a snapshot before the member has destroyed it",
 			Edits: []Edit{
 				{snapshotTable, "		{Phase: Destroying, When: []fact{hasContent, retained}, Step: SetDelete, Owner: RootSnapshot},\n", "		{Phase: Destroying, When: []fact{held}, Step: DropHost, Owner: RootSnapshot},\n"},
-				{"internal/controller/rootsnapshot/controller.go", "	gone, err := r.prover().SnapshotLeafGone(ctx, s.Host)\n	if err != nil {", "	_, err := r.prover().SnapshotLeafGone(ctx, s.Host)\n	gone := true\n	if err != nil {"},
+				{"internal/proof/snapshots/dropping.go", "	began, record, root := p.Clock.Now(), mirror", "	return droppable(p.Clock, p.Clock.Now(), host), true, nil\n	began, record, root := p.Clock.Now(), mirror"},
 			},
 			Scenario: "snapshot-delete", Caught: []string{"I1", "I6"},
 		},

@@ -1,4 +1,4 @@
-package leafnamespace
+package namespaces
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
 
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // served fakes the two calls that the proof makes. It returns the resources that a member serves,
@@ -56,7 +58,7 @@ func (s served) List(_ context.Context, options metav1.ListOptions) (*metav1.Par
 	return list, nil
 }
 
-func TestHolds(t *testing.T) {
+func TestEmpty(t *testing.T) {
 	kinds := []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{
 			{Name: "bindings", Verbs: metav1.Verbs{"create"}},
@@ -96,10 +98,13 @@ func TestHolds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var listed []string
 			tc.kinds, tc.served.listed = kinds, &listed
-			r := &reconciler{Link: &member.Link{Discovery: tc.served, Metadata: tc.served}}
-			held, err := r.holds(t.Context(), "shop")
+			shop := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop-uid"}}
+			e, held, err := Prover{tc.served, tc.served, clock.RealClock{}}.Empty(t.Context(), shop)
 			if err != nil || held != tc.want {
-				t.Errorf("holds returned %q, %v; want %q", held, err, tc.want)
+				t.Errorf("Empty returned %q, %v; want %q", held, err, tc.want)
+			}
+			if err := proof.Covers(e, proof.DeleteNamespace, shop); (err == nil) != (tc.want == "") {
+				t.Errorf("the evidence covers the namespace: %v", err)
 			}
 			if diff := cmp.Diff(tc.listed, listed); diff != "" {
 				t.Error(diff)

@@ -1,0 +1,305 @@
+package dropping
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
+)
+
+var (
+	here        = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
+	errDown     = errors.New("connection refused")
+	errRestored = errors.New("the member was restored")
+)
+
+// cluster is a reader of PVs and claims.
+type cluster struct {
+	client.Reader
+	objects []client.Object
+	fails   error
+}
+
+func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if c.fails != nil {
+		return c.fails
+	}
+	for _, obj := range c.objects {
+		if client.ObjectKeyFromObject(obj) != key {
+			continue
+		}
+		switch into := into.(type) {
+		case *corev1.PersistentVolume:
+			if pv, ok := obj.(*corev1.PersistentVolume); ok {
+				pv.DeepCopyInto(into)
+				return nil
+			}
+		case *corev1.PersistentVolumeClaim:
+			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+				claim.DeepCopyInto(into)
+				return nil
+			}
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+type change = func(*corev1.PersistentVolume)
+
+func root(uid types.UID) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: uid}}
+}
+
+// leafClaim returns the leaf claim of the root with the given UID.
+func leafClaim(of types.UID) *corev1.PersistentVolumeClaim {
+	c := root("claim-uid")
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(c), UID: of}.Stamp(&c.ObjectMeta)
+	return c
+}
+
+func leafPV(handle string, uid types.UID) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: uid}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disks.example.com", VolumeHandle: handle}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	return pv
+}
+
+func versioned(pv *corev1.PersistentVolume, changes []change) *corev1.PersistentVolume {
+	pv.UID, pv.ResourceVersion, pv.Status.Phase = "host-uid", "7", corev1.VolumeReleased
+	for _, f := range changes {
+		f(pv)
+	}
+	return pv
+}
+
+func host(changes ...change) *corev1.PersistentVolume {
+	return versioned(hostpv.Mirror(leafPV("disk-1", "leaf-uid"), root("root-uid"), corev1.PersistentVolumeReclaimDelete, here), changes)
+}
+
+func promise(changes ...change) *corev1.PersistentVolume {
+	pv := hostpv.PromiseFor(root("root-uid"), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+	return versioned(hostpv.WithMember(pv, here, nil), changes)
+}
+
+func unassigned(changes ...change) *corev1.PersistentVolume {
+	return versioned(hostpv.WithoutMember(promise()), changes)
+}
+
+func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }
+func bound(pv *corev1.PersistentVolume)   { pv.Status.Phase = corev1.VolumeBound }
+func unbound(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil }
+func elsewhere(pv *corev1.PersistentVolume) {
+	pv.Labels[v1alpha1.LabelClusterID] = "id39"
+}
+func abandoned(pv *corev1.PersistentVolume) {
+	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+}
+func newer(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }
+
+func prover(host, member cluster, restored error) proof.Prover {
+	return proof.Prover{
+		Member: here, HostLive: host, Live: member, Clock: clocktesting.NewFakePassiveClock(time.Unix(1e9, 0)),
+		Unrestored: func(context.Context) error { return restored },
+	}
+}
+
+func with(objects ...client.Object) cluster { return cluster{objects: objects} }
+
+// A host PV that records a disk is dropped only if the member has nothing left for it.
+func TestLeafGone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host     *corev1.PersistentVolume
+		member   cluster
+		restored error
+		want     bool
+		err      error
+	}{
+		"nothing is left":                             {host: host(), want: true},
+		"the leaf PV exists":                          {host: host(), member: with(leafPV("disk-1", "leaf-uid"))},
+		"another PV has its name":                     {host: host(), member: with(leafPV("disk-2", "other-uid")), want: true},
+		"the leaf claim exists":                       {host: host(), member: with(leafClaim("root-uid"))},
+		"the leaf claim of a later root has its name": {host: host(), member: with(leafClaim("other-uid")), want: true},
+		"the volume is in another member":             {host: host(elsewhere)},
+		"the host PV records no disk":                 {host: promise()},
+		"the member was restored":                     {host: host(), restored: errRestored, err: errRestored},
+		"the member does not respond":                 {host: host(), member: cluster{fails: errDown}, err: errDown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, got, err := LeafGone(t.Context(), prover(cluster{}, tc.member, tc.restored), tc.host)
+			if got != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("LeafGone returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
+			}
+			covers(t, e, tc.host, got)
+		})
+	}
+}
+
+// covers checks that evidence covers one drop of one version of a host PV, if it was proven.
+func covers(t *testing.T, e Droppable, host *corev1.PersistentVolume, proven bool) {
+	t.Helper()
+	changed := host.DeepCopy()
+	newer(changed)
+	for _, other := range []struct {
+		action proof.Action
+		pv     *corev1.PersistentVolume
+	}{{proof.SetDelete, host}, {proof.DropHost, changed}} {
+		if err := proof.Covers(e, other.action, other.pv); !errors.Is(err, proof.ErrUnproven) {
+			t.Errorf("the evidence covers action %d on version %s: %v", other.action, other.pv.ResourceVersion, err)
+		}
+	}
+	if err := proof.Covers(e, proof.DropHost, host); (err == nil) != proven {
+		t.Errorf("proven is %t, and the evidence: %v", proven, err)
+	}
+	if err := proof.Covers(e, proof.DropHost, host); !errors.Is(err, proof.ErrUnproven) {
+		t.Errorf("the evidence covers a second drop: %v", err)
+	}
+}
+
+func TestPromiseEnded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		promise      *corev1.PersistentVolume
+		host, member []client.Object
+		restored     error
+		want         bool
+		err          error
+	}{
+		"its claim is gone":          {promise: promise(), host: []client.Object{promise()}, want: true},
+		"a later claim has its name": {promise: promise(), host: []client.Object{promise(), root("other-uid")}, want: true},
+		"its claim exists":           {promise: promise(), host: []client.Object{promise(), root("root-uid")}},
+		"the promise has changed":    {promise: promise(), host: []client.Object{promise(newer)}},
+		"the promise was re-created": {promise: promise(), host: []client.Object{promise(func(pv *corev1.PersistentVolume) { pv.UID = "newer" })}},
+		"the promise is bound":       {promise: promise(bound), host: []client.Object{promise(bound)}},
+		"an admin has abandoned it":  {promise: promise(abandoned), host: []client.Object{promise(abandoned)}},
+		"another member has it":      {promise: promise(elsewhere), host: []client.Object{promise(elsewhere)}},
+		"it records a disk":          {promise: host(), host: []client.Object{host()}},
+		"the leaf claim exists":      {promise: promise(), host: []client.Object{promise()}, member: []client.Object{leafClaim("root-uid")}},
+		"the member was restored":    {promise: promise(), host: []client.Object{promise()}, restored: errRestored, err: errRestored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, got, err := PromiseEnded(t.Context(), prover(with(tc.host...), with(tc.member...), tc.restored), tc.promise)
+			if got != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("PromiseEnded returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
+			}
+			covers(t, e, tc.promise, got)
+		})
+	}
+}
+
+// A disk that the member lacks must be recorded before its host PV is dropped.
+func TestDiskKept(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host     *corev1.PersistentVolume
+		member   cluster
+		restored error
+		missing  bool
+		err      error
+	}{
+		"the leaf PV exists":                        {host: host(deleted), member: with(leafPV("disk-1", "leaf-uid"))},
+		"the leaf PV was re-created for the disk":   {host: host(deleted), member: with(leafPV("disk-1", "other-uid"))},
+		"another disk's PV has its name":            {host: host(deleted), member: with(leafPV("disk-2", "other-uid")), missing: true},
+		"the leaf PV is gone":                       {host: host(deleted), missing: true},
+		"the leaf PV is gone, because of a restore": {host: host(deleted), restored: errRestored, err: errRestored},
+		"the host PV records no disk":               {host: promise(deleted)},
+		"the host PV is not being deleted":          {host: host(), member: with(leafPV("disk-1", "leaf-uid")), err: proof.ErrUnproven},
+		"the member does not respond":               {host: host(deleted), member: cluster{fails: errDown}, err: errDown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, missing, err := DiskKept(t.Context(), prover(cluster{}, tc.member, tc.restored), tc.host)
+			if missing != tc.missing || !errors.Is(err, tc.err) {
+				t.Errorf("DiskKept returned %t, %v; want %t, %v", missing, err, tc.missing, tc.err)
+			}
+			covers(t, e, tc.host, tc.err == nil)
+		})
+	}
+}
+
+func TestUnneeded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		promise *corev1.PersistentVolume
+		host    cluster
+		needs   bool
+		want    bool
+		err     error
+	}{
+		"no claim needs it":       {promise: unassigned(), host: with(unassigned()), want: true},
+		"a claim needs it":        {promise: unassigned(), host: with(unassigned(), root("root-uid")), needs: true},
+		"it has changed":          {promise: unassigned(), host: with(unassigned(newer))},
+		"a member has it":         {promise: promise(), host: with(promise())},
+		"it records a disk":       {promise: host(), host: with(host())},
+		"it has no claimRef":      {promise: unassigned(unbound), host: with(unassigned(unbound))},
+		"the host is not reached": {promise: unassigned(), host: cluster{fails: errDown}, err: errDown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, got, err := Unneeded(t.Context(), prover(tc.host, cluster{}, nil), tc.promise, func(*corev1.PersistentVolumeClaim) bool { return tc.needs })
+			if got != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("Unneeded returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
+			}
+			covers(t, e, tc.promise, got)
+		})
+	}
+}
+
+// These proofs read nothing: the host PV, or the registration, is the proof.
+func TestObjectsProve(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+	leaving := func(id string, ends bool) func(*corev1.PersistentVolume) (Droppable, bool) {
+		cr := &v1alpha1.ClusterRegistration{Status: v1alpha1.ClusterRegistrationStatus{ClusterID: id}}
+		if ends {
+			cr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		return func(pv *corev1.PersistentVolume) (Droppable, bool) { return Deregistering(c, pv, cr) }
+	}
+	unclaimed := func(pv *corev1.PersistentVolume) (Droppable, bool) { return Unclaimed(c, pv) }
+	given := func(pv *corev1.PersistentVolume) (Droppable, bool) { return Abandoned(c, pv) }
+	for name, tc := range map[string]struct {
+		proves func(*corev1.PersistentVolume) (Droppable, bool)
+		host   *corev1.PersistentVolume
+		want   bool
+	}{
+		"a promise that was never claimed":           {unclaimed, promise(deleted, unbound), true},
+		"a promise with a claim":                     {unclaimed, promise(deleted), false},
+		"a promise that is not being deleted":        {unclaimed, promise(unbound), false},
+		"a volume":                                   {unclaimed, host(deleted, unbound), false},
+		"an abandoned volume":                        {given, host(abandoned), true},
+		"a volume that nobody abandoned":             {given, host(), false},
+		"a volume of a member that leaves":           {leaving("id38", true), host(), true},
+		"a promise of a member that leaves":          {leaving("id38", true), promise(), true},
+		"a shared volume with a copy in this member": {leaving("id39", true), hostpv.WithCopyIn(host(), "id39"), true},
+		"a volume of another member":                 {leaving("id39", true), host(), false},
+		"a promise without a member":                 {leaving("id38", true), unassigned(), false},
+		"a member that stays":                        {leaving("id38", false), host(), false},
+		"a registration that was never connected":    {leaving("", true), unassigned(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, got := tc.proves(tc.host)
+			if got != tc.want {
+				t.Errorf("proven: %t, want %t", got, tc.want)
+			}
+			covers(t, e, tc.host, got)
+		})
+	}
+}
+
+func TestDroppableExpires(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+	e, _ := Abandoned(c, host(abandoned))
+	c.SetTime(c.Now().Add(witness.Lifetime + time.Second))
+	if err := proof.Covers(e, proof.DropHost, host(abandoned)); !errors.Is(err, proof.ErrUnproven) {
+		t.Errorf("expired evidence: %v", err)
+	}
+}

@@ -1,0 +1,110 @@
+package snapshots
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/internal/witness"
+)
+
+// DroppableContent is evidence that the host no longer needs a content that is being deleted. It covers
+// one version of the content.
+type DroppableContent struct {
+	w       *witness.Witness
+	version string
+}
+
+// Covers implements Evidence.
+func (e DroppableContent) Covers(_ witness.Key, action proof.Action, object client.Object) error {
+	if action != proof.DropContent || e.w == nil || e.w.UID != object.GetUID() || e.version != object.GetResourceVersion() {
+		return witness.Unproven("the evidence is not for this version of host content %q", object.GetName())
+	}
+	return witness.Spend(e.w)
+}
+
+func droppable(c clock.PassiveClock, began time.Time, host *snapshotv1.VolumeSnapshotContent) DroppableContent {
+	return DroppableContent{witness.New(c, began, host.UID, host.ResourceVersion), host.ResourceVersion}
+}
+
+// SnapshotLeafGone proves by live reads that neither the leaf VolumeSnapshot nor the leaf content
+// of a host content exists, and that the member was not restored.
+func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (DroppableContent, bool, error) {
+	began, record, root := p.Clock.Now(), mirrorsnapshot.RecordOf(host), mirrorsnapshot.RootOf(host)
+	leaf, err := index.LiveSnapshot(ctx, p.Live, root)
+	if err != nil {
+		return DroppableContent{}, false, fmt.Errorf("prove that leaf snapshot %s is gone: %w", root, err)
+	}
+	if leaf != nil && (leaf.UID == record.Snapshot || mirror.RootUID(leaf) == host.Spec.VolumeSnapshotRef.UID) {
+		return DroppableContent{}, false, nil
+	}
+	if record.Snapshot != "" {
+		content, err := index.LiveContent(ctx, p.Live, mirrorsnapshot.ContentName(record.Snapshot))
+		if err != nil {
+			return DroppableContent{}, false, fmt.Errorf("prove that leaf content %s is gone: %w", mirrorsnapshot.ContentName(record.Snapshot), err)
+		}
+		if content != nil && (record.Content == "" || content.UID == record.Content) {
+			return DroppableContent{}, false, nil
+		}
+	}
+	if err := p.Unrestored(ctx); err != nil {
+		return DroppableContent{}, false, err
+	}
+	return droppable(p.Clock, began, host), true, nil
+}
+
+// SnapshotKept proves by live reads that a host content has not changed and that its VolumeSnapshot
+// has ended. They also show whether the member has the leaf content. If it does not, SnapshotKept
+// returns missing and proves that the member was not restored. Then nothing else names the snapshot, so
+// the caller must record it first.
+func (p Prover) SnapshotKept(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (e DroppableContent, proven, missing bool, err error) {
+	began := p.Clock.Now()
+	if _, same, err := p.ContentUnchanged(ctx, host); err != nil || !same {
+		return DroppableContent{}, false, false, err
+	}
+	if _, ended, err := p.SnapshotEnded(ctx, mirrorsnapshot.RootOf(host), host.Spec.VolumeSnapshotRef.UID); err != nil || !ended {
+		return DroppableContent{}, false, false, err
+	}
+	if leaf := mirrorsnapshot.RecordOf(host).Snapshot; leaf != "" {
+		content, err := index.LiveContent(ctx, p.Live, mirrorsnapshot.ContentName(leaf))
+		if err != nil {
+			return DroppableContent{}, false, false, fmt.Errorf("look for leaf content %s: %w", mirrorsnapshot.ContentName(leaf), err)
+		}
+		if missing = content == nil; missing {
+			if err := p.Unrestored(ctx); err != nil {
+				return DroppableContent{}, false, false, err
+			}
+		}
+	}
+	return droppable(p.Clock, began, host), true, missing, nil
+}
+
+// SnapshotUnplaced proves by a live read that a host content is placed in no member.
+func (p Prover) SnapshotUnplaced(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (DroppableContent, bool, error) {
+	began := p.Clock.Now()
+	if mirrorsnapshot.PlacedIn(host) != "" {
+		return DroppableContent{}, false, nil
+	}
+	if _, same, err := p.ContentUnchanged(ctx, host); err != nil || !same {
+		return DroppableContent{}, false, err
+	}
+	return droppable(p.Clock, began, host), true, nil
+}
+
+// SnapshotReleased returns evidence for a host content that an admin has abandoned, or whose member was
+// deregistered. It reads nothing, because the content itself is the proof, and guarded writes only if
+// the content is unchanged.
+func (p Prover) SnapshotReleased(host *snapshotv1.VolumeSnapshotContent) (DroppableContent, bool) {
+	if !mirrorsnapshot.Abandoned(host) && !mirrorsnapshot.Gone(host) {
+		return DroppableContent{}, false
+	}
+	return droppable(p.Clock, p.Clock.Now(), host), true
+}
