@@ -41,8 +41,8 @@ var helpers = map[string][]string{
 // helperFields maps the reconcilers' fields, and the method Place, to the packages of their types.
 var helperFields = map[string]string{"attributes": "attributes", "reports": "reporting", "Place": "placement"}
 
-// passing lists functions that report, or classify, whatever reason they are given, and the one whose
-// reasons belong to observations, which the table's rows report.
+// passing lists functions that are not followed. Most only pass on a reason. The table's rows report the
+// reasons of observer.
 var passing = []string{"Problem", "SetPlaced", "FailsClaim", "Paced", "observer"}
 
 // TestStepsPresentWhatTheyNeed compares the evidence, proofs and reported reasons that the table lists
@@ -134,7 +134,8 @@ func stepsOf(act *ast.FuncDecl) map[states.Step][]ast.Stmt {
 	return bodies
 }
 
-// destructive lists the methods of package guarded whose last argument is evidence.
+// destructive lists the methods of package guarded that the tables' steps call with evidence as the
+// last argument.
 var destructive = []string{
 	"DeleteClaim", "SetDelete", "DeleteVolume", "DropVolume", "FreePromise",
 	"DeleteSnapshot", "SetContentDelete", "DeleteContent", "DropContent",
@@ -285,7 +286,7 @@ func names(idents []*ast.Ident, name string) bool {
 	return slices.ContainsFunc(idents, func(ident *ast.Ident) bool { return ident.Name == name })
 }
 
-// evidenceType returns the name of a type in package proof.
+// evidenceType returns the name of a type in package proof or a subpackage.
 func evidenceType(expression ast.Expr) string {
 	switch expression := expression.(type) {
 	case *ast.SelectorExpr:
@@ -296,7 +297,7 @@ func evidenceType(expression ast.Expr) string {
 	return ""
 }
 
-// isProver reports whether an expression is a proof.Prover (the result of Proof, or a literal), or
+// isProver reports whether an expression is a proof.Prover (the result of Proof, proof or prover, or a literal), or
 // package placing, adoption or dropping.
 func isProver(expression ast.Expr) bool {
 	switch expression := expression.(type) {

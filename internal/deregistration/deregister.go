@@ -450,7 +450,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		if err != nil {
 			return err
 		}
-		e, err := r.leaves(cr, before)
+		e, err := r.releasing(cr, before)
 		if err != nil {
 			return err
 		}
@@ -512,7 +512,7 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 				return err
 			}
 		}
-		e, err := r.leaves(cr, before)
+		e, err := r.releasing(cr, before)
 		if err != nil {
 			return err
 		}
@@ -558,24 +558,28 @@ func (r *Leaver) releaseCopies(ctx context.Context, cr *v1alpha1.ClusterRegistra
 				return err
 			}
 		}
-		e, err := r.leaves(cr, before)
-		if err != nil {
-			return err
+		e, proven := dropping.MemberOfCopyLeaves(r.Clock, before, cr)
+		if !proven {
+			return unproven(cr, before)
 		}
-		if err := writer.DropVolume(ctx, actor, before, hostpv.WithoutCopyIn(before, cr.Status.ClusterID), e); client.IgnoreNotFound(err) != nil {
+		if err := writer.DropCopyRecord(ctx, actor, before, e); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leaves returns the evidence with which a host PV leaves the member.
-func (r *Leaver) leaves(cr *v1alpha1.ClusterRegistration, host *corev1.PersistentVolume) (dropping.Droppable, error) {
-	e, proven := dropping.Deregistering(clock.RealClock{}, host, cr)
+// releasing returns the evidence for releasing a host PV from a member that is being deregistered.
+func (r *Leaver) releasing(cr *v1alpha1.ClusterRegistration, host *corev1.PersistentVolume) (dropping.Droppable, error) {
+	e, proven := dropping.MemberLeaves(r.Clock, host, cr)
 	if !proven {
-		return e, fmt.Errorf("release host PV %s from registration %s: %w", host.Name, cr.Name, proof.ErrUnproven)
+		return e, unproven(cr, host)
 	}
 	return e, nil
+}
+
+func unproven(cr *v1alpha1.ClusterRegistration, host *corev1.PersistentVolume) error {
+	return fmt.Errorf("release host PV %s from registration %s: %w", host.Name, cr.Name, proof.ErrUnproven)
 }
 
 // force reports and records what a forced deregistration will release while the member is

@@ -3,12 +3,15 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/fleet/probe"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
+
+// recordsRetry is the delay after the host's records could not be read.
+const recordsRetry = time.Second
 
 // readHostRestores reads the host's records of all registered members, including those that are
 // away. It retries until it succeeds or the context ends. Later restores are noted when a fence
@@ -23,7 +26,7 @@ func (f *Fleet) readHostRestores(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-f.clock.After(probe.Retry):
+		case <-f.clock.After(recordsRetry):
 		}
 	}
 }

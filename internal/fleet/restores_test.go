@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/fleet/probe"
 	"github.com/xylem-io/xylem/internal/member/restores"
 )
 
@@ -106,7 +105,7 @@ func TestReadHostRestoresRetries(t *testing.T) {
 			waiting = false
 		default:
 			if c.HasWaiters() {
-				c.Step(probe.Retry)
+				c.Step(recordsRetry)
 			}
 		}
 	}

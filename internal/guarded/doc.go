@@ -3,8 +3,9 @@
 //
 //   - Does this process hold the fence?
 //   - Does the object belong to this host, by stamp or label, and UID (I4)?
-//   - Is destruction currently allowed (I2)? A write that deletes a leaf claim, or sets a leaf PV
-//     to Delete, needs evidence from package proof that covers the object.
+//   - Is destruction in the member currently allowed (I2)?
+//   - Does evidence from package proof cover the object? This applies to a write that destroys data,
+//     deletes a claim, a copy or a namespace in the member, or releases a host PV or host content.
 //
 // A delete carries a UID precondition, and in the host also a resourceVersion; a patch carries
 // both; a server-side apply carries a UID. Thus a write never changes a different object with the

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -28,9 +30,12 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded/precondition"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/copies"
 	"github.com/xylem-io/xylem/internal/proof/dropping"
 	"github.com/xylem-io/xylem/internal/proof/namespaces"
+	"github.com/xylem-io/xylem/internal/proof/snapshots"
 )
 
 const (
@@ -389,7 +394,7 @@ func TestHostDeletesHavePreconditions(t *testing.T) {
 			root := NewRoot(asked, "cluster38", open)
 			var err error
 			if pv, ok := obj.(*corev1.PersistentVolume); ok {
-				err = root.DeleteVolume(t.Context(), pv, givenUp())
+				err = root.DeleteVolume(t.Context(), pv, ofAbandoned())
 			} else {
 				err = root.Delete(t.Context(), written(obj))
 			}
@@ -405,7 +410,19 @@ func TestHostDeletesHavePreconditions(t *testing.T) {
 	}
 }
 
-// abandoned returns a host PV that an admin has abandoned, and givenUp the evidence to drop it.
+// hostContent returns a host content that an admin has abandoned, and that is being deleted.
+func hostContent() *snapshotv1.VolumeSnapshotContent {
+	return &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "content", UID: "uid", ResourceVersion: "7", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)},
+			Finalizers:  []string{mirrorsnapshot.FinalizerContent},
+			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "id38", v1alpha1.AnnotationAbandon: "true"},
+		},
+		Spec: snapshotv1.VolumeSnapshotContentSpec{Driver: v1alpha1.ProvisionerName},
+	}
+}
+
+// abandoned returns a host PV that an admin has abandoned, and ofAbandoned the evidence to drop it.
 func abandoned() *corev1.PersistentVolume {
 	pv := hostVolume()
 	pv.UID, pv.ResourceVersion, pv.Finalizers = "uid", "7", []string{v1alpha1.FinalizerLeafVolume}
@@ -413,12 +430,12 @@ func abandoned() *corev1.PersistentVolume {
 	return pv
 }
 
-func givenUp() dropping.Droppable { return evidenceFor(abandoned()) }
+func ofAbandoned() dropping.Droppable { return evidenceFor(abandoned()) }
 
-// evidenceFor returns the evidence to drop a host PV.
+// evidenceFor abandons a host PV, and returns the evidence to drop it.
 func evidenceFor(pv *corev1.PersistentVolume) dropping.Droppable {
 	metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
-	e, _ := dropping.Abandoned(clock.RealClock{}, pv)
+	e, _ := dropping.AbandonedByAdmin(clock.RealClock{}, pv)
 	return e
 }
 
@@ -666,7 +683,7 @@ func TestWritesAreGuarded(t *testing.T) {
 		}},
 		"patch a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Patch(ctx, actor, bare, hostVolume()) }, foreign: true},
 		"delete a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DeleteVolume(ctx, abandoned(), givenUp())
+			return r.DeleteVolume(ctx, abandoned(), ofAbandoned())
 		}},
 		"delete a host PV without a UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			v := abandoned()
@@ -678,13 +695,13 @@ func TestWritesAreGuarded(t *testing.T) {
 		"delete a host PV that has changed": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			v := abandoned()
 			v.ResourceVersion = "8"
-			return r.DeleteVolume(ctx, v, givenUp())
+			return r.DeleteVolume(ctx, v, ofAbandoned())
 		}, unproven: true},
 		"remove a host PV's finalizer": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), givenUp())
+			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), ofAbandoned())
 		}},
 		"remove a foreign PV's finalizer": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropVolume(ctx, actor, bare, bare, givenUp())
+			return r.DropVolume(ctx, actor, bare, bare, ofAbandoned())
 		}, foreign: true},
 		"remove a host PV's finalizer without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.DropVolume(ctx, actor, abandoned(), bareOf(abandoned()), nil)
@@ -696,7 +713,7 @@ func TestWritesAreGuarded(t *testing.T) {
 			return r.Patch(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), hostVolume())
 		}, unproven: true},
 		"remove the record of a copy without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.DropCopyRecord(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), "id39", nil)
+			return r.DropCopyRecord(ctx, actor, hostpv.WithCopyIn(hostVolume(), "id39"), copies.NoCopy{})
 		}, unproven: true},
 		"remove the record of a disk from a promise by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			fulfilled := hostpv.Fulfil(promise(), retained, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "id38"})
@@ -708,7 +725,28 @@ func TestWritesAreGuarded(t *testing.T) {
 			other.Annotations[v1alpha1.AttributeLeafUID] = "other-uid"
 			return r.Patch(ctx, actor, fulfilled, other)
 		}, unproven: true},
-		"delete a foreign PV":                        {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"delete a foreign PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"remove the finalizer of a host content by the generic method": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.PatchContent(ctx, actor, hostContent(), mirrorsnapshot.Release(hostContent()))
+		}, foreign: true},
+		"remove the placement of a host content": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			after := hostContent()
+			delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
+			return r.PatchContent(ctx, actor, hostContent(), after)
+		}, unproven: true},
+		"release a host content without evidence": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.DropContent(ctx, actor, hostContent(), nil)
+		}, unproven: true},
+		"release an abandoned host content": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			e, _ := snapshots.Prover{Prover: proof.Prover{Clock: clock.RealClock{}}}.SnapshotReleased(hostContent())
+			return r.DropContent(ctx, actor, hostContent(), e)
+		}},
+		"release a host content that is not being deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			alive := hostContent()
+			alive.DeletionTimestamp = nil
+			e, _ := snapshots.Prover{Prover: proof.Prover{Clock: clock.RealClock{}}}.SnapshotReleased(alive)
+			return r.DropContent(ctx, actor, alive, e)
+		}, foreign: true},
 		"create a reflected class":                   {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
 		"create a class that no registration offers": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
 		"patch a reflected class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {

@@ -112,14 +112,15 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
-// drops reports whether a change of a host PV removes a finalizer or the record of a disk.
+// drops reports whether a change of a host PV removes a finalizer, or removes or replaces the record of
+// a disk.
 func drops(before, after client.Object) bool {
 	was, isVolume := before.(*corev1.PersistentVolume)
 	is, stays := after.(*corev1.PersistentVolume)
 	if !isVolume || !stays {
 		return isVolume
 	}
-	for _, record := range []string{v1alpha1.AnnotationVolume, v1alpha1.AttributeLeafUID} {
+	for _, record := range []string{v1alpha1.AnnotationVolume, v1alpha1.AttributeLeafUID, v1alpha1.AttributeDriver, v1alpha1.AttributeHandle} {
 		if value := was.Annotations[record]; value != "" && is.Annotations[record] != value {
 			return true
 		}
@@ -130,7 +131,7 @@ func drops(before, after client.Object) bool {
 // DropVolume makes a change to a host PV that may remove finalizers and the record of its disk, if the
 // evidence covers it.
 func (r *Root) DropVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, evidence proof.Evidence) error {
-	if err := coveredRoot(evidence, proof.DropHost, before); err != nil {
+	if err := coveredRoot(evidence, proof.DropVolume, before); err != nil {
 		return err
 	}
 	return r.patch(ctx, by, before, after)
@@ -138,19 +139,26 @@ func (r *Root) DropVolume(ctx context.Context, by Actor, before, after *corev1.P
 
 // DeleteVolume deletes a host PV that is unchanged since it was read, if the evidence covers it.
 func (r *Root) DeleteVolume(ctx context.Context, volume *corev1.PersistentVolume, evidence proof.Evidence) error {
-	if err := coveredRoot(evidence, proof.DropHost, volume); err != nil {
+	if err := coveredRoot(evidence, proof.DropVolume, volume); err != nil {
 		return err
 	}
 	return r.delete(ctx, volume, precondition.Unchanged(volume))
 }
 
+// CopyEvidence is evidence for the removal of the record of one member's copy.
+type CopyEvidence interface {
+	proof.Evidence
+	// Cluster returns the member's cluster ID.
+	Cluster() string
+}
+
 // DropCopyRecord removes the record of a member's copy of a shared volume from its host PV, if the
 // evidence covers it.
-func (r *Root) DropCopyRecord(ctx context.Context, by Actor, host *corev1.PersistentVolume, clusterID string, evidence proof.Evidence) error {
+func (r *Root) DropCopyRecord(ctx context.Context, by Actor, host *corev1.PersistentVolume, evidence CopyEvidence) error {
 	if err := coveredRoot(evidence, proof.DropCopyRecord, host); err != nil {
 		return err
 	}
-	return r.patch(ctx, by, host, hostpv.WithoutCopyIn(host, clusterID))
+	return r.patch(ctx, by, host, hostpv.WithoutCopyIn(host, evidence.Cluster()))
 }
 
 func coveredRoot(evidence proof.Evidence, action proof.Action, volume *corev1.PersistentVolume) error {
@@ -190,12 +198,15 @@ func (r *Root) RecordImport(ctx context.Context, by Actor, host, leaf *corev1.Pe
 // can fulfill the promise. It removes the claim's placement first, and then changes the promise.
 // Afterwards, any member can place the claim. claim is nil if it was deleted.
 func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string, evidence proof.Evidence) error {
+	if err := coveredRoot(evidence, proof.DropVolume, promise); err != nil {
+		return err
+	}
 	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
 		if err := r.AnnotateClaim(ctx, by, claim, after); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
-	return r.DropVolume(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID), evidence)
+	return r.patch(ctx, by, promise, hostpv.ReleasePromise(promise, claim, clusterID))
 }
 
 // Delete deletes an object that Xylem created, if it is unchanged since it was read. A changed object

@@ -87,6 +87,11 @@ func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapsh
 			}
 		}
 	}
+	for _, record := range []string{v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationLeafSnapshotUID, v1alpha1.AttributeLeafUID, v1alpha1.AttributeHandle} {
+		if before.Annotations[record] != "" && after.Annotations[record] == "" {
+			return fmt.Errorf("remove %s from host content %s without evidence: %w", record, before.Name, proof.ErrUnproven)
+		}
+	}
 	if mirrorsnapshot.Retained(after) {
 		allowed.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
 	}

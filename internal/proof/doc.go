@@ -35,8 +35,8 @@
 //
 // Some proofs are not part of an Evidence: LeafClaimGone (before a placement is removed),
 // Unprovisioned (before recovery reassigns a claim), Unbound (before a Pod that uses a promise is set
-// to Failed), and those of packages placing and adoption. A test fails if a volume controller reads live without these
-// packages (internal/livereads_test.go lists the exceptions).
+// to Failed), and those of packages placing and adoption. A test fails if a volume controller reads live
+// without these packages (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence
 //

@@ -30,8 +30,8 @@ const (
 	DeleteContent
 	// DeleteCopy deletes a claim or PV that is a copy of a shared volume.
 	DeleteCopy
-	// DropHost deletes a host PV, or removes Xylem's finalizers or the record of a disk from it.
-	DropHost
+	// DropVolume deletes a host PV, or removes Xylem's finalizers or the record of a disk from it.
+	DropVolume
 	// DropCopyRecord removes the record of a copy of a shared volume from a host PV.
 	DropCopyRecord
 	// DropContent removes the driver's finalizer from a host VolumeSnapshotContent.

@@ -120,7 +120,7 @@ func (s *Sharer) Reduce(ctx context.Context, by guarded.Actor, host string) erro
 			if !gone {
 				return nil // an event of the member's object enqueues the volume
 			}
-			return client.IgnoreNotFound(s.Root.DropCopyRecord(ctx, by, o.Host, s.ClusterID, e))
+			return client.IgnoreNotFound(s.Root.DropCopyRecord(ctx, by, o.Host, e))
 		case None, Ready, CreateClaim, CreateVolume:
 		}
 		return nil

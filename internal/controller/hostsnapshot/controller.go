@@ -151,10 +151,6 @@ func (r *Reconciler) prover() snapshots.Prover {
 
 // abandon records that a member's snapshot was abandoned, and then releases the content.
 func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
-	e, released := r.prover().SnapshotReleased(s.Host)
-	if !released {
-		return nil
-	}
 	what := fmt.Sprintf("snapshot %q (%q in the member)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
 	if mirrorsnapshot.Abandoned(s.Host) {
 		what += fmt.Sprintf(": %s=true", v1alpha1.AnnotationAbandon)
@@ -165,6 +161,10 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 		if err := r.Records.RecordAbandoned(ctx, r.writer(), cluster, what); err != nil {
 			return err
 		}
+	}
+	e, released := r.prover().SnapshotReleased(s.Host)
+	if !released {
+		return nil
 	}
 	return r.writer().DropContent(ctx, actor, s.Host, e)
 }

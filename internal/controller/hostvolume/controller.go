@@ -103,7 +103,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	case lifecycle.DropPromise:
 		return r.dropPromise(ctx, host, pv)
 	case lifecycle.DropFinalizer:
-		if e, proven := dropping.Unclaimed(r.clock(), pv); proven {
+		if e, proven := dropping.NoDisk(r.proof().Clock, pv); proven {
 			return client.IgnoreNotFound(drop(ctx, host, pv, e))
 		}
 		return nil
@@ -113,15 +113,15 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 }
 
 func (r *Reconciler) deleteAbandoned(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	e, abandoned := dropping.Abandoned(r.clock(), pv)
+	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
 	if !abandoned {
 		return nil
 	}
 	return client.IgnoreNotFound(host.DeleteVolume(ctx, pv, e)) // the deletion's event enqueues the PV again, to remove the finalizer
 }
 
-// dropPromise deletes a promise without a member, and then removes Xylem's finalizer, if live reads
-// prove that no claim needs it. So no member has it or will have it.
+// dropPromise deletes a promise, and then removes Xylem's finalizer, if live reads prove that no member
+// has it and no claim needs it. So no member will get it.
 func (r *Reconciler) dropPromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	e, proven, err := dropping.Unneeded(ctx, r.proof(), pv, func(claim *corev1.PersistentVolumeClaim) bool { return volume.Wanted(pv, claim) })
 	if err != nil || !proven {
@@ -135,15 +135,15 @@ func (r *Reconciler) dropPromise(ctx context.Context, host *guarded.Root, pv *co
 
 // release records that the volume that a host PV represents is abandoned, and then releases it.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	e, abandoned := dropping.Abandoned(r.clock(), pv)
-	if !abandoned {
-		return nil
-	}
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
 		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("volume %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
+	}
+	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
+	if !abandoned {
+		return nil
 	}
 	if err := drop(ctx, host, pv, e); err != nil {
 		return client.IgnoreNotFound(err)
@@ -176,14 +176,14 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 	if _, same, err := r.proof().HostUnchanged(ctx, pv); err != nil || !same {
 		return err
 	}
-	e, abandoned := dropping.Abandoned(r.clock(), pv)
-	if !abandoned {
-		return nil
-	}
 	if clusterID != "" {
 		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("promise %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
+	}
+	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
+	if !abandoned {
+		return nil
 	}
 	if err := host.FreePromise(ctx, actor, pv, claim, clusterID, e); err != nil {
 		return err
@@ -201,9 +201,9 @@ func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (
 	return claim, err
 }
 
-func (r *Reconciler) proof() proof.Prover { return proof.Prover{HostLive: r.Live, Clock: r.clock()} }
-
-func (r *Reconciler) clock() clock.PassiveClock { return clock.RealClock{} }
+func (r *Reconciler) proof() proof.Prover {
+	return proof.Prover{HostLive: r.Live, Clock: clock.RealClock{}}
+}
 
 // drop removes Xylem's finalizers. Members delete their copies of an abandoned shared volume when they
 // are connected. The volume's data is kept.

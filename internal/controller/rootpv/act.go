@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -99,7 +98,7 @@ func (r *reconciler) destroying(ctx context.Context, s *volume.Observed) (proof.
 	if err != nil || !proven {
 		return proof.Destroying{}, false, err
 	}
-	gone, proven, err := r.Proof().RootGone(ctx, claimOf(s.Host), s.Host.Spec.ClaimRef.UID)
+	gone, proven, err := r.Proof().RootGone(ctx, hostpv.ClaimKey(s.Host), s.Host.Spec.ClaimRef.UID)
 	return proof.Destroying{Host: host, Root: gone}, proven, err
 }
 
@@ -121,8 +120,11 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 		return err
 	}
 	e, gone, err := dropping.LeafGone(ctx, r.Proof(), s.Host)
-	if err != nil || !gone {
-		return r.unlessUnseen(ctx, s, err)
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return r.unlessUnseen(ctx, s)
 	}
 	if err := r.recordMissing(ctx, s); err != nil {
 		return err
@@ -155,9 +157,14 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	e, ended, err := dropping.PromiseEnded(ctx, r.Proof(), s.Host)
-	if err != nil || !ended {
-		return r.unlessUnseen(ctx, s, err)
+	e, ended, left, err := dropping.PromiseEnded(ctx, r.Proof(), s.Host)
+	switch {
+	case err != nil:
+		return err
+	case left:
+		return r.unlessUnseen(ctx, s)
+	case !ended:
+		return nil
 	}
 	return r.deleteHost(ctx, s, e)
 }
@@ -165,11 +172,11 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 // unlessUnseen is called if the member still has an object of a volume. A leaf that is not in the
 // cache yet may be deleted before the cache observes it. No event would report this deletion, so
 // unlessUnseen returns an error, and the controller retries.
-func (r *reconciler) unlessUnseen(ctx context.Context, s *volume.Observed, err error) error {
-	if err != nil || s.Leaf != nil {
-		return err
+func (r *reconciler) unlessUnseen(ctx context.Context, s *volume.Observed) error {
+	if s.Leaf != nil {
+		return nil
 	}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, claimOf(s.Host))
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, hostpv.ClaimKey(s.Host))
 	if err == nil && claim == nil {
 		err = fmt.Errorf("the member has a leaf of volume %s that is not in the cache yet", s.Host.Name)
 	}
@@ -184,9 +191,9 @@ func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed, e dropp
 	return r.removeFinalizer(ctx, s, e)
 }
 
-// dropFinalizer releases a promise that never had a claim or a disk.
+// dropFinalizer releases a free promise without a disk.
 func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) error {
-	e, proven := dropping.Unclaimed(r.Proof().Clock, s.Host)
+	e, proven := dropping.NoDisk(r.Proof().Clock, s.Host)
 	if !proven {
 		return nil
 	}
@@ -246,9 +253,4 @@ func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.Le
 // The PV stays until both finalizers are removed, in any order.
 func protected(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
-}
-
-// claimOf returns the key of the claim in a host PV's claimRef.
-func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
-	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
 }

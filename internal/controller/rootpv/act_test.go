@@ -17,8 +17,10 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/restores"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // reads serves live reads of a few objects.
@@ -160,6 +162,62 @@ func TestEvidenceIsLive(t *testing.T) {
 	}
 }
 
+// cached is a cache with the objects of a reader.
+type cached struct {
+	cache.Cache
+	reads *reads
+}
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	return c.reads.Get(ctx, key, into, opts...)
+}
+
+// A promise without a disk ends with its claim. Only a leaf claim that the cache lacks is worth a retry;
+// everything else leads to an event.
+func TestEndPromiseIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	left := root.DeepCopy()
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(root), UID: root.UID}.Stamp(&left.ObjectMeta)
+	for name, tc := range map[string]struct {
+		change func(host, leaf *reads)
+		cached bool // the cache has the leaf claim
+		want   error
+		retry  bool
+	}{
+		"its claim is gone":                {want: errWrite},
+		"its claim exists":                 {change: func(host, _ *reads) { host.claim = root }},
+		"the promise has changed":          {change: func(host, _ *reads) { host.volume.ResourceVersion = "newer" }},
+		"the promise is gone":              {change: func(host, _ *reads) { host.volume = nil }},
+		"the leaf claim exists":            {change: func(_, leaf *reads) { leaf.claim = left }, cached: true},
+		"the leaf claim is not cached yet": {change: func(_, leaf *reads) { leaf.claim = left }, retry: true},
+		"the host does not respond":        {change: func(host, _ *reads) { host.err = down }, want: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := unfulfilled()
+			host, leaf, member38 := &reads{volume: s.Host.DeepCopy()}, &reads{}, &reads{}
+			if tc.change != nil {
+				tc.change(host, leaf)
+			}
+			if tc.cached {
+				member38.claim = left
+			}
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: host, Live: leaf, Cache: cached{reads: member38}, MayDestroy: func() error { return nil },
+				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+				Unrestored: func(context.Context) error { return nil },
+			}, idle: newIdle()}
+			plan := lifecycle.Next(s)
+			if plan.By(lifecycle.RootPV) != lifecycle.EndPromise {
+				t.Fatalf("the plan is %+v, want EndPromise", plan)
+			}
+			_, err := r.act(t.Context(), s, plan)
+			if tc.retry && (err == nil || errors.Is(err, errWrite)) || !tc.retry && !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v, or any for a retry: %t", err, tc.want, tc.retry)
+			}
+		})
+	}
+}
+
 // A restored cluster may have lost objects. Xylem keeps the host PV until an admin confirms the
 // restore.
 func TestReleaseWaitsForTheAdmin(t *testing.T) {
@@ -244,6 +302,7 @@ func TestDropKeptRecordsLostDisks(t *testing.T) {
 		}, want: errRecord},
 		"the member was never restored":              {never: true, want: errWrite},
 		"the fence has not yet detected the restore": {never: true, fenced: guarded.ErrFenced, want: guarded.ErrFenced},
+		"nor has the cache":                          {change: func(s *volume.Observed) { s.Leaf = retained.Leaf }, never: true, fenced: guarded.ErrFenced, want: guarded.ErrFenced},
 		"the member does not respond":                {live: reads{err: down}, want: down},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -106,7 +106,7 @@ func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step fu
 	if err != nil || !same {
 		return reconcile.Result{}, err
 	}
-	pods, unused, err := r.Proof().Unused(ctx, claimOf(s.Host))
+	pods, unused, err := r.Proof().Unused(ctx, hostpv.ClaimKey(s.Host))
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
@@ -168,7 +168,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	if err := r.recordMissing(ctx, s); err != nil {
 		return err
 	}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, claimOf(s.Host))
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, hostpv.ClaimKey(s.Host))
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,3 @@
-// Package probe keeps a member's fence, and thereby finds out whether the member still responds.
 package probe
 
 import (
@@ -16,8 +15,8 @@ import (
 )
 
 const (
-	// Retry is the delay after a failed probe. The link ends after mostFailures failed probes in a row.
-	Retry        = time.Second
+	// retry is the delay after a failed probe. The link ends after mostFailures failed probes in a row.
+	retry        = time.Second
 	mostFailures = 3
 )
 
@@ -26,7 +25,7 @@ type Probe struct {
 	Fence *fencing.Fence
 	Clock clock.Clock
 	// Interval is the interval at which the fence is renewed, and EpochInterval the longer one at which
-	// its epoch advances. Timeout bounds one renewal.
+	// its epoch advances. Timeout bounds one probe: a renewal and, if due, the advance of the epoch.
 	Interval, EpochInterval, Timeout time.Duration
 	// Leads returns an error if this process does not lead.
 	Leads func() error
@@ -67,7 +66,7 @@ func (p Probe) Run(ctx context.Context) error {
 			continue
 		}
 		failures++
-		pause = min(Retry, p.Interval)
+		pause = min(retry, p.Interval)
 		if lasts(err) || failures >= mostFailures || p.Fence.Held() != nil {
 			return err
 		}

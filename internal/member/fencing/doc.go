@@ -37,9 +37,9 @@
 // confirmation. The member's Lease also contains the time of the member's last restore, so that a
 // restore of the host cannot remove this time. A member that was away from before the backup until
 // after the restore of the host cannot detect the restore. Package fleet therefore applies a restore
-// that any member has detected to all of them (Restores.HostAnywhere). After a start, until the fence of
+// that any member has detected to all of them (restores.Times.HostAnywhere). After a start, until the fence of
 // each member was read or the member is lost, root_pvc neither places claims that are older than the
-// process nor destroys their volumes (Restores.HostUnknownUntil).
+// process nor destroys their volumes (restores.Times.HostUnknownUntil).
 //
 // A replica's writes to the host are fenced too, by the replica's own clock. The host's transport
 // rejects every change once the leader election Lease has not been renewed for 10 s. So a leader

@@ -73,7 +73,7 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 // restore even after a restore of the host. If another restore of the host removes the time of the
 // last one from the host's record, the fence detects the new restore.
 func recorded(lease, record *coordinationv1.Lease) restores.Times {
-	return restores.Times{Host: HostRestored(record), Member: restores.Latest(timeOf(record, v1alpha1.AnnotationRestored), timeOf(lease, v1alpha1.AnnotationRestored))}
+	return restores.Times{Host: HostRestored(record), Member: restores.Later(timeOf(record, v1alpha1.AnnotationRestored), timeOf(lease, v1alpha1.AnnotationRestored))}
 }
 
 // HostRestored returns when the host was last restored, according to its record of a member, or the

@@ -1,5 +1,3 @@
-// Package restores holds when the host and a member were last restored from backups, as the fences of
-// all members detect it.
 package restores
 
 import (
@@ -33,13 +31,13 @@ type Times struct {
 
 // LastOfHost returns when the host was last restored, according to any member. It prevents a
 // destruction or a placement, and never allows one: another member may have forged it.
-func (t Times) LastOfHost() time.Time { return Latest(t.Host, t.HostAnywhere) }
+func (t Times) LastOfHost() time.Time { return Later(t.Host, t.HostAnywhere) }
 
 // Last returns when either cluster was last restored, according to the member's own fence.
-func (t Times) Last() time.Time { return Latest(t.Host, t.Member) }
+func (t Times) Last() time.Time { return Later(t.Host, t.Member) }
 
-// Latest returns the later of two times.
-func Latest(a, b time.Time) time.Time {
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

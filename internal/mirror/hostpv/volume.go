@@ -190,6 +190,16 @@ func Ended(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
 }
 
+// Free reports whether no claim is, or was, bound to a PV since it was created or freed.
+func Free(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef == nil || pv.Status.Phase == corev1.VolumeAvailable
+}
+
+// ClaimKey returns the namespace and name in a PV's claimRef, which must not be nil.
+func ClaimKey(pv *corev1.PersistentVolume) types.NamespacedName {
+	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
+}
+
 // Abandoned reports whether an admin has abandoned the volume that a host PV represents.
 func Abandoned(pv *corev1.PersistentVolume) bool {
 	return pv.Annotations[v1alpha1.AnnotationAbandon] == "true"

@@ -86,12 +86,18 @@ func (e Obsolete) Covers(_ witness.Key, action proof.Action, object client.Objec
 }
 
 // NoCopy is evidence that a member has no copy of a host PV's volume.
-type NoCopy struct{ w *witness.Witness }
+type NoCopy struct {
+	w       *witness.Witness
+	cluster string
+}
+
+// Cluster returns the member's cluster ID.
+func (e NoCopy) Cluster() string { return e.cluster }
 
 // Covers implements proof.Evidence.
 func (e NoCopy) Covers(_ witness.Key, action proof.Action, object client.Object) error {
 	if action != proof.DropCopyRecord || e.w == nil || e.w.UID != object.GetUID() {
-		return witness.Unproven("the evidence is not for host PV %s", object.GetName())
+		return witness.Unproven("the evidence is not for host PV %q", object.GetName())
 	}
 	return witness.Spend(e.w)
 }
@@ -104,7 +110,7 @@ func Gone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, na
 	if err != nil || !gone {
 		return NoCopy{}, false, err
 	}
-	return NoCopy{witness.New(p.Clock, began, host.UID, "")}, true, nil
+	return NoCopy{witness.New(p.Clock, began, host.UID, ""), p.ClusterID}, true, nil
 }
 
 func gone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume, name string) (bool, error) {

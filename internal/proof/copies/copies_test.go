@@ -251,7 +251,7 @@ func TestGone(t *testing.T) {
 			}
 			other := tc.host.DeepCopy()
 			other.UID = "other-uid"
-			for _, wrong := range []error{proof.Covers(e, proof.DropHost, tc.host), proof.Covers(e, proof.DropCopyRecord, other)} {
+			for _, wrong := range []error{proof.Covers(e, proof.DropVolume, tc.host), proof.Covers(e, proof.DropCopyRecord, other)} {
 				if !errors.Is(wrong, proof.ErrUnproven) {
 					t.Errorf("the evidence covers another write: %v", wrong)
 				}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,25 +20,55 @@ import (
 
 // Droppable is evidence that the host no longer needs a host PV, or the record of its disk. It covers
 // one version of the host PV.
-type Droppable struct {
-	w       *witness.Witness
-	version string
+type Droppable struct{ version }
+
+// CopyLeaves is evidence that the host no longer needs the record of a member's copy of a shared volume.
+// It covers one version of the host PV.
+type CopyLeaves struct {
+	version
+	cluster string
+}
+
+// version is one version of a host PV.
+type version struct {
+	w        *witness.Witness
+	resource string
+}
+
+// is reports whether a host PV has this version.
+func (v version) is(host client.Object) bool {
+	return v.w != nil && v.w.UID == host.GetUID() && v.resource == host.GetResourceVersion()
 }
 
 // Covers implements proof.Evidence.
+func (e CopyLeaves) Covers(_ witness.Key, action proof.Action, object client.Object) error {
+	if action != proof.DropCopyRecord || !e.is(object) {
+		return witness.Unproven("the evidence is not for the copy of this version of host PV %q", object.GetName())
+	}
+	return witness.Spend(e.w)
+}
+
+// Cluster returns the ID of the member that has, or had, the copy.
+func (e CopyLeaves) Cluster() string { return e.cluster }
+
+// Covers implements proof.Evidence.
 func (e Droppable) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if action != proof.DropHost || e.w == nil || e.w.UID != object.GetUID() || e.version != object.GetResourceVersion() {
+	if action != proof.DropVolume || !e.is(object) {
 		return witness.Unproven("the evidence is not for this version of host PV %q", object.GetName())
 	}
 	return witness.Spend(e.w)
 }
 
 func droppable(c clock.PassiveClock, began time.Time, host *corev1.PersistentVolume) Droppable {
-	return Droppable{witness.New(c, began, host.UID, host.ResourceVersion), host.ResourceVersion}
+	return Droppable{versionOf(c, began, host)}
+}
+
+func versionOf(c clock.PassiveClock, began time.Time, host *corev1.PersistentVolume) version {
+	return version{witness.New(c, began, host.UID, host.ResourceVersion), host.ResourceVersion}
 }
 
 // LeafGone proves by live reads that neither the leaf PV that a host PV records nor its root's leaf
-// claim exists, and that the member was not restored.
+// claim exists, and that the member was not restored while this process ran.
 func LeafGone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume) (Droppable, bool, error) {
 	cluster, name, uid, ours := hostpv.LeafOf(host)
 	if !ours || cluster != p.ClusterID {
@@ -60,27 +89,29 @@ func LeafGone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume
 }
 
 // PromiseEnded proves by live reads that the claim of a promise without a disk was deleted, that the
-// promise has not changed, that its leaf claim does not exist, and that the member was not restored.
-func PromiseEnded(ctx context.Context, p proof.Prover, promise *corev1.PersistentVolume) (Droppable, bool, error) {
+// promise has not changed, that its leaf claim does not exist, and that the member was not restored
+// while this process ran. If all but the leaf claim's absence is proven, it returns left.
+func PromiseEnded(ctx context.Context, p proof.Prover, promise *corev1.PersistentVolume) (e Droppable, ended, left bool, err error) {
 	if !hostpv.IsPromiseIn(promise, p.ClusterID) || !hostpv.Ended(promise) || hostpv.Abandoned(promise) {
-		return Droppable{}, false, nil
+		return Droppable{}, false, false, nil
 	}
-	if _, proven, err := p.RootGone(ctx, claimOf(promise), promise.Spec.ClaimRef.UID); err != nil || !proven {
-		return Droppable{}, false, err
+	if _, proven, err := p.RootGone(ctx, hostpv.ClaimKey(promise), promise.Spec.ClaimRef.UID); err != nil || !proven {
+		return Droppable{}, false, false, err
 	}
 	began := p.Clock.Now()
 	if _, same, err := p.HostUnchanged(ctx, promise); err != nil || !same {
-		return Droppable{}, false, err
+		return Droppable{}, false, false, err
 	}
 	if gone, err := leafClaimGone(ctx, p, promise); err != nil || !gone {
-		return Droppable{}, false, err
+		return Droppable{}, false, err == nil, err
 	}
-	return droppable(p.Clock, began, promise), true, nil
+	return droppable(p.Clock, began, promise), true, false, nil
 }
 
-// leafClaimGone proves that the member has no leaf claim of a host PV's root, and was not restored.
+// leafClaimGone proves that the member has no leaf claim of a host PV's root, and was not restored
+// while this process ran.
 func leafClaimGone(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume) (bool, error) {
-	key := claimOf(host)
+	key := hostpv.ClaimKey(host)
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, key)
 	if err != nil {
 		return false, fmt.Errorf("prove that leaf claim %s is gone: %w", key, err)
@@ -94,15 +125,16 @@ func leafClaimGone(ctx context.Context, p proof.Prover, host *corev1.PersistentV
 
 // DiskKept examines a host PV that is being deleted and whose disk is kept. Live reads show whether the
 // member has the disk. If it does not, DiskKept returns missing and proves that the member was not
-// restored. Then nothing else names the disk, so the caller must record the disk first.
+// restored while this process ran. Then nothing else names the disk, so the caller first records it if a
+// restore may have lost the leaf PV.
 func DiskKept(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume) (e Droppable, missing bool, err error) {
 	if host.DeletionTimestamp == nil {
 		return Droppable{}, false, fmt.Errorf("host PV %s is not being deleted: %w", host.Name, proof.ErrUnproven)
 	}
 	began := p.Clock.Now()
-	_, name, uid, records := hostpv.LeafOf(host)
-	if !records {
-		return droppable(p.Clock, began, host), false, nil
+	cluster, name, uid, records := hostpv.LeafOf(host)
+	if !records || cluster != p.ClusterID {
+		return Droppable{}, false, fmt.Errorf("host PV %s records no disk in member %q: %w", host.Name, p.Registration, proof.ErrUnproven)
 	}
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
 	if err != nil {
@@ -117,14 +149,15 @@ func DiskKept(ctx context.Context, p proof.Prover, host *corev1.PersistentVolume
 	return droppable(p.Clock, began, host), missing, nil
 }
 
-// Unneeded proves by live reads that a promise is assigned to no member, that needs rejects its claim,
-// and that the promise has not changed. needs receives nil if the claim does not exist.
+// Unneeded proves by live reads that a promise is assigned to no member, that its claim does not need
+// it (needs returns false), and that the promise has not changed. needs receives nil if the claim does
+// not exist.
 func Unneeded(ctx context.Context, p proof.Prover, promise *corev1.PersistentVolume, needs func(*corev1.PersistentVolumeClaim) bool) (Droppable, bool, error) {
 	if !hostpv.IsUnused(promise) || promise.Spec.ClaimRef == nil {
 		return Droppable{}, false, nil
 	}
 	began := p.Clock.Now()
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, claimOf(promise))
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, hostpv.ClaimKey(promise))
 	if err != nil || needs(claim) {
 		return Droppable{}, false, err
 	}
@@ -134,36 +167,43 @@ func Unneeded(ctx context.Context, p proof.Prover, promise *corev1.PersistentVol
 	return droppable(p.Clock, began, promise), true, nil
 }
 
-// Unclaimed returns evidence for a promise that is being deleted and that never had a claim or a disk.
-func Unclaimed(c clock.PassiveClock, promise *corev1.PersistentVolume) (Droppable, bool) {
-	ref := promise.Spec.ClaimRef
-	if promise.DeletionTimestamp == nil || !hostpv.IsUnfulfilled(promise) || ref != nil && ref.UID != "" {
+// NoDisk returns evidence for a promise that is being deleted, records no disk, and is free: no claim is
+// bound to it.
+func NoDisk(c clock.PassiveClock, promise *corev1.PersistentVolume) (Droppable, bool) {
+	if promise.DeletionTimestamp == nil || !hostpv.IsUnfulfilled(promise) || !hostpv.Free(promise) {
 		return Droppable{}, false
 	}
 	return droppable(c, c.Now(), promise), true
 }
 
-// Abandoned returns evidence for a host PV that an admin has abandoned.
-func Abandoned(c clock.PassiveClock, host *corev1.PersistentVolume) (Droppable, bool) {
+// AbandonedByAdmin returns evidence for a host PV that an admin has abandoned.
+func AbandonedByAdmin(c clock.PassiveClock, host *corev1.PersistentVolume) (Droppable, bool) {
 	if !hostpv.Abandoned(host) {
 		return Droppable{}, false
 	}
 	return droppable(c, c.Now(), host), true
 }
 
-// Deregistering returns evidence for a host PV of a member, or with a copy in this member, whose
-// registration is being deleted. An object whose deletion has begun cannot be restored to life, so the
-// registration may come from a cache.
-func Deregistering(c clock.PassiveClock, host *corev1.PersistentVolume, cr *v1alpha1.ClusterRegistration) (Droppable, bool) {
+// MemberLeaves returns evidence for the host PV of a volume, or of a promise, that a member has, if that
+// member's registration is being deleted. A deletion cannot be undone, so the registration may come from
+// a cache.
+func MemberLeaves(c clock.PassiveClock, host *corev1.PersistentVolume, cr *v1alpha1.ClusterRegistration) (Droppable, bool) {
 	cluster, _, _, _ := hostpv.LeafOf(host)
-	id := cr.Status.ClusterID
-	if cr.DeletionTimestamp == nil || id == "" || id != cluster && id != host.Labels[v1alpha1.LabelClusterID] && !slices.Contains(hostpv.CopiedIn(host), id) {
+	if id := cr.Status.ClusterID; !leaves(cr) || id != cluster && !hostpv.IsPromiseIn(host, id) {
 		return Droppable{}, false
 	}
 	return droppable(c, c.Now(), host), true
 }
 
-// claimOf returns the key of the claim in a host PV's claimRef, which must exist.
-func claimOf(host *corev1.PersistentVolume) types.NamespacedName {
-	return types.NamespacedName{Namespace: host.Spec.ClaimRef.Namespace, Name: host.Spec.ClaimRef.Name}
+// MemberOfCopyLeaves returns evidence for the record of a copy of a shared volume, if the registration of
+// the member that has the copy is being deleted.
+func MemberOfCopyLeaves(c clock.PassiveClock, host *corev1.PersistentVolume, cr *v1alpha1.ClusterRegistration) (CopyLeaves, bool) {
+	if !leaves(cr) || !slices.Contains(hostpv.CopiedIn(host), cr.Status.ClusterID) {
+		return CopyLeaves{}, false
+	}
+	return CopyLeaves{versionOf(c, c.Now(), host), cr.Status.ClusterID}, true
+}
+
+func leaves(cr *v1alpha1.ClusterRegistration) bool {
+	return cr.DeletionTimestamp != nil && cr.Status.ClusterID != ""
 }

@@ -23,6 +23,7 @@ import (
 )
 
 var (
+	there       = mirror.Member{Registration: "cluster39", ClusterID: "id39", HostID: "h0", NodeName: "kosmos-cluster39"}
 	here        = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "h0", NodeName: "kosmos-cluster38"}
 	errDown     = errors.New("connection refused")
 	errRestored = errors.New("the member was restored")
@@ -134,7 +135,8 @@ func TestLeafGone(t *testing.T) {
 		"another PV has its name":                     {host: host(), member: with(leafPV("disk-2", "other-uid")), want: true},
 		"the leaf claim exists":                       {host: host(), member: with(leafClaim("root-uid"))},
 		"the leaf claim of a later root has its name": {host: host(), member: with(leafClaim("other-uid")), want: true},
-		"the volume is in another member":             {host: host(elsewhere)},
+		"the volume is in another member":             {host: versioned(hostpv.Mirror(leafPV("disk-1", "leaf-uid"), root("root-uid"), corev1.PersistentVolumeReclaimDelete, there), nil)},
+		"somebody changed the label":                  {host: host(elsewhere)},
 		"the host PV records no disk":                 {host: promise()},
 		"the member was restored":                     {host: host(), restored: errRestored, err: errRestored},
 		"the member does not respond":                 {host: host(), member: cluster{fails: errDown}, err: errDown},
@@ -152,20 +154,21 @@ func TestLeafGone(t *testing.T) {
 // covers checks that evidence covers one drop of one version of a host PV, if it was proven.
 func covers(t *testing.T, e Droppable, host *corev1.PersistentVolume, proven bool) {
 	t.Helper()
-	changed := host.DeepCopy()
+	changed, other := host.DeepCopy(), host.DeepCopy()
 	newer(changed)
-	for _, other := range []struct {
+	other.UID = "another-uid"
+	for _, wrong := range []struct {
 		action proof.Action
 		pv     *corev1.PersistentVolume
-	}{{proof.SetDelete, host}, {proof.DropHost, changed}} {
-		if err := proof.Covers(e, other.action, other.pv); !errors.Is(err, proof.ErrUnproven) {
-			t.Errorf("the evidence covers action %d on version %s: %v", other.action, other.pv.ResourceVersion, err)
+	}{{proof.SetDelete, host}, {proof.DropCopyRecord, host}, {proof.DropVolume, changed}, {proof.DropVolume, other}} {
+		if err := proof.Covers(e, wrong.action, wrong.pv); !errors.Is(err, proof.ErrUnproven) {
+			t.Errorf("the evidence covers action %d on version %s of %s: %v", wrong.action, wrong.pv.ResourceVersion, wrong.pv.UID, err)
 		}
 	}
-	if err := proof.Covers(e, proof.DropHost, host); (err == nil) != proven {
+	if err := proof.Covers(e, proof.DropVolume, host); (err == nil) != proven {
 		t.Errorf("proven is %t, and the evidence: %v", proven, err)
 	}
-	if err := proof.Covers(e, proof.DropHost, host); !errors.Is(err, proof.ErrUnproven) {
+	if err := proof.Covers(e, proof.DropVolume, host); !errors.Is(err, proof.ErrUnproven) {
 		t.Errorf("the evidence covers a second drop: %v", err)
 	}
 }
@@ -191,9 +194,12 @@ func TestPromiseEnded(t *testing.T) {
 		"the member was restored":    {promise: promise(), host: []client.Object{promise()}, restored: errRestored, err: errRestored},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, got, err := PromiseEnded(t.Context(), prover(with(tc.host...), with(tc.member...), tc.restored), tc.promise)
+			e, got, left, err := PromiseEnded(t.Context(), prover(with(tc.host...), with(tc.member...), tc.restored), tc.promise)
 			if got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("PromiseEnded returned %t, %v; want %t, %v", got, err, tc.want, tc.err)
+			}
+			if left != (len(tc.member) > 0) {
+				t.Errorf("a leaf claim is left: %t", left)
 			}
 			covers(t, e, tc.promise, got)
 		})
@@ -214,7 +220,8 @@ func TestDiskKept(t *testing.T) {
 		"another disk's PV has its name":            {host: host(deleted), member: with(leafPV("disk-2", "other-uid")), missing: true},
 		"the leaf PV is gone":                       {host: host(deleted), missing: true},
 		"the leaf PV is gone, because of a restore": {host: host(deleted), restored: errRestored, err: errRestored},
-		"the host PV records no disk":               {host: promise(deleted)},
+		"the host PV records no disk":               {host: promise(deleted), err: proof.ErrUnproven},
+		"the volume is in another member":           {host: versioned(hostpv.Mirror(leafPV("disk-1", "leaf-uid"), root("root-uid"), corev1.PersistentVolumeReclaimDelete, there), []change{deleted}), err: proof.ErrUnproven},
 		"the host PV is not being deleted":          {host: host(), member: with(leafPV("disk-1", "leaf-uid")), err: proof.ErrUnproven},
 		"the member does not respond":               {host: host(deleted), member: cluster{fails: errDown}, err: errDown},
 	} {
@@ -262,28 +269,29 @@ func TestObjectsProve(t *testing.T) {
 		if ends {
 			cr.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		}
-		return func(pv *corev1.PersistentVolume) (Droppable, bool) { return Deregistering(c, pv, cr) }
+		return func(pv *corev1.PersistentVolume) (Droppable, bool) { return MemberLeaves(c, pv, cr) }
 	}
-	unclaimed := func(pv *corev1.PersistentVolume) (Droppable, bool) { return Unclaimed(c, pv) }
-	given := func(pv *corev1.PersistentVolume) (Droppable, bool) { return Abandoned(c, pv) }
+	diskless := func(pv *corev1.PersistentVolume) (Droppable, bool) { return NoDisk(c, pv) }
+	given := func(pv *corev1.PersistentVolume) (Droppable, bool) { return AbandonedByAdmin(c, pv) }
 	for name, tc := range map[string]struct {
 		proves func(*corev1.PersistentVolume) (Droppable, bool)
 		host   *corev1.PersistentVolume
 		want   bool
 	}{
-		"a promise that was never claimed":           {unclaimed, promise(deleted, unbound), true},
-		"a promise with a claim":                     {unclaimed, promise(deleted), false},
-		"a promise that is not being deleted":        {unclaimed, promise(unbound), false},
-		"a volume":                                   {unclaimed, host(deleted, unbound), false},
-		"an abandoned volume":                        {given, host(abandoned), true},
-		"a volume that nobody abandoned":             {given, host(), false},
-		"a volume of a member that leaves":           {leaving("id38", true), host(), true},
-		"a promise of a member that leaves":          {leaving("id38", true), promise(), true},
-		"a shared volume with a copy in this member": {leaving("id39", true), hostpv.WithCopyIn(host(), "id39"), true},
-		"a volume of another member":                 {leaving("id39", true), host(), false},
-		"a promise without a member":                 {leaving("id38", true), unassigned(), false},
-		"a member that stays":                        {leaving("id38", false), host(), false},
-		"a registration that was never connected":    {leaving("", true), unassigned(), false},
+		"a promise with a claimRef that is Available": {diskless, promise(deleted, func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeAvailable }), true},
+		"a promise without claimRef":                  {diskless, promise(deleted, unbound), true},
+		"a promise with a claim":                      {diskless, promise(deleted), false},
+		"a promise that is not being deleted":         {diskless, promise(unbound), false},
+		"a volume":                                    {diskless, host(deleted, unbound), false},
+		"an abandoned volume":                         {given, host(abandoned), true},
+		"a volume that nobody abandoned":              {given, host(), false},
+		"a volume of a member that leaves":            {leaving("id38", true), host(), true},
+		"a promise of a member that leaves":           {leaving("id38", true), promise(), true},
+		"a shared volume with a copy in this member":  {leaving("id39", true), hostpv.WithCopyIn(host(), "id39"), false},
+		"a volume of another member":                  {leaving("id39", true), host(), false},
+		"a promise without a member":                  {leaving("id38", true), unassigned(), false},
+		"a member that stays":                         {leaving("id38", false), host(), false},
+		"a registration that was never connected":     {leaving("", true), unassigned(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, got := tc.proves(tc.host)
@@ -297,9 +305,41 @@ func TestObjectsProve(t *testing.T) {
 
 func TestDroppableExpires(t *testing.T) {
 	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
-	e, _ := Abandoned(c, host(abandoned))
+	e, _ := AbandonedByAdmin(c, host(abandoned))
 	c.SetTime(c.Now().Add(witness.Lifetime + time.Second))
-	if err := proof.Covers(e, proof.DropHost, host(abandoned)); !errors.Is(err, proof.ErrUnproven) {
+	if err := proof.Covers(e, proof.DropVolume, host(abandoned)); !errors.Is(err, proof.ErrUnproven) {
 		t.Errorf("expired evidence: %v", err)
+	}
+}
+
+// The record of a copy leaves with its member, and only this record.
+func TestMemberOfCopyLeaves(t *testing.T) {
+	c := clocktesting.NewFakePassiveClock(time.Unix(1e9, 0))
+	leaving := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}}}
+	leaving.Status.ClusterID = "id39"
+	stays := leaving.DeepCopy()
+	stays.DeletionTimestamp = nil
+	for name, tc := range map[string]struct {
+		host *corev1.PersistentVolume
+		cr   *v1alpha1.ClusterRegistration
+		want bool
+	}{
+		"a copy in the member":             {hostpv.WithCopyIn(host(), "id39"), leaving, true},
+		"the member stays":                 {hostpv.WithCopyIn(host(), "id39"), stays, false},
+		"a copy in another member":         {hostpv.WithCopyIn(host(), "id40"), leaving, false},
+		"the member has the volume itself": {host(), leaving, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, got := MemberOfCopyLeaves(c, tc.host, tc.cr)
+			if got != tc.want {
+				t.Errorf("proven: %t, want %t", got, tc.want)
+			}
+			if err := proof.Covers(e, proof.DropVolume, tc.host); !errors.Is(err, proof.ErrUnproven) {
+				t.Errorf("the evidence covers the host PV: %v", err)
+			}
+			if err := proof.Covers(e, proof.DropCopyRecord, tc.host); (err == nil) != tc.want || tc.want && e.Cluster() != "id39" {
+				t.Errorf("the evidence is for cluster %q: %v", e.Cluster(), err)
+			}
+		})
 	}
 }

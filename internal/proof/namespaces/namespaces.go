@@ -1,5 +1,3 @@
-// Package namespaces proves that a namespace in a member is empty, before Xylem deletes it. A
-// namespace is deleted with everything in it, including claims.
 package namespaces
 
 import (
@@ -28,7 +26,7 @@ const (
 	proofLimit = 2
 )
 
-// Prover lists the resources of any kind in a member live.
+// Prover lists the objects of all kinds in a member, bypassing caches.
 type Prover struct {
 	Discovery discovery.DiscoveryInterfaceWithContext
 	Metadata  metadata.Interface
@@ -57,7 +55,7 @@ func (p Prover) Empty(ctx context.Context, namespace *corev1.Namespace) (e Empty
 	defer cancel()
 	resources, held := p.resources(bounded)
 	for i := 0; held == "" && i < len(resources); i++ {
-		held = p.holdsAny(bounded, resources[i], namespace.Name)
+		held = p.keeps(bounded, resources[i], namespace.Name)
 	}
 	if held != "" || ctx.Err() != nil {
 		return Empty{}, held, ctx.Err()
@@ -91,7 +89,9 @@ func (p Prover) resources(ctx context.Context) (all []schema.GroupVersionResourc
 	return slices.Concat(all, last), ""
 }
 
-func (p Prover) holdsAny(ctx context.Context, resource schema.GroupVersionResource, name string) string {
+// keeps returns the first object of a resource that keeps the namespace, why the objects are unknown, or
+// "".
+func (p Prover) keeps(ctx context.Context, resource schema.GroupVersionResource, name string) string {
 	list, err := p.Metadata.Resource(resource).Namespace(name).List(ctx, metav1.ListOptions{Limit: proofLimit})
 	if err != nil {
 		return fmt.Sprintf("%s cannot be listed: %v", resource.GroupResource(), err)

@@ -1,4 +1,5 @@
-// Package snapshots reads both clusters live before a write to a leaf snapshot, as package proof
+// Package snapshots reads both clusters live before a write to a leaf snapshot or the
+// release of a host content, as package proof
 // does for volumes. Its Evidence covers the deletion of leaf VolumeSnapshots and their contents, and
 // the release of host contents.
 //
@@ -23,7 +24,10 @@
 //	KeepingSnapshot     ContentUnchanged, SnapshotEnded, LeafContent: DeleteSnapshot
 //	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent: DeleteSnapshot
 //
-// DroppableContent allows the removal of the finalizer from a host content. It results from one of:
+// KeptSnapshot collects the proofs of a KeepingSnapshot.
+//
+// DroppableContent allows root_snapshot and host_snapshot to remove the finalizer from a host content.
+// It results from one of:
 //
 //	SnapshotLeafGone  no leaf exists: lists the leaves by name, reads the fence's Lease
 //	SnapshotKept      the content is unchanged, its VolumeSnapshot has ended, and the member has the

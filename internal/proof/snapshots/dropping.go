@@ -36,7 +36,7 @@ func droppable(c clock.PassiveClock, began time.Time, host *snapshotv1.VolumeSna
 }
 
 // SnapshotLeafGone proves by live reads that neither the leaf VolumeSnapshot nor the leaf content
-// of a host content exists, and that the member was not restored.
+// of a host content exists, and that the member was not restored while this process ran.
 func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (DroppableContent, bool, error) {
 	began, record, root := p.Clock.Now(), mirrorsnapshot.RecordOf(host), mirrorsnapshot.RootOf(host)
 	leaf, err := index.LiveSnapshot(ctx, p.Live, root)
@@ -63,8 +63,8 @@ func (p Prover) SnapshotLeafGone(ctx context.Context, host *snapshotv1.VolumeSna
 
 // SnapshotKept proves by live reads that a host content has not changed and that its VolumeSnapshot
 // has ended. They also show whether the member has the leaf content. If it does not, SnapshotKept
-// returns missing and proves that the member was not restored. Then nothing else names the snapshot, so
-// the caller must record it first.
+// returns missing and proves that the member was not restored while this process ran. Then nothing else
+// names the snapshot, so the caller first records it if a restore may have lost the leaf content.
 func (p Prover) SnapshotKept(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (e DroppableContent, proven, missing bool, err error) {
 	began := p.Clock.Now()
 	if _, same, err := p.ContentUnchanged(ctx, host); err != nil || !same {

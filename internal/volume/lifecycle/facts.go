@@ -39,11 +39,9 @@ var (
 	hostDeleting = when("the host PV is terminating", "the host PV is not terminating", func(s *volume.Observed) bool { return deleting(s.Host) })
 	ended        = when("the host PV has ended", "the host PV has not ended", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Ended(s.Host) })
 	unclaimed    = when("the host PV has no claimRef", "the host PV has a claimRef", func(s *volume.Observed) bool { return s.Host.Spec.ClaimRef == nil })
-	free         = when("the host PV is free", "the host PV is not free", func(s *volume.Observed) bool {
-		return s.Host.Spec.ClaimRef == nil || s.Host.Status.Phase == corev1.VolumeAvailable
-	})
-	freed = when("the host PV was freed for another claim", "the host PV was not freed", func(s *volume.Observed) bool { return s.Freed() })
-	bound = when("the root claim is bound to it", "the root claim is not bound to it", func(s *volume.Observed) bool { return s.Bound() })
+	free         = when("the host PV is free", "the host PV is not free", func(s *volume.Observed) bool { return hostpv.Free(s.Host) })
+	freed        = when("the host PV was freed for another claim", "the host PV was not freed", func(s *volume.Observed) bool { return s.Freed() })
+	bound        = when("the root claim is bound to it", "the root claim is not bound to it", func(s *volume.Observed) bool { return s.Bound() })
 
 	destroyed = when("it must be destroyed", "it must be kept", func(s *volume.Observed) bool { return s.Destroys() })
 	retained  = when("the host PV or the member retains it", "neither the host PV nor the member retains it", func(s *volume.Observed) bool {

@@ -53,7 +53,8 @@ const (
 	DeleteUnused      Step = "DeleteUnused"
 )
 
-// steps describes each step, and what must be proven before it.
+// steps describes each step, what must be proven before it, and which reasons the controller may
+// report.
 var steps = []states.Action{
 	states.Act(CreatePromise, "create the promise for a claim", states.Nothing()),
 	states.Act(Place, "record that the claim is placed in this member", states.Proofs("CounterpartsOf"), v1alpha1.ReasonHeldBack),
@@ -77,12 +78,12 @@ var steps = []states.Action{
 	states.Act(Secure, "set the leaf PV's policy to Retain, and stamp the leaf PV if a leaf claim is bound to it", states.Nothing()),
 	states.Act(SetRetain, "set the leaf PV's policy to Retain", states.Nothing()),
 	states.Act(Repoint, "set the leaf PV's claimRef to its new leaf claim", states.Nothing()),
-	states.Act(FreePromise, "remove the placement of an abandoned promise's claim, then release the promise from its member", states.Evidence("Droppable", "HostUnchanged", "Abandoned"), v1alpha1.ReasonAbandoned),
-	states.Act(DeleteHost, "delete the host PV of an abandoned volume", states.Evidence("Droppable", "Abandoned")),
-	states.Act(AbandonHost, "record that the volume is abandoned, and remove Xylem's finalizer", states.Evidence("Droppable", "Abandoned"), v1alpha1.ReasonAbandoned),
+	states.Act(FreePromise, "remove the placement of an abandoned promise's claim, then release the promise from its member", states.Evidence("Droppable", "HostUnchanged", "AbandonedByAdmin"), v1alpha1.ReasonAbandoned),
+	states.Act(DeleteHost, "delete the host PV of an abandoned volume", states.Evidence("Droppable", "AbandonedByAdmin")),
+	states.Act(AbandonHost, "record that the volume is abandoned, and remove Xylem's finalizer", states.Evidence("Droppable", "AbandonedByAdmin"), v1alpha1.ReasonAbandoned),
 	states.Act(DropPromise, "delete a promise that is not assigned to a member, then remove Xylem's finalizer", states.Evidence("Droppable", "Unneeded")),
 	states.Act(DropHost, "delete the host PV, then remove Xylem's finalizer, because no objects are left in the member", states.Evidence("Droppable", "LeafGone"), v1alpha1.ReasonVolumeLost),
-	states.Act(DropFinalizer, "remove Xylem's finalizer from a host PV that is being deleted", states.Evidence("Droppable", "Unclaimed")),
+	states.Act(DropFinalizer, "remove Xylem's finalizer from a promise that is being deleted, has no disk and is free", states.Evidence("Droppable", "NoDisk")),
 	states.Act(DropKept, "remove Xylem's finalizer from a host PV that is being deleted, and whose disk is kept; first record the disk if the restored member has lost the volume", states.Evidence("Droppable", "DiskKept"), v1alpha1.ReasonVolumeLost),
 	states.Act(EndPromise, "delete a promise without a disk, then remove Xylem's finalizer", states.Evidence("Droppable", "PromiseEnded")),
 	states.Act(MarkUnused, "mark a promise as unused from now on", states.Proofs("HostUnchanged", "Unused", "LeafVolume")),

@@ -9,7 +9,11 @@ leaf_snapshot and host_snapshot share, as the volume controllers share [the tabl
 request, the controller observes the objects and finds the first row, from top to bottom, whose conditions all hold. If
 the row names that controller and a step, the controller takes the step. Otherwise, one controller writes the row's
 message, or the member's status, to the status of the host content: host_snapshot in its own rows, and leaf_snapshot in
-all other rows. The last table lists the steps, as on that page.
+all other rows.
+
+The last table lists the steps. Its third column names the type of evidence (bold) and the proofs that a step needs; packages proof
+and proof/snapshots describe them. Its last column lists the reasons that the controller may report when it takes the
+step, or if it cannot.
 
 | Word | Meaning |
 |---|---|

@@ -7,8 +7,11 @@ const volumesIntro = `# The life of a claim and its volume
 ` + "`make generate`" + ` writes this page from the table in [internal/volume/lifecycle](volume/lifecycle), which root_pvc, root_pv,
 leaf_pv, host_volume and promise share. For each request, the controller observes the objects and finds the first row, from
 top to bottom, whose conditions all hold. If the row names that controller, it takes the step. Otherwise, it does nothing,
-and the event from the other controller's write enqueues its request again. The last table lists the steps, with the evidence or
-proofs that each needs, and the reasons that the controller may report with the step, or if it cannot take it.
+and the event from the other controller's write enqueues its request again.
+
+The last table lists the steps. Its third column names the type of evidence (bold) and the proofs that a step needs; packages proof,
+proof/dropping, proof/placing and proof/adoption describe them. Its last column lists the reasons that the controller may
+report when it takes the step, or if it cannot.
 
 | Word | Meaning |
 |---|---|

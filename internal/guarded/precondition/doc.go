@@ -1,0 +1,2 @@
+// Package precondition makes a write fail if the object has changed since it was read.
+package precondition
