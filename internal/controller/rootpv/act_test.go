@@ -12,6 +12,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
@@ -20,7 +22,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
 // reads serves live reads of a few objects.
