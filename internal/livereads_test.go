@@ -15,10 +15,8 @@ import (
 var liveReads = map[string]string{
 	"hostvolume.claimOf":        "finds the claim to which a promise is returned, and destroys nothing",
 	"hostvolume.proof":          "passes the reader to package proof",
-	"leafpod.leafPodGone":       "proves that a Pod was deleted",
 	"leafpod.stillFails":        "decides again with the current Pod",
 	"leafpv.share":              "reads the attributes of a volume that the cache drops",
-	"leafpv.adopt":              "gives a volume to the claim that requests it, and destroys nothing",
 	"leafpv.inTheWay":           "finds the owner of the conflicting object",
 	"recovery.stillStranded":    "decides again with the current Pods",
 	"rootpvc.notCreated":        "finds the owner of the conflicting object",
@@ -26,7 +24,6 @@ var liveReads = map[string]string{
 	"rootpvc.lookUp":            "finds the VolumeAttributesClasses in both clusters",
 	"rootpvc.rememberWithdrawn": "reads the record that it writes",
 	"rootpvc.unlessUsed":        "decides again with the current Pods",
-	"rootpvc.stillAsked":        "gives a volume to the claim that requests it, and destroys nothing",
 }
 
 // TestOnlyProofProves prevents the volumes' controllers from proving facts with their own live

@@ -34,8 +34,9 @@
 //	MemberCurrent    the member was not restored while this process ran: reads the fence's Lease
 //
 // Some proofs are not part of an Evidence: LeafClaimGone (before a placement is removed),
-// Unprovisioned (before recovery reassigns a claim), Unbound (before a Pod that uses a promise is set
-// to Failed), and those of packages placing and adoption. A test fails if a volume controller reads live
+// Unprovisioned (before recovery reassigns a claim), LeafPodGone and Unbound (before a Pod is set to
+// Failed), Unmarked (before a leaf Pod that uses a promise is created), and those of packages placing and
+// adoption. A test fails if a volume controller reads live
 // without these packages (internal/livereads_test.go lists the exceptions).
 //
 // # Evidence

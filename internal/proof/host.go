@@ -138,6 +138,17 @@ func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused,
 	return Unused{p.testify(began, "", ""), claim}, true, nil
 }
 
+// Unmarked proves by a live read that a promise is assigned to this member, and that its disk is marked
+// neither as unused nor as being released.
+func (p Prover) Unmarked(ctx context.Context, promise *corev1.PersistentVolume) (bool, error) {
+	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
+	if err != nil {
+		return false, fmt.Errorf("prove that the disk of promise %s is not being released: %w", promise.Name, err)
+	}
+	return now != nil && now.UID == promise.UID && !hostpv.Releasing(now) && !hostpv.MarkedUnused(now) &&
+		now.Labels[v1alpha1.LabelClusterID] == p.ClusterID, nil
+}
+
 // LivePodsOfClaim returns the host's Pods that use a claim, from a live list of its namespace.
 func (p Prover) LivePodsOfClaim(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	var list corev1.PodList

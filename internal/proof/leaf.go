@@ -57,6 +57,16 @@ func (p Prover) LeafClaimGone(ctx context.Context, root *corev1.PersistentVolume
 	return leaf == nil, err
 }
 
+// LeafPodGone proves by a live read that the member has no leaf Pod of a root.
+func (p Prover) LeafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
+	key := client.ObjectKeyFromObject(root)
+	leaf, origin, err := index.Leaf[corev1.Pod](ctx, p.Live, p.HostID, key)
+	if err != nil {
+		return false, fmt.Errorf("prove that the leaf of Pod %s is gone: %w", key, err)
+	}
+	return leaf == nil || origin.UID != root.UID, nil
+}
+
 // Unbound proves by a live read that no leaf claim for a root is bound.
 func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	leaf, err := p.leafClaim(ctx, root)

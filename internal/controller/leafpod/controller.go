@@ -191,7 +191,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			return err
 		}
 		if d.leafPodGone {
-			if gone, err := r.leafPodGone(ctx, o.root); err != nil || !gone {
+			if gone, err := r.Proof().LeafPodGone(ctx, o.root); err != nil || !gone {
 				return err
 			}
 		}
@@ -229,13 +229,4 @@ func (r *reconciler) stillFails(ctx context.Context, o *observed) (fail, bool, e
 	o.root = live
 	d, still := decide(*o).(fail)
 	return d, still, nil
-}
-
-// leafPodGone proves with a live read that the root has no leaf in the member.
-func (r *reconciler) leafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
-	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(root))
-	if err != nil {
-		return false, fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
-	}
-	return leaf == nil || origin.UID != root.UID, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/volumesource"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/proof/adoption"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -99,16 +100,9 @@ func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecy
 	return 0
 }
 
-// adopt creates the host PV of a released volume for the claim that requests it. Live reads first
-// prove that the claim is unchanged and still requests the volume, which means that the earlier
-// claim with the same name is gone, and that nothing uses the volume.
+// adopt creates the host PV of a released volume for the claim that requests it.
 func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
-	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
-	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.Requests(asking, s.Leaf, r.Member) {
-		return err
-	}
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(s.Name))
-	if err != nil || leaf == nil || leaf.UID != s.UID || leaf.Status.Phase != corev1.VolumeReleased {
+	if proven, err := adoption.ReleasedFor(ctx, r.Proof(), s.Successor, s.Leaf); err != nil || !proven {
 		return err
 	}
 	host := hostpv.Mirror(s.Leaf, s.Successor, corev1.PersistentVolumeReclaimRetain, r.Member)
@@ -116,7 +110,7 @@ func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	if err := r.Root.Create(ctx, actor, host); err != nil {
 		return err
 	}
-	r.eventAdopted(asking, host)
+	r.eventAdopted(s.Successor, host)
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 // create creates the leaf Pod if live reads confirm the decision. An existing Pod that is not
 // in the cache is either a new leaf or a foreign Pod.
 func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
-	if settled, err := r.settled(ctx, o); err != nil || !settled {
+	if unmarked, err := r.unmarked(ctx, o); err != nil || !unmarked {
 		return err
 	}
 	root, leaf, err := r.stillCreate(ctx, o)
@@ -272,18 +272,17 @@ func (r *reconciler) reporter(claim string) mirror.Reporter {
 	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
 }
 
-// settled proves with live reads that none of the Pod's disks is marked as unused or as being
+// unmarked proves with live reads that none of the Pod's disks is marked as unused or as being
 // released. The controller that releases a disk looks for Pods after it has marked the disk, so
 // either these reads show the mark, or that controller's list contains this Pod. If the manager
 // were killed, a mark as unused could outlive this Pod, and the next grace period would be measured
 // from the old time.
-func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, error) {
+func (r *reconciler) unmarked(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
 		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {
 			continue
 		}
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(c.Volume.Name))
-		if err != nil || pv == nil || pv.UID != c.Volume.UID || hostpv.Releasing(pv) || hostpv.MarkedUnused(pv) || pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID {
+		if unmarked, err := r.Proof().Unmarked(ctx, c.Volume); err != nil || !unmarked {
 			return false, err // the PV's event enqueues the Pod
 		}
 	}

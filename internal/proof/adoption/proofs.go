@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -41,4 +42,61 @@ func ClaimGone(ctx context.Context, p proof.Prover, key types.NamespacedName, ui
 		return false, fmt.Errorf("prove that claim %s in the member is gone: %w", key, err)
 	}
 	return claim == nil || claim.UID != uid, nil
+}
+
+// ReleasedFor proves by live reads that a claim still exists and requests a leaf PV, so the earlier claim
+// with its name is gone, and that the leaf PV is Released, so nothing uses it.
+func ReleasedFor(ctx context.Context, p proof.Prover, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume) (bool, error) {
+	asks, err := requests(ctx, p, claim, leaf)
+	if err != nil || asks == nil {
+		return false, err
+	}
+	now, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(leaf.Name))
+	if err != nil {
+		return false, fmt.Errorf("prove that volume %s is released: %w", leaf.Name, err)
+	}
+	return now != nil && now.UID == leaf.UID && now.Status.Phase == corev1.VolumeReleased, nil
+}
+
+// LeafClaimFor proves by live reads that a claim still exists and requests a leaf PV, so the earlier claim
+// with its name is gone, that the host has no PV that could represent the leaf PV, and that the leaf PV
+// still belongs to the leaf claim.
+func LeafClaimFor(ctx context.Context, p proof.Prover, claim, leafClaim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume) (bool, error) {
+	root, err := requests(ctx, p, claim, leaf)
+	if err != nil || root == nil {
+		return false, err
+	}
+	for _, collides := range []bool{false, true} {
+		pv, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(hostpv.Name(leaf.Name, p.ClusterID, collides)))
+		if err != nil {
+			return false, fmt.Errorf("prove that the host has no PV for volume %s: %w", leaf.Name, err)
+		}
+		if pv == nil {
+			continue
+		}
+		cluster, name, _, ours := hostpv.LeafOf(pv)
+		if pv.Name == root.Spec.VolumeName || ours && cluster == p.ClusterID && name == leaf.Name {
+			return false, nil // not in the cache yet
+		}
+	}
+	now, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(leaf.Name))
+	if err != nil {
+		return false, fmt.Errorf("prove that volume %s is unchanged: %w", leaf.Name, err)
+	}
+	return now != nil && now.UID == leaf.UID && now.Spec.ClaimRef != nil && now.Spec.ClaimRef.UID == leafClaim.UID &&
+		hostpv.Requests(root, now, p.Member), nil
+}
+
+// requests returns the claim from a live read, or nil if it no longer exists or no longer requests the
+// leaf PV.
+func requests(ctx context.Context, p proof.Prover, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+	key := client.ObjectKeyFromObject(claim)
+	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, key)
+	if err != nil {
+		return nil, fmt.Errorf("prove that claim %s requests volume %s: %w", key, leaf.Name, err)
+	}
+	if now == nil || now.UID != claim.UID || !hostpv.Requests(now, leaf, p.Member) {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	return now, nil
 }
