@@ -63,16 +63,20 @@ func roots() []*corev1.PersistentVolumeClaim {
 	for _, volume := range []string{"", hostPV.Name, "another"} {
 		for _, placed := range []string{"", member.ClusterID, "id39"} {
 			for _, deleting := range []bool{false, true} {
-				root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root", DeletionTimestamp: at(deleting)}}
-				root.Spec.VolumeName = volume
-				if placed != "" {
-					root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: placed}
-				}
-				all = append(all, root)
+				all = append(all, rootClaim(volume, placed, deleting))
 			}
 		}
 	}
 	return all
+}
+
+func rootClaim(volume, placed string, deleting bool) *corev1.PersistentVolumeClaim {
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root", DeletionTimestamp: at(deleting)}}
+	root.Spec.VolumeName = volume
+	if placed != "" {
+		root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: placed}
+	}
+	return root
 }
 
 // hosts returns all variants of the host PV.
@@ -81,29 +85,43 @@ func hosts() []*corev1.PersistentVolume {
 	for _, ref := range []*corev1.ObjectReference{nil, refOf("root"), refOf(gone), refOf("")} {
 		for _, phase := range hostPVs {
 			for _, policy := range policies {
-				for flags := range 32 {
-					pv := hostPV.DeepCopy()
-					if flags&8 != 0 {
-						pv.Spec.CSI.VolumeAttributes = nil
-						metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AttributeLeafUID, "leaf-1")
-					}
-					pv.Spec.ClaimRef, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = ref, phase, policy
-					pv.DeletionTimestamp = at(flags&1 != 0)
-					if flags&2 != 0 {
-						pv.Finalizers = nil
-					}
-					if flags&4 != 0 {
-						metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
-					}
-					if flags&16 != 0 {
-						pv = hostpv.WithCopyIn(pv, "id39")
-					}
-					all = append(all, pv)
+				for flags := range hostFlags {
+					all = append(all, hostVolume(ref, phase, policy, flags))
 				}
 			}
 		}
 	}
 	return all
+}
+
+// The flags of hostVolume.
+const (
+	hostDeletes = 1 << iota
+	hostWithoutFinalizer
+	hostAbandoned
+	hostImported
+	hostCopied
+	hostFlags
+)
+
+func hostVolume(ref *corev1.ObjectReference, phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy, flags int) *corev1.PersistentVolume {
+	pv := hostPV.DeepCopy()
+	if flags&hostImported != 0 {
+		pv.Spec.CSI.VolumeAttributes = nil
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AttributeLeafUID, "leaf-1")
+	}
+	pv.Spec.ClaimRef, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = ref, phase, policy
+	pv.DeletionTimestamp = at(flags&hostDeletes != 0)
+	if flags&hostWithoutFinalizer != 0 {
+		pv.Finalizers = nil
+	}
+	if flags&hostAbandoned != 0 {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+	}
+	if flags&hostCopied != 0 {
+		pv = hostpv.WithCopyIn(pv, "id39")
+	}
+	return pv
 }
 
 // leafClaims returns all variants of the leaf claim, for the root and for a deleted root.
@@ -113,15 +131,19 @@ func leafClaims() []*corev1.PersistentVolumeClaim {
 		for _, volume := range []string{"", "pv-1", "pv-2"} {
 			for _, phase := range claimPhases {
 				for _, deleting := range []bool{false, true} {
-					claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(deleting)}}
-					claim.Spec.VolumeName, claim.Status.Phase = volume, phase
-					originOf(uid).Stamp(claim)
-					all = append(all, claim)
+					all = append(all, leafClaim(uid, volume, phase, deleting))
 				}
 			}
 		}
 	}
 	return all
+}
+
+func leafClaim(root types.UID, volume string, phase corev1.PersistentVolumeClaimPhase, deleting bool) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(deleting)}}
+	claim.Spec.VolumeName, claim.Status.Phase = volume, phase
+	originOf(root).Stamp(claim)
+	return claim
 }
 
 // leaves returns all variants of the leaf PV.
@@ -133,21 +155,7 @@ func leaves() []*corev1.PersistentVolume {
 				for _, ref := range []*corev1.ObjectReference{nil, refOf("leaf-claim"), refOf("another")} {
 					for _, phase := range leafPVs {
 						for _, deleting := range []bool{false, true} {
-							pv := leafPV()
-							pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Status.Phase, pv.DeletionTimestamp = policy, ref, phase, at(deleting)
-							switch stamp {
-							case "":
-							case consent:
-								metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, member.HostID)
-							case "host-pv", "earlier-pv":
-								mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Name: hostPV.Name}, UID: stamp}.Stamp(pv)
-							default:
-								originOf(stamp).Stamp(pv)
-							}
-							if own != "" {
-								metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, own)
-							}
-							all = append(all, pv)
+							all = append(all, leafVolume(stamp, own, policy, ref, phase, deleting))
 						}
 					}
 				}
@@ -155,6 +163,24 @@ func leaves() []*corev1.PersistentVolume {
 		}
 	}
 	return all
+}
+
+func leafVolume(stamp types.UID, own string, policy corev1.PersistentVolumeReclaimPolicy, ref *corev1.ObjectReference, phase corev1.PersistentVolumePhase, deleting bool) *corev1.PersistentVolume {
+	pv := leafPV()
+	pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Status.Phase, pv.DeletionTimestamp = policy, ref, phase, at(deleting)
+	switch stamp {
+	case "":
+	case consent:
+		metav1.SetMetaDataLabel(&pv.ObjectMeta, v1alpha1.LabelHost, member.HostID)
+	case "host-pv", "earlier-pv":
+		mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Name: hostPV.Name}, UID: stamp}.Stamp(pv)
+	default:
+		originOf(stamp).Stamp(pv)
+	}
+	if own != "" {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, own)
+	}
+	return pv
 }
 
 // restore is the cluster that was restored after the leaf claim was created.
