@@ -33,7 +33,9 @@ const (
 	// at most a write or two before it waits for a watch.
 	workers = 8
 	// askAgain is the interval at which other members are checked for the leaf claim of a root whose
-	// placement a restored host may have lost. No event enqueues the root when a member connects.
+	// placement a restored host may have lost, because no event enqueues the root when a member connects.
+	// The same applies to a host PV whose claimRef names another claim: its next edit may be to a third
+	// claim, and then no event enqueues this root.
 	askAgain = 10 * time.Second
 	// checkRestores is the interval at which it is checked whether another member may still detect that
 	// the host was restored before this process became the leader.
@@ -116,10 +118,15 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case err != nil, o.Root == nil:
 		return reconcile.Result{}, err
 	}
-	if o.Observed.Placement.Counterparts.Any() {
-		return reconcile.Result{RequeueAfter: askAgain}, nil
+	return reconcile.Result{RequeueAfter: r.again(o)}, nil
+}
+
+// again returns after how long a root must be observed again, or 0 if an event will enqueue it.
+func (r *reconciler) again(o observing.Claim) time.Duration {
+	if p := o.Observed.Placement; p.Counterparts.Any() || p.Diverted != nil {
+		return askAgain
 	}
-	return reconcile.Result{RequeueAfter: route.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)}, nil
+	return route.Sooner(r.reports.Owes(o.Root.UID), o.Observed.Placement.Attempt.SilentIn)
 }
 
 // rejection returns why the member rejects the creation of a root's namespace, or nil. In a new link,

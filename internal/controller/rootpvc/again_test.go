@@ -1,0 +1,36 @@
+package rootpvc
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc/reporting"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/proof/placing"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// A root is observed again without an event if its report depends on objects whose events do not enqueue
+// it.
+func TestObservedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		places volume.Placement
+		want   time.Duration
+	}{
+		"events enqueue it":                          {},
+		"another member may have its leaf claim":     {volume.Placement{Counterparts: placing.Counterparts{Unasked: []string{"cluster39"}}}, askAgain},
+		"its host PV's claimRef names another claim": {volume.Placement{Diverted: &corev1.PersistentVolume{}}, askAgain},
+		"the member's provisioner is silent so far":  {volume.Placement{Attempt: volume.Attempt{SilentIn: time.Minute}}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{reports: reporting.New(&member.Link{})}
+			o := observing.Claim{Root: &corev1.PersistentVolumeClaim{}, Observed: &volume.Observed{Placement: &tc.places}}
+			if got := r.again(o); got != tc.want {
+				t.Errorf("observed again after %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
