@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/tree"
@@ -110,11 +111,17 @@ func (p page) print(d *diagnose.Diagnosis) {
 	if d.Verdict == diagnose.Problem {
 		others = others[1:] // the summary describes the first
 	}
+	printed := sets.New(d.ToDo)
 	for i, c := range others {
 		if i == 0 {
 			fmt.Fprintln(p.w, "\nAlso:")
 		}
-		p.paragraph(nil, "  - ", strings.TrimSpace(fmt.Sprintf("%s: %s %s", object(c.Ref), diagnose.Ended(c.What), c.ToDo)))
+		toDo := c.ToDo
+		if printed.Has(toDo) {
+			toDo = "" // two objects report the same problem
+		}
+		printed.Insert(toDo)
+		p.paragraph(nil, "  - ", strings.TrimSpace(fmt.Sprintf("%s: %s %s", object(c.Ref), diagnose.Ended(c.What), toDo)))
 	}
 	if d.Verdict != diagnose.Well {
 		p.evidence(d)

@@ -1,0 +1,29 @@
+package why
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+)
+
+// If two conditions report one problem, what to do is printed once.
+func TestToDoIsPrintedOnce(t *testing.T) {
+	cause := func(what, toDo string) diagnose.Cause {
+		return diagnose.Cause{Ref: diagnose.Ref{Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data"}, What: what, ToDo: toDo}
+	}
+	var out strings.Builder
+	page{w: &out, now: time.Unix(1e9, 0)}.print(&diagnose.Diagnosis{
+		Verdict: diagnose.Problem, Summary: "Claim is lost", ToDo: "Restore the backup.",
+		Causes: []diagnose.Cause{
+			cause("the disk is gone", "Restore the backup."), cause("the promise is broken", "Restore the backup."),
+			cause("it cannot be expanded", "Request less."), cause("nor copied", "Request less."),
+		},
+	})
+	for want, times := range map[string]int{"Restore the backup.": 1, "Request less.": 1, "the promise is broken.": 1, "nor copied.": 1} {
+		if got := strings.Count(out.String(), want); got != times {
+			t.Errorf("%q is printed %d times, want %d:\n%s", want, got, times, out.String())
+		}
+	}
+}
