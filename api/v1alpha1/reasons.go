@@ -184,8 +184,9 @@ const (
 	ReasonVolumeNotFound = "VolumeNotFound"
 	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has, or the volume that
 	// the member provisioned for the claim is gone. Xylem does not create a replacement. On a
-	// PersistentVolume in the host: its volume has been missing since the member was restored, and
-	// Xylem has no record that it destroyed the disk. To do: restore the volume in the member, or
+	// PersistentVolume in the host: its volume has been missing since the member was restored, or since
+	// Xylem stopped protecting the PersistentVolume (for example, because the cluster was deregistered),
+	// and Xylem has no record that it destroyed the disk. To do: restore the volume in the member, or
 	// delete the claim.
 	ReasonVolumeLost = "VolumeLost"
 	// ReasonVolumeTerminating: somebody deleted the claim's volume in the member or, before the

@@ -1,18 +1,26 @@
 package deregistration
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 func pod(name string, phase corev1.PodPhase, deleted bool) corev1.Pod {
@@ -91,11 +99,11 @@ func TestNext(t *testing.T) {
 // that are released when unused.
 func TestRecall(t *testing.T) {
 	m := mirror.Member{Registration: "cluster38", ClusterID: leftID}
-	volume := func(name, release string) corev1.PersistentVolume {
+	volume := func(name, release string, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolume {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
 		pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf"}}
-		pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+		pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, leafPolicy, m)
 		pv.Name, pv.Status.Phase = name, corev1.VolumeBound
 		return *pv
 	}
@@ -103,14 +111,15 @@ func TestRecall(t *testing.T) {
 		connected, connecting, forced bool
 		promises, volumes             string
 	}{
-		"the member may be reachable, forced":   {connecting: true, forced: true, volumes: "data, scratch"},
-		"the member is lost, forced":            {forced: true, promises: "scratch", volumes: "data"},
-		"the member is connected, forced":       {connected: true, forced: true, volumes: "data, scratch"},
-		"the member is unreachable, not forced": {volumes: "data, scratch"},
+		"the member may be reachable, forced":   {connecting: true, forced: true, volumes: "data, scratch, kept"},
+		"the member is lost, forced":            {forced: true, promises: "scratch", volumes: "data, kept"},
+		"the member is connected, forced":       {connected: true, forced: true, volumes: "data, scratch, kept"},
+		"the member is unreachable, not forced": {volumes: "data, scratch, kept"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leaving{connected: tc.connected, connecting: tc.connecting, forced: tc.forced, volumes: []corev1.PersistentVolume{
-				volume("data", v1alpha1.ReleaseOnClaimDeletion), volume("scratch", v1alpha1.ReleaseWhenUnused),
+				volume("data", v1alpha1.ReleaseOnClaimDeletion, corev1.PersistentVolumeReclaimDelete), volume("scratch", v1alpha1.ReleaseWhenUnused, corev1.PersistentVolumeReclaimDelete),
+				volume("kept", v1alpha1.ReleaseWhenUnused, corev1.PersistentVolumeReclaimRetain),
 			}}
 			l.recall()
 			if diff := cmp.Diff([]string{tc.promises, tc.volumes}, []string{some(l.promises), some(l.volumes)}); diff != "" {
@@ -170,6 +179,84 @@ func TestRemaining(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.l.remaining(); got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A claim for which the scheduler has already chosen another member keeps this choice.
+func TestWithdrawn(t *testing.T) {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
+	for name, tc := range map[string]struct {
+		selected  string
+		connected bool
+		want      map[string]string
+	}{
+		"the member's node":                        {cr.NodeName(), true, map[string]string{v1alpha1.AnnotationPlacedIn: leftID}},
+		"another member's node":                    {"kosmos-cluster39", true, map[string]string{v1alpha1.AnnotationPlacedIn: leftID, route.AnnSelectedNode: "kosmos-cluster39"}},
+		"the node of a lost member":                {cr.NodeName(), false, map[string]string{}},
+		"another member's node, the first is lost": {"kosmos-cluster39", false, map[string]string{route.AnnSelectedNode: "kosmos-cluster39"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: leftID, route.AnnSelectedNode: tc.selected}}}
+			if diff := cmp.Diff(tc.want, withdrawn(claim, cr, tc.connected).Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithdrawing(t *testing.T) {
+	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
+	promises := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pvc-mock-1"}}}
+	for want, l := range map[string]leaving{
+		"withdrawing 1 claim without a volume (shop/data)":                            {unbound: claims},
+		"withdrawing 1 promise (pvc-mock-1)":                                          {promises: promises},
+		"withdrawing 1 claim without a volume (shop/data) and 1 promise (pvc-mock-1)": {unbound: claims, promises: promises},
+		"withdrawing 1 promise (pvc-mock-1). Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports": {promises: promises, suspended: true},
+	} {
+		if got := l.withdrawing(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+var errRecord = errors.New("the record was written")
+
+// recording rejects the creation of the record, so that tests detect it.
+type recording struct{ client.Client }
+
+func (recording) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errRecord
+}
+
+// absent is a host without a record.
+type absent struct{ client.Reader }
+
+func (absent) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// A PV that is being deleted disappears with Xylem's finalizer, so its disk is recorded first.
+func TestReleasedVolumesAreRecorded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleting, forced bool
+		want             error
+	}{
+		"it stays":                           {},
+		"it is being deleted":                {deleting: true, want: errRecord},
+		"an admin forces the deregistration": {forced: true, want: errRecord},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "uid"}}
+			if tc.deleting {
+				pv.DeletionTimestamp = &metav1.Time{}
+			}
+			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
+			cr.Status.ClusterID = leftID
+			r := &Leaver{Client: recording{}, Records: &hostrecord.Records{Live: absent{}, Namespace: "xylem-system", Clock: clock.RealClock{}}}
+			if err := r.recordReleased(t.Context(), cr, pv, tc.forced); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
 	}

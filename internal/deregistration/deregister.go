@@ -45,6 +45,9 @@ const leavesDelay = 2 * time.Second
 // leaving contains the remaining objects of a member that is being deregistered.
 type leaving struct {
 	connected, forced, confirmed bool
+	// suspended means that the member is connected, but an admin must confirm a restore before Xylem
+	// deletes anything in it.
+	suspended bool
 	// connecting reports whether it is not known yet if the member can be reached, for example after
 	// the start of the manager.
 	connecting bool
@@ -324,6 +327,7 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	if cr.Status.ClusterID == "" {
 		return l, nil // never connected, so it has no objects
 	}
+	l.suspended = l.connected && !state.MayDestroy
 	_, l.unlinked = r.Unlinked.Load(cr.UID)
 	l.connecting = !l.unlinked && !l.connected && !state.Lost()
 	if err := r.leavingPods(ctx, cr, l); err != nil {
@@ -406,12 +410,18 @@ func (l *leaving) recall() {
 		return
 	}
 	l.volumes = slices.DeleteFunc(l.volumes, func(pv corev1.PersistentVolume) bool {
-		movable := hostpv.Movable(&pv)
-		if movable {
+		recalled := recallable(&pv)
+		if recalled {
 			l.promises = append(l.promises, pv)
 		}
-		return movable
+		return recalled
 	})
+}
+
+// recallable reports whether another member may fulfill a lost member's promise again, although its disk
+// is then abandoned. A disk that is retained is not released with its last Pod, so it stays the claim's.
+func recallable(pv *corev1.PersistentVolume) bool {
+	return hostpv.Movable(pv) && (hostpv.IsUnfulfilled(pv) || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete)
 }
 
 // promised reports whether a claim is bound to a promise without a disk or, if its member is lost,
@@ -421,7 +431,7 @@ func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeCla
 		return false, nil
 	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
-	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && hostpv.Movable(pv)), err
+	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && recallable(pv)), err
 }
 
 // shared reports whether another registration that is not being deleted refers to the same cluster.
@@ -443,7 +453,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 			break // root_pvc and root_pv release them
 		}
 		before := &l.promises[i]
-		if err := r.force(ctx, cr, before, fmt.Sprintf("any disk of promise %q in the member is abandoned", before.Name)); err != nil {
+		if err := r.force(ctx, cr, before, hostpv.Describe(before)+" is abandoned, with any disk that the member has for it"); err != nil {
 			return err
 		}
 		claim, err := r.claimOf(ctx, before)
@@ -457,13 +467,14 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		if err := writer.FreePromise(ctx, actor, before, claim, cr.Status.ClusterID, e); client.IgnoreNotFound(err) != nil {
 			return err
 		}
+		if !hostpv.IsUnfulfilled(before) {
+			r.eventRecalled(cr, before, claim)
+		}
 	}
 	for i := range l.unbound {
 		before := &l.unbound[i]
-		after := before.DeepCopy()
-		delete(after.Annotations, route.AnnSelectedNode)
+		after := withdrawn(before, cr, l.connected)
 		if !l.connected {
-			delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
 			if err := r.force(ctx, cr, before, fmt.Sprintf("any volume of claim \"%s/%s\" in the member is abandoned", before.Namespace, before.Name)); err != nil {
 				return err
 			}
@@ -476,7 +487,36 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		}
 		r.eventWithdrawn(cr, after)
 	}
-	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %s without a volume (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, l.withdrawing())
+}
+
+// withdrawn returns a claim without the scheduler's choice of the member's node and, if the member cannot
+// withdraw the claim itself, without its placement. The scheduler may have chosen another member already.
+func withdrawn(claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, connected bool) *corev1.PersistentVolumeClaim {
+	after := claim.DeepCopy()
+	if after.Annotations[route.AnnSelectedNode] == cr.NodeName() {
+		delete(after.Annotations, route.AnnSelectedNode)
+	}
+	if !connected {
+		delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
+	}
+	return after
+}
+
+// withdrawing describes the claims and promises that are being withdrawn, and what blocks this.
+func (l *leaving) withdrawing() string {
+	var parts []string
+	if len(l.unbound) > 0 {
+		parts = append(parts, fmt.Sprintf("%s without a volume (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
+	}
+	if len(l.promises) > 0 {
+		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.promises), "promise"), some(l.promises)))
+	}
+	what := "withdrawing " + strings.Join(parts, " and ")
+	if l.suspended {
+		what += ". Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports"
+	}
+	return what
 }
 
 // claimOf returns the claim of a promise, or nil if it was deleted.
@@ -507,10 +547,8 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 			after.Annotations = map[string]string{}
 		}
 		after.Annotations[v1alpha1.AnnotationClusterGone] = cr.Name
-		if forced {
-			if err := r.force(ctx, cr, before, fmt.Sprintf("volume %q stays in the member", before.Name)); err != nil {
-				return err
-			}
+		if err := r.recordReleased(ctx, cr, before, forced); err != nil {
+			return err
 		}
 		e, err := r.releasing(cr, before)
 		if err != nil {
@@ -522,6 +560,19 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 		r.eventClusterGone(cr, after)
 	}
 	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stays in the member", text.Count(len(volumes), "volume")))
+}
+
+// recordReleased records a volume that stays in the member. Otherwise, nothing in the host would name the
+// disk of a PV that disappears with its finalizer.
+func (r *Leaver) recordReleased(ctx context.Context, cr *v1alpha1.ClusterRegistration, pv *corev1.PersistentVolume, forced bool) error {
+	what := hostpv.Describe(pv) + " stays in the member"
+	switch {
+	case forced:
+		return r.force(ctx, cr, pv, what)
+	case pv.DeletionTimestamp != nil:
+		return r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID, fmt.Sprintf("registration %q was deleted: %s", cr.Name, what))
+	}
+	return nil
 }
 
 // releaseSnapshots records on the contents of the member's snapshots that their cluster was

@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
@@ -17,6 +18,16 @@ func (r *Leaver) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod)
 func (r *Leaver) eventForced(cr *v1alpha1.ClusterRegistration, about client.Object, what string) {
 	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, v1alpha1.ReasonForcedDeregistration, "Deregister",
 		"abandoned the unreachable member (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
+}
+
+// eventRecalled reports, on a promise and its claim, that the disk of a lost member is abandoned.
+func (r *Leaver) eventRecalled(cr *v1alpha1.ClusterRegistration, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
+	const format = "member %q was deregistered while it was unreachable (%s=true), and the disk is abandoned: %s. The next Pod gets a new, empty disk in another member"
+	args := []any{cr.Name, v1alpha1.AnnotationForceDeregister, hostpv.Describe(promise)}
+	r.Recorder.Eventf(promise, cr, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Deregister", format, args...)
+	if claim != nil {
+		r.Recorder.Eventf(claim, promise, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Deregister", format, args...)
+	}
 }
 
 func (r *Leaver) eventWithdrawn(cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) {

@@ -12,9 +12,9 @@ import (
 
 // Others returns the other registered members, according to a live list, so that the caller can
 // check whether a claim was placed in one of them. A member without a Link, or with an unconfirmed
-// restore, cannot be checked. Others omits registrations that are being deleted, because their
-// members release all claims, and registrations that Xylem rejects because another one serves their
-// cluster.
+// restore, cannot be checked. Others omits registrations that Xylem rejects because another one serves
+// their cluster, and registrations that are being deleted if nobody can ask their member any longer: the
+// member never connected, or an admin forces the deregistration of an unreachable member.
 func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]placing.Other, error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := f.HostLive.List(ctx, &all); err != nil {
@@ -25,11 +25,14 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]placing.Other
 	away := map[string]string{} // cluster IDs by registration
 	for i := range all.Items {
 		cr := &all.Items[i]
-		if cr.Name == self.Registration || cr.DeletionTimestamp != nil {
+		if cr.Name == self.Registration {
 			continue
 		}
 		other, clusterID := f.other(cr.Name)
 		if other.Live == nil {
+			if cr.DeletionTimestamp != nil && (cr.Status.ClusterID == "" || cr.Annotations[v1alpha1.AnnotationForceDeregister] == "true") {
+				continue
+			}
 			away[cr.Name] = clusterID
 			continue
 		}

@@ -36,23 +36,31 @@ func TestOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		supervisor *supervisor
 		deleting   bool
+		forced     bool
 		want       map[string]bool // whether each can be checked
 	}{
-		"linked":     {linked("id-3"), false, map[string]bool{"two": true, "three": true}},
-		"not linked": {away("id-3"), false, map[string]bool{"two": true, "three": false}},
-		"not linked, and its identity was never read": {away(""), false, map[string]bool{"two": true, "three": false}},
-		"not in the fleet yet":                        {nil, false, map[string]bool{"two": true, "three": false}},
-		"being deleted":                               {linked("id-3"), true, map[string]bool{"two": true}},
-		"rejected as a duplicate of this member":      {away("id-1"), false, map[string]bool{"two": true}},
-		"rejected as a duplicate of a linked member":  {away("id-2"), false, map[string]bool{"two": true}},
+		"linked":     {linked("id-3"), false, false, map[string]bool{"two": true, "three": true}},
+		"not linked": {away("id-3"), false, false, map[string]bool{"two": true, "three": false}},
+		"not linked, and its identity was never read": {away(""), false, false, map[string]bool{"two": true, "three": false}},
+		"not in the fleet yet":                        {nil, false, false, map[string]bool{"two": true, "three": false}},
+		"being deleted":                               {linked("id-3"), true, false, map[string]bool{"two": true, "three": true}},
+		"being deleted, and not linked":               {away("id-3"), true, false, map[string]bool{"two": true, "three": false}},
+		"being deleted by force, and not linked":      {away("id-3"), true, true, map[string]bool{"two": true}},
+		"being deleted by force, but still linked":    {linked("id-3"), true, true, map[string]bool{"two": true, "three": true}},
+		"rejected as a duplicate of this member":      {away("id-1"), false, false, map[string]bool{"two": true}},
+		"rejected as a duplicate of a linked member":  {away("id-2"), false, false, map[string]bool{"two": true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all []v1alpha1.ClusterRegistration
 			for _, name := range []string{"one", "three", "two"} {
 				all = append(all, v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}})
 			}
+			all[1].Status.ClusterID = "id-3"
 			if tc.deleting {
 				all[1].DeletionTimestamp = &metav1.Time{}
+			}
+			if tc.forced {
+				all[1].Annotations = map[string]string{v1alpha1.AnnotationForceDeregister: "true"}
 			}
 			f := New(Config{HostLive: registrations{items: all}})
 			f.supervisors["one"], f.supervisors["two"] = linked("id-1"), linked("id-2")

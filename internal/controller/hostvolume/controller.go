@@ -112,12 +112,26 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 	}
 }
 
+// deleteAbandoned deletes an abandoned host PV. If a finalizer of Xylem keeps the PV, the deletion's event
+// enqueues it again, and release records the volume. Otherwise, deleteAbandoned does.
 func (r *Reconciler) deleteAbandoned(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	kept := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) || len(hostpv.CopiedIn(pv)) > 0
+	if !kept {
+		if err := r.record(ctx, host, pv); err != nil {
+			return err
+		}
+	}
 	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
 	if !abandoned {
 		return nil
 	}
-	return client.IgnoreNotFound(host.DeleteVolume(ctx, pv, e)) // the deletion's event enqueues the PV again, to remove the finalizer
+	if err := host.DeleteVolume(ctx, pv, e); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !kept {
+		r.eventAbandoned(pv)
+	}
+	return nil
 }
 
 // dropPromise deletes a promise, and then removes Xylem's finalizer, if live reads prove that no member
@@ -135,11 +149,8 @@ func (r *Reconciler) dropPromise(ctx context.Context, host *guarded.Root, pv *co
 
 // release records that the volume that a host PV represents is abandoned, and then releases it.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	clusterID, leaf := leafOf(pv)
-	if clusterID != "" {
-		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("volume %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
-			return err
-		}
+	if err := r.record(ctx, host, pv); err != nil {
+		return err
 	}
 	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
 	if !abandoned {
@@ -148,24 +159,32 @@ func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1
 	if err := drop(ctx, host, pv, e); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.eventAbandoned(pv, leaf, clusterID)
+	r.eventAbandoned(pv)
 	return nil
 }
 
-// leafOf returns the cluster ID and the name of the leaf PV that a host PV represents, for
-// messages.
-func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
-	if clusterID, leaf, _, ours := hostpv.LeafOf(pv); ours {
-		return clusterID, leaf
+// record records that the volume that a host PV represents is abandoned, unless no member has it.
+func (r *Reconciler) record(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	clusterID := clusterOf(pv)
+	if clusterID == "" {
+		return nil
 	}
-	return pv.Labels[v1alpha1.LabelClusterID], "no disk"
+	return r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("%s: %s=true", hostpv.Describe(pv), v1alpha1.AnnotationAbandon))
+}
+
+// clusterOf returns the ID of the cluster that has the volume or the promise that a host PV represents.
+func clusterOf(pv *corev1.PersistentVolume) string {
+	if clusterID, _, _, ours := hostpv.LeafOf(pv); ours {
+		return clusterID
+	}
+	return pv.Labels[v1alpha1.LabelClusterID]
 }
 
 // releasePromise takes a promise from its member, which may be lost, so that another member can
 // fulfill it. It changes the claim first, and then the promise. Objects in the member remain, and
 // become orphans once the member is connected again.
 func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	clusterID, leaf := leafOf(pv)
+	clusterID := clusterOf(pv)
 	claim, err := r.claimOf(ctx, pv)
 	if err != nil {
 		return err
@@ -177,7 +196,7 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 		return err
 	}
 	if clusterID != "" {
-		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("promise %q (%q in the member): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("%s: %s=true", hostpv.Describe(pv), v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
@@ -188,7 +207,7 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 	if err := host.FreePromise(ctx, actor, pv, claim, clusterID, e); err != nil {
 		return err
 	}
-	r.eventAbandoned(pv, leaf, clusterID)
+	r.eventAbandonedIn(pv, clusterID)
 	return nil
 }
 

@@ -118,6 +118,9 @@ func TestDecide(t *testing.T) {
 		"bound, and being deleted":                                       {mirrored(in(corev1.VolumeBound), deleted), lifecycle.AbandonHost},
 		"released, being deleted, and already without Xylem's finalizer": {mirrored(in(corev1.VolumeReleased), deleted, withoutFinalizer), lifecycle.None},
 		"available": {mirrored(in(corev1.VolumeAvailable)), lifecycle.AbandonHost},
+		"released, being deleted, and kept only for a member's copy": {mirrored(in(corev1.VolumeReleased), deleted, withoutFinalizer, func(pv *corev1.PersistentVolume) {
+			pv.Finalizers = []string{v1alpha1.FinalizerCopyPrefix + "id39"}
+		}), lifecycle.AbandonHost},
 
 		"a promise: its claim was deleted":                                          {promise(in(corev1.VolumeReleased)), lifecycle.DropPromise},
 		"a promise: its claim was deleted, and reclaiming failed":                   {promise(in(corev1.VolumeFailed)), lifecycle.DropPromise},

@@ -4,17 +4,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID string) {
+func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume) {
+	r.eventAbandonedIn(pv, clusterOf(pv))
+}
+
+func (r *Reconciler) eventAbandonedIn(pv *corev1.PersistentVolume, clusterID string) {
 	if clusterID == "" {
 		r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
 			"abandoned the volume because of annotation %s: no member has the volume, so no objects remain in any member", v1alpha1.AnnotationAbandon)
 		return
 	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-		"abandoned volume %q in member %q (cluster ID %s) because of annotation %s: the data is kept in the member, and the host no longer uses the volume",
-		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
+		"abandoned %s in member %q (cluster ID %s) because of annotation %s: the data is kept in the member, and the host no longer uses the volume",
+		hostpv.Describe(pv), pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
 }
 
 func (r *Reconciler) eventStray(pv *corev1.PersistentVolume, clusterID string) {

@@ -10,8 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
@@ -147,6 +149,40 @@ func TestOfClaim(t *testing.T) {
 			}
 			if got != tc.want {
 				t.Errorf("enqueues %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+var errRecord = errors.New("the record was written")
+
+// recording rejects every write, and tells a record from other writes.
+type recording struct{ writes }
+
+func (recording) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errRecord
+}
+
+// If no finalizer keeps an abandoned PV, nothing names the disk after its deletion, so the record comes
+// first. Otherwise, it follows with the removal of the finalizer.
+func TestAbandonedIsRecordedFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pv   *corev1.PersistentVolume
+		want error
+	}{
+		"Xylem's finalizer keeps the PV":             {mirrored(in(corev1.VolumeReleased)), errWrite},
+		"the record of a member's copy keeps it":     {hostpv.WithCopyIn(mirrored(in(corev1.VolumeReleased), withoutFinalizer), "id39"), errWrite},
+		"its cluster was deregistered: nothing does": {mirrored(in(corev1.VolumeReleased), withoutFinalizer), errRecord},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.pv.UID = "uid"
+			live := reads{volume: tc.pv}
+			r := &Reconciler{
+				Client: recording{}, Live: live,
+				Records: &hostrecord.Records{Live: live, Namespace: "xylem-system", Clock: clock.RealClock{}},
+			}
+			if err := r.act(t.Context(), tc.pv, lifecycle.DeleteHost); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
 	}

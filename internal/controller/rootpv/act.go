@@ -133,21 +133,23 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 }
 
 // recordMissing records and reports the disk of a host PV whose leaf PV the restored member may have
-// lost, unless another PV in the cluster still represents the disk.
+// lost, or was deleted while the host PV lacked Xylem's finalizer, unless another PV in the cluster still
+// represents the disk.
 func (r *reconciler) recordMissing(ctx context.Context, s *volume.Observed) error {
-	host := s.Host
-	_, leaf, _, has := hostpv.LeafOf(host)
-	if !has || !r.LastRestores().MayLackLeaf(host) ||
+	host, restored := s.Host, r.LastRestores().MayLackLeaf(s.Host)
+	if _, _, _, has := hostpv.LeafOf(host); !has || !restored && s.HasFinalizer() ||
 		s.Twin != nil && s.Twin.DeletionTimestamp == nil || s.Recreated != nil && hostpv.SameDisk(host, s.Recreated) {
 		return nil
 	}
-	driver, handle := hostpv.SourceOf(host)
-	disk := fmt.Sprintf("volume %q (%q in the member, handle %q of driver %q)", host.Name, leaf, handle, driver)
-	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk)
+	disk, since := hostpv.Describe(host), "the member was restored"
+	if !restored { // for example, the cluster was deregistered
+		since = "Xylem stopped protecting PersistentVolume " + host.Name
+	}
+	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk+": missing since "+since)
 	if err != nil || !missing {
 		return err
 	}
-	r.warn(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s has been missing since member %q was restored, and Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration))
+	r.warn(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s has been missing in member %q since %s, and Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration, since))
 	return nil
 }
 

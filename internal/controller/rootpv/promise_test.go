@@ -127,7 +127,7 @@ func TestDecideUnused(t *testing.T) {
 		"the cluster was deregistered, and the leaf PV and the leaf claim are gone": {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
 		"the cluster was deregistered, and a Pod is created in time":                {unused(withoutFinalizer, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
 		"the cluster was deregistered, and the promise is abandoned":                {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
-		"the cluster was deregistered, and the promise's claim is gone":             {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"the cluster was deregistered, and the promise's claim is gone":             {unused(withoutFinalizer, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.DropHost},
 		"the leaf PV and the leaf claim are gone, and Xylem did not delete them":    {unused(noLeaf, leafClaimGone), lifecycle.None},
 		"no consumer was ever recorded":                                             {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
 		"the leaf PV's original policy is Retain":                                   {unused(gave("Retain")), lifecycle.None},

@@ -219,7 +219,7 @@ func (r *reconciler) recordMissing(ctx context.Context, s *snapshot.Observed) er
 		handle = fmt.Sprintf("%q in the member, handle %q", mirrorsnapshot.LeafContent(s.Host), record.Handle)
 	}
 	what := fmt.Sprintf("snapshot %q (%s)", s.Host.Name, handle)
-	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, s.Host, what)
+	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, s.Host, what+": missing since the member was restored")
 	if err != nil || !missing {
 		return err
 	}

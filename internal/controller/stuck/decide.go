@@ -132,8 +132,10 @@ func waitsFor(obj client.Object, used account.Cause) account.Cause {
 	protected := false
 	for _, f := range obj.GetFinalizers() {
 		switch f {
-		case "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection":
+		case "kubernetes.io/pvc-protection":
 			protected = true
+		case "kubernetes.io/pv-protection":
+			protected = protected || obj.GetDeletionTimestamp() != nil // every PV has it
 		case v1alpha1.FinalizerLeafVolume, snapshot.FinalizerContent:
 		default:
 			others = append(others, f)

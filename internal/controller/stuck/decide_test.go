@@ -91,16 +91,21 @@ func TestWaitsFor(t *testing.T) {
 		finalizers []string
 		used       account.Cause
 		want       string
+		released   bool // but not being deleted
 	}{
-		"no known cause":                      {nil, none, ""},
-		"Xylem's own finalizer":               {[]string{v1alpha1.FinalizerLeafVolume}, none, ""},
-		"Pods":                                {[]string{pvc}, used, used.Text},
-		"Pods that do not block the deletion": {nil, used, ""},
-		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, none, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers"},
-		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, none, "still in use, according to Kubernetes. Find the Pod that uses the volume"},
+		"no known cause":                      {nil, none, "", false},
+		"Xylem's own finalizer":               {[]string{v1alpha1.FinalizerLeafVolume}, none, "", false},
+		"Pods":                                {[]string{pvc}, used, used.Text, false},
+		"Pods that do not block the deletion": {nil, used, "", false},
+		"other finalizers are named in the message": {[]string{pvc, "example.com/backup"}, none, "blocked by finalizers of other programs (example.com/backup). Check the controllers that set these finalizers", false},
+		"Kubernetes": {[]string{"kubernetes.io/pv-protection"}, none, "still in use, according to Kubernetes. Find the Pod that uses the volume", false},
+		"every PV has this finalizer, even if nothing uses it": {[]string{"kubernetes.io/pv-protection"}, none, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}
+			if !tc.released {
+				obj.DeletionTimestamp = &metav1.Time{}
+			}
 			if got := waitsFor(obj, tc.used); got.Text != tc.want {
 				t.Error(got)
 			}

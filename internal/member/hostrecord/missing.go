@@ -35,7 +35,7 @@ func (m *Missing) Record(ctx context.Context, to *guarded.Root, clusterID string
 	if _, observed := m.observed.Get(host.GetUID()); observed {
 		return false, nil
 	}
-	if err := m.records.RecordAbandoned(ctx, to, clusterID, what+": missing since the member was restored"); err != nil {
+	if err := m.records.RecordAbandoned(ctx, to, clusterID, what); err != nil {
 		return false, fmt.Errorf("record that %s is missing: %w", what, err)
 	}
 	m.Observe(host)

@@ -3,6 +3,7 @@ package hostpv
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,6 +94,21 @@ func SourceOf(host *corev1.PersistentVolume) (driver, handle string) {
 		record = csi.VolumeAttributes
 	}
 	return record[v1alpha1.AttributeDriver], record[v1alpha1.AttributeHandle]
+}
+
+// Describe names the volume that a host PV represents, for records that outlive the PV: the PV, and the
+// leaf PV, handle and driver that it records.
+func Describe(host *corev1.PersistentVolume) string {
+	kind := "volume"
+	if IsPromise(host) {
+		kind = "promise"
+	}
+	_, leaf, _, recorded := LeafOf(host)
+	if !recorded {
+		return fmt.Sprintf("%s %q (no disk is recorded)", kind, host.Name)
+	}
+	driver, handle := SourceOf(host)
+	return fmt.Sprintf("%s %q (%q in the member, handle %q of driver %q)", kind, host.Name, leaf, handle, driver)
 }
 
 // SameDisk reports whether a leaf PV has the disk that a host PV records.

@@ -71,7 +71,7 @@ var promises = []section{
 	{Title: "A volume or a promise that an admin has abandoned", When: []fact{abandoned}, Rows: []row{
 		{Phase: Abandoned, When: []fact{movable}, Step: FreePromise, Owner: HostVolume, Reasons: v1alpha1.ReasonAbandoned},
 		{Phase: Abandoned, When: []fact{either(ended, unclaimed), not(hostDeleting)}, Step: DeleteHost, Owner: HostVolume},
-		{Phase: Abandoned, When: []fact{finalizer}, Step: AbandonHost, Owner: HostVolume, Reasons: v1alpha1.ReasonAbandoned},
+		{Phase: Abandoned, When: []fact{either(finalizer, copied)}, Step: AbandonHost, Owner: HostVolume, Reasons: v1alpha1.ReasonAbandoned},
 	}},
 	{Title: "A promise without a disk that is assigned to this member", When: []fact{unfulfilled}, Rows: []row{
 		{Phase: Ending, When: []fact{not(abandoned), finalizer, ended}, Step: EndPromise, Owner: RootPV},

@@ -79,7 +79,7 @@ var steps = []states.Action{
 	states.Act(SetRetain, "set the leaf PV's policy to Retain", states.Nothing()),
 	states.Act(Repoint, "set the leaf PV's claimRef to its new leaf claim", states.Nothing()),
 	states.Act(FreePromise, "remove the placement of an abandoned promise's claim, then release the promise from its member", states.Evidence("Droppable", "HostUnchanged", "AbandonedByAdmin"), v1alpha1.ReasonAbandoned),
-	states.Act(DeleteHost, "delete the host PV of an abandoned volume", states.Evidence("Droppable", "AbandonedByAdmin")),
+	states.Act(DeleteHost, "delete the host PV of an abandoned volume", states.Evidence("Droppable", "AbandonedByAdmin"), v1alpha1.ReasonAbandoned),
 	states.Act(AbandonHost, "record that the volume is abandoned, and remove Xylem's finalizer", states.Evidence("Droppable", "AbandonedByAdmin"), v1alpha1.ReasonAbandoned),
 	states.Act(DropPromise, "delete a promise that is not assigned to a member, then remove Xylem's finalizer", states.Evidence("Droppable", "Unneeded")),
 	states.Act(DropHost, "delete the host PV, then remove Xylem's finalizer, because no objects are left in the member", states.Evidence("Droppable", "LeafGone"), v1alpha1.ReasonVolumeLost),

@@ -47,6 +47,7 @@ var volumes = []section{
 		{Phase: Free, When: []fact{finalizer, not(ended), hostDeleting, free}, Step: DropKept, Owner: RootPV},
 	}},
 	{Title: "Its claim is gone, and its host PV has ended", When: []fact{not(hasRoot), ended}, Rows: []row{
+		{Phase: Destroying, When: []fact{not(abandoned), not(finalizer), not(hostDeleting), not(copied), destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
 		{Phase: Retained, When: []fact{either(abandoned, not(finalizer))}, Owner: RootPV, Until: "the host PV is gone"},
 		{Phase: Ending, When: []fact{copied}, Owner: RootPV, Reasons: v1alpha1.ReasonCopiesRemain, Report: problem.ReportCopies, Until: "shared_pv has removed the copies"},
 		{Phase: Destroying, When: []fact{destroyed, not(hasLeaf), not(claimed)}, Step: DropHost, Owner: RootPV},
