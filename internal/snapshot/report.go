@@ -5,12 +5,14 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/news"
 )
 
 // Resolve returns the cluster that has a host content's volume, or why Xylem can't take the
@@ -84,6 +86,20 @@ func Away(registration string, since time.Time) *mirror.Refusal {
 	}
 	return mirror.Refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when the member is connected again",
 		registration, since.UTC().Format(time.RFC3339))
+}
+
+// Announce emits an event about a problem on the VolumeSnapshot, if one is due. It returns when the next
+// one is due, or 0.
+func (s *Observed) Announce(recorder events.EventRecorder, told *news.News, problem *mirror.Refusal) time.Duration {
+	if problem == nil || s.Root == nil {
+		told.Forget(s.Host.UID)
+		return 0
+	}
+	due, again := told.Due(s.Host.UID, problem.Message)
+	if due {
+		recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, problem.Reason, "Snapshot", "%s", problem.Message)
+	}
+	return again
 }
 
 // Unregistered reports that the cluster is not registered.

@@ -12,17 +12,24 @@ import (
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
+// callTimeout is added to the wait for a csi-snapshotter that has begun. It reports the driver's response
+// or that its call has timed out: after a minute by default, and after several in the manifests of some
+// drivers.
+const callTimeout = 10 * time.Minute
+
 // Silence reports which program in the member has not responded for some time: the
 // snapshot-controller, which creates the leaf's content, or the csi-snapshotter, which takes the
 // snapshot. Before that, it returns how long to wait. This is not evidence that no snapshot will be
 // taken.
 func (s *Observed) Silence(after time.Duration, now time.Time) (*mirror.Refusal, time.Duration) {
-	if s.Leaf == nil || s.RootEnded() || s.Content == nil && s.Leaf.Status != nil || s.Content != nil && mirrorsnapshot.Begun(s.Content) {
+	if s.Leaf == nil || s.RootEnded() || s.Content == nil && s.Leaf.Status != nil || s.Content != nil && s.Content.Status != nil {
 		return nil, 0
 	}
 	created := s.Leaf.CreationTimestamp
 	if s.Content != nil {
-		created = s.Content.CreationTimestamp
+		if created = s.Content.CreationTimestamp; mirrorsnapshot.Begun(s.Content) {
+			after += callTimeout
+		}
 	}
 	if left := s.left(created, after, now); left > 0 {
 		return nil, left

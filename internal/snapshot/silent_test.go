@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ func TestSilence(t *testing.T) {
 	at := func(ago time.Duration) metav1.Time { return metav1.NewTime(now.Add(-ago)) }
 	controller := &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotterSilent, Message: `the snapshot-controller of member "cluster38" has not responded to VolumeSnapshot "shop/snap" for 2m. Ask the member's admin to check that the snapshot-controller is installed and running`}
 	sidecar := &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotterSilent, Message: `the csi-snapshotter of driver "ebs.csi.aws.com" in member "cluster38" has not responded to VolumeSnapshotContent "snapcontent-leaf" for 2m. Ask the member's admin to check that the driver's controller is running, and has a csi-snapshotter`}
+	died := &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotterSilent, Message: strings.Replace(sidecar.Message, "for 2m", "for 12m", 1)}
 	type change = func(*Observed)
 	leafOf := func(ago time.Duration) change {
 		return func(s *Observed) { s.Leaf.CreationTimestamp = at(ago) }
@@ -28,6 +30,12 @@ func TestSilence(t *testing.T) {
 		return func(s *Observed) {
 			s.Content = &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-leaf", CreationTimestamp: at(ago)}}
 			s.Content.Spec.Driver = "ebs.csi.aws.com"
+		}
+	}
+	begun := func(age time.Duration) change {
+		return func(s *Observed) {
+			contentOf(age)(s)
+			metav1.SetMetaDataAnnotation(&s.Content.ObjectMeta, mirrorsnapshot.AnnBeingCreated, "yes")
 		}
 	}
 	reports := func(status snapshotv1.VolumeSnapshotContentStatus) change {
@@ -59,12 +67,10 @@ func TestSilence(t *testing.T) {
 			contentOf(30 * time.Second)(s)
 			s.Leaf.Status = &snapshotv1.VolumeSnapshotStatus{BoundVolumeSnapshotContentName: new("snapcontent-leaf")}
 		}, nil, 90 * time.Second},
-		"the driver is taking the snapshot": {func(s *Observed) {
-			contentOf(time.Hour)(s)
-			metav1.SetMetaDataAnnotation(&s.Content.ObjectMeta, mirrorsnapshot.AnnBeingCreated, "yes")
-		}, nil, 0},
-		"the driver uploads the snapshot":     {reports(snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: new("s-1"), ReadyToUse: new(false)}), nil, 0},
-		"the csi-snapshotter reports failure": {reports(snapshotv1.VolumeSnapshotContentStatus{Error: &snapshotv1.VolumeSnapshotError{}}), nil, 0},
+		"the driver is taking the snapshot":          {begun(5 * time.Minute), nil, 7 * time.Minute},
+		"the csi-snapshotter has died in the middle": {begun(after + callTimeout), died, 0},
+		"the driver uploads the snapshot":            {reports(snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: new("s-1"), ReadyToUse: new(false)}), nil, 0},
+		"the csi-snapshotter reports failure":        {reports(snapshotv1.VolumeSnapshotContentStatus{Error: &snapshotv1.VolumeSnapshotError{}}), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &Observed{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/proof/snapshots"
 	"github.com/xylem-io/xylem/internal/route"
@@ -56,11 +58,12 @@ type Reconciler struct {
 
 	once sync.Once
 	root *guarded.Root
+	news *news.News // about the contents' problems, by UID
 }
 
 // writer returns the client that writes to the host.
 func (r *Reconciler) writer() *guarded.Root {
-	r.once.Do(func() { r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{}) })
+	r.once.Do(func() { r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock) })
 	return r.root
 }
 
@@ -96,7 +99,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if plan.Step != lifecycle.None {
 		return reconcile.Result{}, r.act(ctx, s, plan.Step)
 	}
-	return reconcile.Result{}, r.report(ctx, s, plan)
+	again, err := r.report(ctx, s, plan)
+	return reconcile.Result{RequeueAfter: again}, err
 }
 
 // observe observes a content, and reports whether its member is connected.
@@ -169,23 +173,18 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 	return r.writer().DropContent(ctx, actor, s.Host, e)
 }
 
-// report writes the problem to the content's status. If the problem is new, it emits an event on
-// the VolumeSnapshot.
-func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
-	if plan.Report == nil {
-		return nil
+// report writes the problem to the content's status, and emits an event on the VolumeSnapshot if one is
+// due. It returns when the next one is due.
+func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
+	host := r.writer()
+	if plan.Report != nil {
+		if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
+			if err := host.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+				return 0, err
+			}
+		}
 	}
-	status := s.Status(plan.Report, r.Clock.Now())
-	if equality.Semantic.DeepEqual(s.Host.Status, status) {
-		return nil
-	}
-	if err := r.writer().PatchContentStatus(ctx, actor, s.Host, status); err != nil {
-		return err
-	}
-	if s.Root != nil {
-		r.Recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, plan.Report.Reason, "Snapshot", "%s", plan.Report.Message)
-	}
-	return nil
+	return s.Announce(r.Recorder, r.news, plan.Report), nil
 }
 
 func named(uid types.UID) []reconcile.Request {

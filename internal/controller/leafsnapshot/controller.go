@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/news"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/snapshot"
 	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
 	"github.com/xylem-io/xylem/internal/snapshot/observe"
@@ -30,6 +31,7 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
+	news *news.News // about the contents' problems, by UID
 }
 
 // Options contains what the controllers of all members share.
@@ -46,7 +48,7 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	return link.Controller(Name, workers, &reconciler{link, o}, observe.Observer{Link: link}.Sources()...)
+	return link.Controller(Name, workers, &reconciler{link, o, news.New(link.Clock)}, observe.Observer{Link: link}.Sources()...)
 }
 
 // Reconcile takes the next step for one snapshot, or reports its state.
@@ -68,10 +70,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
 		return reconcile.Result{}, r.act(ctx, s, step)
 	}
-	if err := r.report(ctx, s, plan); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: s.SilentIn}, nil
+	again, err := r.report(ctx, s, plan)
+	return reconcile.Result{RequeueAfter: route.Sooner(again, s.SilentIn)}, err
 }
 
 // act takes a step of this controller.
@@ -86,21 +86,17 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 	}
 }
 
-// report writes the status of the host content unless host_snapshot owns it. It emits an event on
-// the VolumeSnapshot if the problem is new.
-func (r *reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
+// report writes the status of the host content unless host_snapshot owns it. While there is a problem, it
+// emits an event on the VolumeSnapshot again and again, and returns when the next one is due: the host's
+// snapshot-controller does not copy the status to a VolumeSnapshot that was ready before.
+func (r *reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
 	if s.Host == nil || plan.Owner == lifecycle.HostSnapshot || plan.Step != lifecycle.None && s.Content == nil {
-		return nil
+		return 0, nil
 	}
-	status := s.Status(plan.Report, r.Clock.Now())
-	if equality.Semantic.DeepEqual(s.Host.Status, status) {
-		return nil
+	if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
+		if err := r.Root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+			return 0, err
+		}
 	}
-	if err := r.Root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
-		return err
-	}
-	if plan.Report != nil && s.Root != nil {
-		r.Recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, plan.Report.Reason, "Snapshot", "%s", plan.Report.Message)
-	}
-	return nil
+	return s.Announce(r.Recorder, r.news, plan.Report), nil
 }
