@@ -46,6 +46,8 @@ type Observed struct {
 	// NameTaken means that a foreign object has the name of Leaf, and Earlier that the leaf of an
 	// earlier root has it.
 	NameTaken, Earlier bool
+	// Unstamped means that the recorded leaf exists, but somebody removed or changed its stamp.
+	Unstamped bool
 	// Class is the member's class. Unmet explains why the member cannot take the snapshot yet, for
 	// example because it lacks the class or the leaf claim.
 	Class string

@@ -122,6 +122,21 @@ func (s *Observed) ReportTaken() *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create and does not change. Use another name, or delete that VolumeSnapshot in the member", s.Member.Registration, s.Origin.Root)
 }
 
+// ReportUnstamped reports that the leaf has lost its stamp. Its content is then not destroyed either,
+// because the member's admin may have taken the leaf over.
+func (s *Observed) ReportUnstamped() *mirror.Refusal {
+	const what = "somebody removed or changed the labels and annotations by which Xylem recognizes VolumeSnapshot %q in member %q, so Xylem neither changes nor destroys the snapshot. " +
+		"Ask the member's admin to restore them: labels %s=%s and %s=%s, annotations %s=%s and %s=%s"
+	args := []any{
+		s.Origin.Root, s.Member.Registration, v1alpha1.LabelHost, s.Member.HostID, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue,
+		v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.UID,
+	}
+	if s.Host.DeletionTimestamp != nil {
+		return mirror.Refuse(v1alpha1.ReasonNameTaken, what+". Or delete that VolumeSnapshot in the member. The deletion of the VolumeSnapshot in the host then continues", args...)
+	}
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, what, args...)
+}
+
 // ReportReplaced reports that the member has a different snapshot with this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	const what = "in member %q, the snapshot with the name %q is not the one that was taken. Xylem neither uses nor destroys either snapshot. "

@@ -135,6 +135,9 @@ func wrong(s *snapshot.Observed, p Plan) string {
 			return "a snapshot waits for its name without reporting a reason (I6)"
 		}
 	}
+	if s.Unstamped && (p.Step == SetDelete || p.Step == DeleteContent || p.Step == DropHost) {
+		return "a snapshot is destroyed although its leaf has lost its stamp (I4)"
+	}
 	switch p.Step {
 	case SetDelete, DeleteContent:
 		if !asked || !own || record.Content != s.Content.UID {
@@ -233,6 +236,9 @@ func TestEveryCombination(t *testing.T) {
 							s.Unmet = problem
 						}
 						if s.NameTaken, s.Earlier = is(), is(); leaf != nil && (s.NameTaken || s.Earlier) {
+							return
+						}
+						if s.Unstamped = is(); s.Unstamped && (leaf != nil || s.NameTaken || s.Earlier || host == nil || mirrorsnapshot.RecordOf(host).Snapshot == "") {
 							return
 						}
 						if is() {

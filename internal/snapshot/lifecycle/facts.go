@@ -46,6 +46,7 @@ var (
 	unmet            = when("the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil })
 	taken            = when("its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken })
 	earlier          = when("an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.Earlier })
+	unstamped        = when("its leaf has lost its stamp", "", func(s *snapshot.Observed) bool { return s.Unstamped })
 	replaced         = when("it is replaced", "it is not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil })
 	hasLeaf          = when("it has a leaf", "it has no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil })
 	leafDeleting     = when("the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil })

@@ -64,6 +64,7 @@ var sections = []section{
 		{Phase: Taking, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
 		{Phase: Holding, When: []fact{hasContent, begun, not(secured)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Holding, When: []fact{hasContent, answered, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},
+		{Phase: Mismatched, When: []fact{unstamped}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportUnstamped, Until: "the leaf has its stamp again, or is gone"},
 		{Phase: Lost, When: []fact{not(hasContent), either(contentRecorded, not(hasLeaf))}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLost, Until: "the root is deleted"},
 		{Phase: Lost, When: []fact{not(hasLeaf)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotLost, Report: (*snapshot.Observed).ReportLeafLost, Until: "the root is deleted"},
 		{Phase: Terminating, When: []fact{either(leafDeleting, contentDeleting)}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotTerminating, Report: (*snapshot.Observed).ReportTerminating, Until: "the root is deleted"},
@@ -73,6 +74,7 @@ var sections = []section{
 	}},
 	{Title: "It must be destroyed", When: []fact{ending, rootEnded, destroyed}, Rows: []row{
 		{Phase: Mismatched, When: []fact{replaced}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonSnapshotReplaced, Report: (*snapshot.Observed).ReportReplaced, Until: "no other snapshot in the member has this name"},
+		{Phase: Mismatched, When: []fact{unstamped}, Owner: LeafSnapshot, Reasons: v1alpha1.ReasonNameTaken, Report: (*snapshot.Observed).ReportUnstamped, Until: "the leaf has its stamp again, or is gone"},
 		{Phase: Destroying, When: []fact{hasLeaf, not(leafRecorded)}, Step: RecordLeaf, Owner: RootSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(stamped)}, Step: Secure, Owner: LeafSnapshot},
 		{Phase: Destroying, When: []fact{hasContent, not(recorded)}, Step: RecordContent, Owner: LeafSnapshot},

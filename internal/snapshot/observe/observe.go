@@ -142,6 +142,8 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	if there != nil {
 		origin, ours := mirror.OriginIn(o.HostID, there)
 		switch {
+		case there.UID == record.Snapshot && (!ours || origin.UID != s.UID):
+			s.Unstamped = true
 		case !ours:
 			s.NameTaken = true
 		case origin.UID != s.UID:

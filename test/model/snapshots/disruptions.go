@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
@@ -107,6 +108,13 @@ func (ms *moves) ofMemberAdmins() {
 			w.theirs = true
 			change(m, w, slot, func(obj client.Object) { delet(obj) })
 		})
+		// Before the host records the leaf's UID, only the stamp identifies it.
+		if host := m.contentOfRoot(ms.from, numberOf(mirror.RootUID(obj))); slot == leaf && host != nil && mirrorsnapshot.RecordOf(host).Snapshot == obj.GetUID() {
+			ms.add("the member's admin removes the stamp of the leaf VolumeSnapshot", func(w *world) {
+				w.theirs = true
+				change(m, w, slot, func(s *snapshotv1.VolumeSnapshot) { s.Labels, s.Annotations = nil, nil })
+			})
+		}
 		if slot != leaf {
 			ms.add("the member's admin deletes "+what+" with its finalizers", func(w *world) { w.state[slot], w.theirs = 0, true })
 			ms.ofHandles(slot)

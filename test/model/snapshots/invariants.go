@@ -151,7 +151,7 @@ func (w *world) living() []uint8 {
 // leftInMember reports leftovers of deleted roots, and data that no object represents.
 func (m *Model) leftInMember(w world) []string {
 	var found []string
-	if s := m.snapshot(w.state, leaf); s != nil {
+	if s := m.snapshot(w.state, leaf); s != nil && len(s.Labels) > 0 { // without its stamp, it is the member's own
 		n := slices.IndexFunc([]int{0, 1, 2}, func(n int) bool { return leafUID(n) == s.UID })
 		if r := m.snapshot(w.state, root); (r == nil || n < 0 || numberOf(r.UID) != w.of[n]) && m.contentOfRoot(w, w.of[max(n, 0)]) == nil {
 			found = append(found, "a leaf VolumeSnapshot is left behind")
