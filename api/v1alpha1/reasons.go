@@ -184,9 +184,9 @@ const (
 	ReasonVolumeNotFound = "VolumeNotFound"
 	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has, or the volume that
 	// the member provisioned for the claim is gone. Xylem does not create a replacement. On a
-	// PersistentVolume in the host: its volume has been missing since the member was restored, or since
-	// Xylem stopped protecting the PersistentVolume (for example, because the cluster was deregistered),
-	// and Xylem has no record that it destroyed the disk. To do: restore the volume in the member, or
+	// PersistentVolume in the host: its volume has been missing since the member was restored, or is
+	// missing after Xylem did not protect the PersistentVolume (for example, because the cluster was
+	// deregistered), and Xylem has no record that it destroyed the disk. To do: restore the volume in the member, or
 	// delete the claim.
 	ReasonVolumeLost = "VolumeLost"
 	// ReasonVolumeTerminating: somebody deleted the claim's volume in the member or, before the
@@ -555,8 +555,8 @@ const (
 	// in the member, and grant the permissions in config/member. Xylem detects the change.
 	ReasonSnapshotsUnsupported = "SnapshotsUnsupported"
 	// ReasonSnapshotterSilent: a program in the member has not responded to the snapshot for some time
-	// (--silent-after). The message names it: the snapshot-controller, or the csi-snapshotter of the
-	// driver. It may not run, or may not be installed. To do: ask the member's admin to check that the
+	// (--silent-after, and ten minutes more for a csi-snapshotter that has begun). The message names it:
+	// the snapshot-controller, or the csi-snapshotter of the driver. It may not run, or may not be installed. To do: ask the member's admin to check that the
 	// program runs. If it is only slow, do nothing.
 	ReasonSnapshotterSilent = "SnapshotterSilent"
 	// ReasonSnapshotSourceInvalid: the content's source is not the volume of the snapshot's claim,

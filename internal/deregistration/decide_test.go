@@ -210,9 +210,9 @@ func TestWithdrawing(t *testing.T) {
 	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
 	promises := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pvc-mock-1"}}}
 	for want, l := range map[string]leaving{
-		"withdrawing 1 claim without a volume (shop/data)":                            {unbound: claims},
-		"withdrawing 1 promise (pvc-mock-1)":                                          {promises: promises},
-		"withdrawing 1 claim without a volume (shop/data) and 1 promise (pvc-mock-1)": {unbound: claims, promises: promises},
+		"withdrawing 1 claim (shop/data)":                            {unbound: claims},
+		"withdrawing 1 promise (pvc-mock-1)":                         {promises: promises},
+		"withdrawing 1 claim (shop/data) and 1 promise (pvc-mock-1)": {unbound: claims, promises: promises},
 		"withdrawing 1 promise (pvc-mock-1). Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports": {promises: promises, suspended: true},
 	} {
 		if got := l.withdrawing(); got != want {

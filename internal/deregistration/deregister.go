@@ -464,10 +464,11 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		if err != nil {
 			return err
 		}
-		if err := writer.FreePromise(ctx, actor, before, claim, cr.Status.ClusterID, e); client.IgnoreNotFound(err) != nil {
+		err = writer.FreePromise(ctx, actor, before, claim, cr.Status.ClusterID, e)
+		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if !hostpv.IsUnfulfilled(before) {
+		if !hostpv.IsUnfulfilled(before) && err == nil {
 			r.eventRecalled(cr, before, claim)
 		}
 	}
@@ -507,7 +508,7 @@ func withdrawn(claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistra
 func (l *leaving) withdrawing() string {
 	var parts []string
 	if len(l.unbound) > 0 {
-		parts = append(parts, fmt.Sprintf("%s without a volume (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
+		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
 	}
 	if len(l.promises) > 0 {
 		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.promises), "promise"), some(l.promises)))

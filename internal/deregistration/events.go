@@ -1,6 +1,8 @@
 package deregistration
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,11 +24,11 @@ func (r *Leaver) eventForced(cr *v1alpha1.ClusterRegistration, about client.Obje
 
 // eventRecalled reports, on a promise and its claim, that the disk of a lost member is abandoned.
 func (r *Leaver) eventRecalled(cr *v1alpha1.ClusterRegistration, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) {
-	const format = "member %q was deregistered while it was unreachable (%s=true), and the disk is abandoned: %s. The next Pod gets a new, empty disk in another member"
-	args := []any{cr.Name, v1alpha1.AnnotationForceDeregister, hostpv.Describe(promise)}
-	r.Recorder.Eventf(promise, cr, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Deregister", format, args...)
+	what := fmt.Sprintf("member %q was deregistered while it was unreachable (%s=true), and the disk is abandoned: %s",
+		cr.Name, v1alpha1.AnnotationForceDeregister, hostpv.Describe(promise))
+	r.Recorder.Eventf(promise, cr, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Deregister", "%s", what)
 	if claim != nil {
-		r.Recorder.Eventf(claim, promise, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Deregister", format, args...)
+		r.Recorder.Eventf(claim, promise, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Deregister", "%s. The next Pod gets a new, empty disk in another member", what)
 	}
 }
 

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -33,7 +34,7 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]placing.Other
 			if cr.DeletionTimestamp != nil && (cr.Status.ClusterID == "" || cr.Annotations[v1alpha1.AnnotationForceDeregister] == "true") {
 				continue
 			}
-			away[cr.Name] = clusterID
+			away[cr.Name] = cmp.Or(clusterID, cr.Status.ClusterID)
 			continue
 		}
 		served[clusterID] = true

@@ -61,9 +61,19 @@ type Reconciler struct {
 	news *news.News // about the contents' problems, by UID
 }
 
+func (r *Reconciler) begin() {
+	r.once.Do(func() { r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock) })
+}
+
+// told returns the events that were emitted.
+func (r *Reconciler) told() *news.News {
+	r.begin()
+	return r.news
+}
+
 // writer returns the client that writes to the host.
 func (r *Reconciler) writer() *guarded.Root {
-	r.once.Do(func() { r.root, r.news = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), news.New(r.Clock) })
+	r.begin()
 	return r.root
 }
 
@@ -94,6 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	plan := lifecycle.Next(s)
 	if plan.Owner != lifecycle.HostSnapshot {
+		r.told().Forget(s.Host.UID)
 		return reconcile.Result{}, nil
 	}
 	if plan.Step != lifecycle.None {
@@ -176,15 +187,14 @@ func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
 // report writes the problem to the content's status, and emits an event on the VolumeSnapshot if one is
 // due. It returns when the next one is due.
 func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
-	host := r.writer()
 	if plan.Report != nil {
 		if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {
-			if err := host.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+			if err := r.writer().PatchContentStatus(ctx, actor, s.Host, status); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return s.Announce(r.Recorder, r.news, plan.Report), nil
+	return s.Announce(r.Recorder, r.told(), plan.Report), nil
 }
 
 func named(uid types.UID) []reconcile.Request {

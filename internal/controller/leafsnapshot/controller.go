@@ -71,7 +71,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, r.act(ctx, s, step)
 	}
 	again, err := r.report(ctx, s, plan)
-	return reconcile.Result{RequeueAfter: route.Sooner(again, s.SilentIn)}, err
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: route.Sooner(again, s.SilentIn)}, nil
 }
 
 // act takes a step of this controller.
@@ -91,6 +94,9 @@ func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecyc
 // snapshot-controller does not copy the status to a VolumeSnapshot that was ready before.
 func (r *reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) (time.Duration, error) {
 	if s.Host == nil || plan.Owner == lifecycle.HostSnapshot || plan.Step != lifecycle.None && s.Content == nil {
+		if s.Host != nil {
+			r.news.Forget(s.Host.UID)
+		}
 		return 0, nil
 	}
 	if status := s.Status(plan.Report, r.Clock.Now()); !equality.Semantic.DeepEqual(s.Host.Status, status) {

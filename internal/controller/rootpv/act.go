@@ -141,15 +141,15 @@ func (r *reconciler) recordMissing(ctx context.Context, s *volume.Observed) erro
 		s.Twin != nil && s.Twin.DeletionTimestamp == nil || s.Recreated != nil && hostpv.SameDisk(host, s.Recreated) {
 		return nil
 	}
-	disk, since := hostpv.Describe(host), "the member was restored"
-	if !restored { // for example, the cluster was deregistered
-		since = "Xylem stopped protecting PersistentVolume " + host.Name
+	disk, why := hostpv.Describe(host), "missing since the member was restored"
+	if !restored { // for example, the cluster was deregistered in the meantime
+		why = "missing, and Xylem did not protect the PersistentVolume"
 	}
-	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk+": missing since "+since)
+	missing, err := r.missing.Record(ctx, r.Root, r.ClusterID, host, disk+": "+why)
 	if err != nil || !missing {
 		return err
 	}
-	r.warn(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s has been missing in member %q since %s, and Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration, since))
+	r.warn(host, mirror.Refuse(v1alpha1.ReasonVolumeLost, "%s in member %q: %s. Xylem has no record that it destroyed the disk. Check whether the disk still exists, and delete it if nobody needs it", disk, r.Registration, why))
 	return nil
 }
 

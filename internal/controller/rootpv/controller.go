@@ -76,7 +76,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // proceed takes the next step if this controller owns it.
 func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
-	if s.Leaf != nil && r.LastRestores().MayLackLeaf(s.Host) {
+	if s.Leaf != nil && (!s.HasFinalizer() || r.LastRestores().MayLackLeaf(s.Host)) {
 		r.missing.Observe(s.Host)
 	}
 	unreadable := r.observeUnused(s)

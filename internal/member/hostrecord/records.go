@@ -25,8 +25,8 @@ import (
 // dropped first.
 const recordedMost = 200
 
-// Records records what Xylem released because an admin requested it, or because it has been missing
-// since a restore of the member. It uses the host's record of the member's fence, which outlives the
+// Records records what Xylem released because an admin requested it, or because the member lacks it
+// and Xylem did not destroy it. It uses the host's record of the member's fence, which outlives the
 // volume, the registration and their events.
 type Records struct {
 	// Live reads from the host, bypassing its cache.

@@ -155,7 +155,7 @@ func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {
 			text.Quoted(in...), s.Member.Registration, v1alpha1.AnnotationConfirmRestore, s.Root.Namespace, s.Root.Name)
 	}
 	return mirror.Refuse(v1alpha1.ReasonPlacementUnconfirmed, "the claim may have been placed in %s before the host was restored: Xylem cannot check this now, so it does not place the claim in member %q. "+
-		"Make each member where the claim may have been placed reachable, as its ClusterRegistration describes, or deregister it. If the claim has no data yet, you can re-create the claim instead",
+		"Make each member where the claim may have been placed reachable, as its ClusterRegistration describes, or deregister it. If it is already being deregistered, its ClusterRegistration shows what the deletion waits for. If the claim has no data yet, you can re-create the claim instead",
 		text.Quoted(s.Placement.Counterparts.Unasked...), s.Member.Registration)
 }
 
