@@ -138,15 +138,23 @@ func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gon
 // left returns the names of the objects that Drain waits for. A retained volume may be left without
 // a claim. left is a pure function.
 func (l *leaving) left() string {
+	return listed(kind{len(l.bound), "claim", some(l.bound)}, kind{len(l.volumes), "volume", some(l.volumes)},
+		kind{len(l.snapshots), "snapshot", someOf(rootsOf(l.snapshots))})
+}
+
+// kind counts the objects of one kind, and names some of them.
+type kind struct {
+	count       int
+	name, names string
+}
+
+// listed lists the kinds that have objects.
+func listed(kinds ...kind) string {
 	var parts []string
-	if len(l.bound) > 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.bound), "claim"), some(l.bound)))
-	}
-	if len(l.volumes) > 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.volumes), "volume"), some(l.volumes)))
-	}
-	if len(l.snapshots) > 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.snapshots), "snapshot"), someOf(rootsOf(l.snapshots))))
+	for _, k := range kinds {
+		if k.count > 0 {
+			parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(k.count, k.name), k.names))
+		}
 	}
 	return strings.Join(parts, " and ")
 }
@@ -506,14 +514,7 @@ func withdrawn(claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistra
 
 // withdrawing describes the claims and promises that are being withdrawn, and what blocks this.
 func (l *leaving) withdrawing() string {
-	var parts []string
-	if len(l.unbound) > 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
-	}
-	if len(l.promises) > 0 {
-		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.promises), "promise"), some(l.promises)))
-	}
-	what := "withdrawing " + strings.Join(parts, " and ")
+	what := "withdrawing " + listed(kind{len(l.unbound), "claim", some(l.unbound)}, kind{len(l.promises), "promise", some(l.promises)})
 	if l.suspended {
 		what += ". Xylem deletes nothing in the member until an admin confirms the restore that condition Connected reports"
 	}

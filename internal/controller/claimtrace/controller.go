@@ -108,7 +108,7 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 	if !ok || pv.Spec.ClaimRef == nil || pv.Status.Phase != corev1.VolumeBound || r.exports.done(pv.Spec.ClaimRef.UID) {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
 }
 
 // ofPod enqueues the claims of a Pod whose containers have all started.

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/datasource"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -39,7 +40,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return r.clones(ctx, hostpv.ClaimKey(pv))
 }
 
 // ofSnapshot enqueues the claims whose data source is a VolumeSnapshot. For a

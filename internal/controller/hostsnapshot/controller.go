@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/news"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -214,7 +215,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	if !ok || pv.Spec.ClaimRef == nil || r.Snapshots.Cache() == nil {
 		return nil
 	}
-	found, err := index.SnapshotsOfClaim(ctx, r.Client, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	found, err := index.SnapshotsOfClaim(ctx, r.Client, hostpv.ClaimKey(pv))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "could not look up the snapshots of a volume", "volume", pv.Name)
 	}

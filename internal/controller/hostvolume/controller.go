@@ -117,7 +117,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 func (r *Reconciler) deleteAbandoned(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	kept := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) || len(hostpv.CopiedIn(pv)) > 0
 	if !kept {
-		if err := r.record(ctx, host, pv); err != nil {
+		if err := r.record(ctx, host, pv, clusterOf(pv)); err != nil {
 			return err
 		}
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) deleteAbandoned(ctx context.Context, host *guarded.Root, pv
 		return client.IgnoreNotFound(err)
 	}
 	if !kept {
-		r.eventAbandoned(pv)
+		r.eventAbandoned(pv, clusterOf(pv))
 	}
 	return nil
 }
@@ -149,7 +149,8 @@ func (r *Reconciler) dropPromise(ctx context.Context, host *guarded.Root, pv *co
 
 // release records that the volume that a host PV represents is abandoned, and then releases it.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	if err := r.record(ctx, host, pv); err != nil {
+	clusterID := clusterOf(pv)
+	if err := r.record(ctx, host, pv, clusterID); err != nil {
 		return err
 	}
 	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
@@ -159,13 +160,12 @@ func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1
 	if err := drop(ctx, host, pv, e); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.eventAbandoned(pv)
+	r.eventAbandoned(pv, clusterID)
 	return nil
 }
 
 // record records that the volume that a host PV represents is abandoned, unless no member has it.
-func (r *Reconciler) record(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	clusterID := clusterOf(pv)
+func (r *Reconciler) record(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume, clusterID string) error {
 	if clusterID == "" {
 		return nil
 	}
@@ -195,10 +195,8 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 	if _, same, err := r.proof().HostUnchanged(ctx, pv); err != nil || !same {
 		return err
 	}
-	if clusterID != "" {
-		if err := r.Records.RecordAbandoned(ctx, host, clusterID, fmt.Sprintf("%s: %s=true", hostpv.Describe(pv), v1alpha1.AnnotationAbandon)); err != nil {
-			return err
-		}
+	if err := r.record(ctx, host, pv, clusterID); err != nil {
+		return err
 	}
 	e, abandoned := dropping.AbandonedByAdmin(r.proof().Clock, pv)
 	if !abandoned {
@@ -207,7 +205,7 @@ func (r *Reconciler) releasePromise(ctx context.Context, host *guarded.Root, pv 
 	if err := host.FreePromise(ctx, actor, pv, claim, clusterID, e); err != nil {
 		return err
 	}
-	r.eventAbandonedIn(pv, clusterID)
+	r.eventAbandoned(pv, clusterID)
 	return nil
 }
 

@@ -7,11 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume) {
-	r.eventAbandonedIn(pv, clusterOf(pv))
-}
-
-func (r *Reconciler) eventAbandonedIn(pv *corev1.PersistentVolume, clusterID string) {
+func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, clusterID string) {
 	if clusterID == "" {
 		r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
 			"abandoned the volume because of annotation %s: no member has the volume, so no objects remain in any member", v1alpha1.AnnotationAbandon)

@@ -59,7 +59,7 @@ func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolum
 	if pv == nil || pv.Spec.ClaimRef == nil {
 		return nil, nil
 	}
-	return index.Find[corev1.PersistentVolumeClaim](ctx, r, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return index.Find[corev1.PersistentVolumeClaim](ctx, r, hostpv.ClaimKey(pv))
 }
 
 // ofClaim enqueues the promise of a claim that has another volume, if the promise is in the cache.

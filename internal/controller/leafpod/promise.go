@@ -73,7 +73,7 @@ func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconci
 	if !ok || pv.Spec.ClaimRef == nil || !r.pinnedElsewhere(pv) {
 		return nil
 	}
-	return r.podsHere(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return r.podsHere(ctx, hostpv.ClaimKey(pv))
 }
 
 // podsHere enqueues the Pods in this member that use a claim.

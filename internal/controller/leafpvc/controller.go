@@ -110,7 +110,7 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 	if _, _, _, fulfilled := hostpv.LeafOf(pv); fulfilled && hostpv.IsPromise(pv) {
 		r.Passages.HostBound(r.Registration, pv.Spec.ClaimRef.UID)
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
 }
 
 // Reconcile updates the status of one root claim.

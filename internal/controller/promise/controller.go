@@ -196,7 +196,7 @@ func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok || !hostpv.IsPromise(pv) || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
 }
 
 // ofClass enqueues the waiting claims of a Xylem class.

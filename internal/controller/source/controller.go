@@ -161,7 +161,7 @@ func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcil
 	if !ok || pv.Spec.ClaimRef == nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != v1alpha1.ProvisionerName && !hostpv.IsPromise(pv) {
 		return nil
 	}
-	return r.clones(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return r.clones(ctx, hostpv.ClaimKey(pv))
 }
 
 // ofSnapshot enqueues the claims whose data source is a VolumeSnapshot. For a

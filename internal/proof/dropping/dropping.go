@@ -20,29 +20,18 @@ import (
 
 // Droppable is evidence that the host no longer needs a host PV, or the record of its disk. It covers
 // one version of the host PV.
-type Droppable struct{ version }
+type Droppable struct{ w *witness.Witness }
 
 // CopyLeaves is evidence that the host no longer needs the record of a member's copy of a shared volume.
 // It covers one version of the host PV.
 type CopyLeaves struct {
-	version
+	w       *witness.Witness
 	cluster string
-}
-
-// version is one version of a host PV.
-type version struct {
-	w        *witness.Witness
-	resource string
-}
-
-// is reports whether a host PV has this version.
-func (v version) is(host client.Object) bool {
-	return v.w != nil && v.w.UID == host.GetUID() && v.resource == host.GetResourceVersion()
 }
 
 // Covers implements proof.Evidence.
 func (e CopyLeaves) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if action != proof.DropCopyRecord || !e.is(object) {
+	if action != proof.DropCopyRecord || !e.w.Saw(object) {
 		return witness.Unproven("the evidence is not for the copy of this version of host PV %q", object.GetName())
 	}
 	return witness.Spend(e.w)
@@ -53,18 +42,14 @@ func (e CopyLeaves) Cluster() string { return e.cluster }
 
 // Covers implements proof.Evidence.
 func (e Droppable) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if action != proof.DropVolume || !e.is(object) {
+	if action != proof.DropVolume || !e.w.Saw(object) {
 		return witness.Unproven("the evidence is not for this version of host PV %q", object.GetName())
 	}
 	return witness.Spend(e.w)
 }
 
 func droppable(c clock.PassiveClock, began time.Time, host *corev1.PersistentVolume) Droppable {
-	return Droppable{versionOf(c, began, host)}
-}
-
-func versionOf(c clock.PassiveClock, began time.Time, host *corev1.PersistentVolume) version {
-	return version{witness.New(c, began, host.UID, host.ResourceVersion), host.ResourceVersion}
+	return Droppable{witness.New(c, began, host.UID, host.ResourceVersion)}
 }
 
 // LeafGone proves by live reads that neither the leaf PV that a host PV records nor its root's leaf
@@ -201,7 +186,7 @@ func MemberOfCopyLeaves(c clock.PassiveClock, host *corev1.PersistentVolume, cr 
 	if !leaves(cr) || !slices.Contains(hostpv.CopiedIn(host), cr.Status.ClusterID) {
 		return CopyLeaves{}, false
 	}
-	return CopyLeaves{versionOf(c, c.Now(), host), cr.Status.ClusterID}, true
+	return CopyLeaves{witness.New(c, c.Now(), host.UID, host.ResourceVersion), cr.Status.ClusterID}, true
 }
 
 func leaves(cr *v1alpha1.ClusterRegistration) bool {

@@ -18,21 +18,18 @@ import (
 
 // DroppableContent is evidence that the host no longer needs a content that is being deleted. It covers
 // one version of the content.
-type DroppableContent struct {
-	w       *witness.Witness
-	version string
-}
+type DroppableContent struct{ w *witness.Witness }
 
 // Covers implements Evidence.
 func (e DroppableContent) Covers(_ witness.Key, action proof.Action, object client.Object) error {
-	if action != proof.DropContent || e.w == nil || e.w.UID != object.GetUID() || e.version != object.GetResourceVersion() {
+	if action != proof.DropContent || !e.w.Saw(object) {
 		return witness.Unproven("the evidence is not for this version of host content %q", object.GetName())
 	}
 	return witness.Spend(e.w)
 }
 
 func droppable(c clock.PassiveClock, began time.Time, host *snapshotv1.VolumeSnapshotContent) DroppableContent {
-	return DroppableContent{witness.New(c, began, host.UID, host.ResourceVersion), host.ResourceVersion}
+	return DroppableContent{witness.New(c, began, host.UID, host.ResourceVersion)}
 }
 
 // SnapshotLeafGone proves by live reads that neither the leaf VolumeSnapshot nor the leaf content

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -115,7 +116,7 @@ func (o Observer) ofVolume(ctx context.Context, obj client.Object) []reconcile.R
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return o.ofClaim(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return o.ofClaim(ctx, hostpv.ClaimKey(pv))
 }
 
 func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []reconcile.Request {

@@ -108,7 +108,7 @@ func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+	return []reconcile.Request{{NamespacedName: hostpv.ClaimKey(pv)}}
 }
 
 // ofLeafClaim enqueues the root of a leaf claim, its siblings, and the root that has, or should

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 )
@@ -33,6 +34,11 @@ type Witness struct {
 // New returns a Witness for reads that began at the given time and end now.
 func New(c clock.PassiveClock, began time.Time, uid types.UID, version string) *Witness {
 	return &Witness{UID: uid, version: version, began: began, ended: c.Now(), clock: c}
+}
+
+// Saw reports whether an object is the one that was read, in the same version.
+func (w *Witness) Saw(obj metav1.Object) bool {
+	return w != nil && w.UID == obj.GetUID() && w.version == obj.GetResourceVersion()
 }
 
 func (w *Witness) String() string {
