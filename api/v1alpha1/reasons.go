@@ -23,8 +23,9 @@ const (
 	// permission.
 	ReasonRefusedByHost = "RefusedByHost"
 	// ReasonNameTaken: the member already has an object with the same name, which Xylem did not create,
-	// or which has lost Xylem's labels and annotations. Xylem does not change it. For ConfigMaps and
-	// Secrets, the Pods report the conflict. To do: follow the message, or use another name.
+	// or which has lost Xylem's labels and annotations, or, for a VolumeSnapshot, which belongs to an
+	// earlier one. Xylem does not change it. For ConfigMaps and Secrets, the Pods report the conflict. To
+	// do: follow the message, or use another name.
 	ReasonNameTaken = "NameTaken"
 	// ReasonClassNotFound: the member has no StorageClass that the claim's class maps to. To do:
 	// create the class in the member, or map the claim's class to another one in the registration
@@ -576,7 +577,7 @@ const (
 	// member, then delete the snapshot.
 	ReasonSnapshotReplaced = "SnapshotReplaced"
 	// ReasonSnapshotTerminating: somebody deleted the snapshot in the member, or the
-	// VolumeSnapshotContent before it was ready. Xylem keeps the data in the member. To do: restore
+	// VolumeSnapshotContent before it was taken. Xylem keeps the data in the member. To do: restore
 	// what you need, then delete the snapshot.
 	ReasonSnapshotTerminating = "SnapshotTerminating"
 	// ReasonSnapshotAbandoned: the snapshot's member was deregistered, or an admin abandoned

@@ -83,13 +83,15 @@ func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
 		return false
 	}
-	ends := s.Host.DeletionTimestamp != nil && s.RootEnded()
-	return ends || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
+	return s.ends() || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
 }
 
 // RootEnded reports whether the host's VolumeSnapshot was deleted or is being deleted, which cannot
 // be undone.
 func (s *Observed) RootEnded() bool { return s.Root == nil || s.Root.DeletionTimestamp != nil }
+
+// ends reports whether both objects in the host were deleted, or are being deleted.
+func (s *Observed) ends() bool { return s.Host.DeletionTimestamp != nil && s.RootEnded() }
 
 // Stamped reports whether the leaf content has this snapshot's stamp and records the member's
 // policy.

@@ -122,6 +122,11 @@ func (s *Observed) ReportTaken() *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create and does not change. Use another name, or delete that VolumeSnapshot in the member", s.Member.Registration, s.Origin.Root)
 }
 
+// ReportEarlier reports that the leaf of an earlier VolumeSnapshot has the leaf's name.
+func (s *Observed) ReportEarlier() *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q still has VolumeSnapshot %q of an earlier snapshot with this name. Xylem takes this snapshot when that object is gone. Until then, ask the member's admin what blocks its deletion, or use another name", s.Member.Registration, s.Origin.Root)
+}
+
 // ReportUnstamped reports that the leaf has lost its stamp. Its content is then not destroyed either,
 // because the member's admin may have taken the leaf over.
 func (s *Observed) ReportUnstamped() *mirror.Refusal {
@@ -131,7 +136,7 @@ func (s *Observed) ReportUnstamped() *mirror.Refusal {
 		s.Origin.Root, s.Member.Registration, v1alpha1.LabelHost, s.Member.HostID, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue,
 		v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.UID,
 	}
-	if s.Host.DeletionTimestamp != nil {
+	if s.ends() {
 		return mirror.Refuse(v1alpha1.ReasonNameTaken, what+". Or delete that VolumeSnapshot in the member. The deletion of the VolumeSnapshot in the host then continues", args...)
 	}
 	return mirror.Refuse(v1alpha1.ReasonNameTaken, what, args...)
@@ -140,7 +145,7 @@ func (s *Observed) ReportUnstamped() *mirror.Refusal {
 // ReportReplaced reports that the member has a different snapshot with this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	const what = "in member %q, the snapshot with the name %q is not the one that was taken. Xylem neither uses nor destroys either snapshot. "
-	if s.Host.DeletionTimestamp != nil {
+	if s.ends() {
 		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot in the member once nobody needs its data. The deletion of the VolumeSnapshot in the host then continues", s.Member.Registration, s.Origin.Root)
 	}
 	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot in the host and take another snapshot", s.Member.Registration, s.Origin.Root)
@@ -164,7 +169,7 @@ func (s *Observed) ReportLeafLost() *mirror.Refusal {
 
 // ReportEnding reports that the host content is being deleted although its root is not.
 func (s *Observed) ReportEnding() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was ready. The deletion cannot be undone: delete the VolumeSnapshot, and take another snapshot", s.Host.Name)
+	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted VolumeSnapshotContent %q before the snapshot was taken. The deletion cannot be undone: delete the VolumeSnapshot, and take another snapshot", s.Host.Name)
 }
 
 // ReportTerminating reports that the snapshot is being deleted in the member.

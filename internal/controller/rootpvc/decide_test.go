@@ -405,6 +405,7 @@ func TestDecide(t *testing.T) {
 		"the member has no counterpart of the snapshot":                                                     {seen(restoring(func(f *volume.From) { f.Snapshot = nil })), says(v1alpha1.ReasonSourceNotReady)},
 		"the snapshot's counterpart belongs to another snapshot":                                            {seen(restoring(func(f *volume.From) { f.Origin.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
 		"the snapshot's counterpart was replaced":                                                           {seen(restoring(func(f *volume.From) { f.Snapshot.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
+		"the content of the snapshot's counterpart has lost its stamp":                                      {seen(restoring(func(f *volume.From) { f.Content.Annotations = nil })), says(v1alpha1.ReasonSourceNotReady)},
 		"the snapshot's counterpart is being deleted":                                                       {seen(restoring(func(f *volume.From) { f.Snapshot.DeletionTimestamp = &metav1.Time{} })), says(v1alpha1.ReasonSourceNotReady)},
 		"the snapshot's counterpart has no content":                                                         {seen(restoring(func(f *volume.From) { f.Content = nil })), says(v1alpha1.ReasonSourceNotReady)},
 		"the snapshot's counterpart has another content":                                                    {seen(restoring(func(f *volume.From) { f.Content.UID = "other" })), says(v1alpha1.ReasonSourceNotReady)},
@@ -821,6 +822,9 @@ func restoring(change ...func(*volume.From)) func(*scene) {
 			},
 			Status: &snapshotv1.VolumeSnapshotContentStatus{ReadyToUse: ptr.To(true), SnapshotHandle: ptr.To("s-1")},
 		}
+		origin := mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: o.root.Namespace, Name: "golden"}, UID: o.from.At.UID}
+		origin.Stamp(o.from.Snapshot)
+		origin.Stamp(o.from.Content)
 		for _, c := range change {
 			c(o.from)
 		}

@@ -163,9 +163,13 @@ func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error
 	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
 }
 
+// deleteContent deletes the leaf content if a live read shows that its VolumeSnapshot is gone.
 func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
+		return err
+	}
+	if e.Gone, proven, err = r.prover().LeafSnapshotGone(ctx, s.Host); err != nil || !proven {
 		return err
 	}
 	return r.Leaf.DeleteContent(ctx, s.Content, e)

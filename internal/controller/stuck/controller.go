@@ -201,6 +201,11 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 			return why, nil
 		}
 	}
+	if content, ok := c.object.(*snapshotv1.VolumeSnapshotContent); ok {
+		if why, err := w.heldByRoot(ctx, content); err != nil || why != none {
+			return why, err
+		}
+	}
 	if why := away(cr); why != none {
 		return why, nil
 	}

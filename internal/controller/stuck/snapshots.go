@@ -49,6 +49,34 @@ func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	return heldBySnapshots(names, away(cr)), nil
 }
 
+// heldByRoot explains why a host content exists as long as its VolumeSnapshot, or returns none. The host's
+// snapshot-controller announces on the content that the VolumeSnapshot is being deleted.
+func (w *Watcher) heldByRoot(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (account.Cause, error) {
+	key := snapshot.RootOf(content)
+	root, err := index.Find[snapshotv1.VolumeSnapshot](ctx, w.Client, key)
+	switch {
+	case err != nil || root == nil || root.UID != content.Spec.VolumeSnapshotRef.UID:
+		return none, err
+	case root.DeletionTimestamp == nil:
+		return because(account.CauseSnapshots, "VolumeSnapshot %q still exists, and Xylem keeps its content and its data until it is deleted. Delete that VolumeSnapshot if nobody needs the data", key), nil
+	case snapshot.Announced(content):
+		return none, nil
+	}
+	claims, err := index.RestoresOf(ctx, w.Client, key)
+	if err != nil {
+		return none, err
+	}
+	if len(claims) == 0 {
+		return because(account.CausePending, "the host's snapshot-controller has not announced on the content that VolumeSnapshot %q is being deleted. Check that the snapshot-controller is running", key), nil
+	}
+	var names []string
+	for i := range claims {
+		names = append(names, fmt.Sprintf("%q", claims[i].Name))
+	}
+	slices.Sort(names)
+	return because(account.CauseUsed, "the host's snapshot-controller keeps VolumeSnapshot %q until no claim is restored from it (PersistentVolumeClaim %s). The deletion continues when these claims are bound or deleted", key, some(names)), nil
+}
+
 // heldBySnapshots names the snapshots that a claim's deletion is waiting for and, if the member is
 // away, reports why they are not ready.
 func heldBySnapshots(names []string, away account.Cause) account.Cause {

@@ -1,14 +1,21 @@
 package stuck
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
@@ -84,5 +91,69 @@ func TestUnannounced(t *testing.T) {
 		if got := unannounced(c); got != none {
 			t.Errorf("%s: got %q", name, got.Text)
 		}
+	}
+}
+
+// snapshotsOf is a reader of one VolumeSnapshot and of the claims that are restored from it.
+type snapshotsOf struct {
+	client.Reader
+	root   *snapshotv1.VolumeSnapshot
+	claims []corev1.PersistentVolumeClaim
+}
+
+func (s snapshotsOf) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if s.root == nil {
+		return apierrors.NewNotFound(schema.GroupResource{}, "")
+	}
+	s.root.DeepCopyInto(into.(*snapshotv1.VolumeSnapshot))
+	return nil
+}
+
+func (s snapshotsOf) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*corev1.PersistentVolumeClaimList).Items = s.claims
+	return nil
+}
+
+// A host content is deleted only with its VolumeSnapshot. Neither the member nor its csi-snapshotter
+// is then the cause.
+func TestHeldByRoot(t *testing.T) {
+	at := now
+	root := func(uid types.UID, deleting *metav1.Time) *snapshotv1.VolumeSnapshot {
+		return &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly", UID: uid, DeletionTimestamp: deleting}}
+	}
+	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "copy-2"}}, {ObjectMeta: metav1.ObjectMeta{Name: "copy-1"}}}
+	for name, tc := range map[string]struct {
+		root      *snapshotv1.VolumeSnapshot
+		announced bool
+		claims    []corev1.PersistentVolumeClaim
+		want      account.Cause
+	}{
+		"the root is gone":           {},
+		"the root was created again": {root: root("later", nil)},
+		"the root exists": {root: root("root", nil), want: because(account.CauseSnapshots,
+			`VolumeSnapshot "shop/nightly" still exists, and Xylem keeps its content and its data until it is deleted. Delete that VolumeSnapshot if nobody needs the data`)},
+		"claims are restored from it": {root: root("root", &at), claims: claims, want: because(account.CauseUsed,
+			`the host's snapshot-controller keeps VolumeSnapshot "shop/nightly" until no claim is restored from it (PersistentVolumeClaim "copy-1", "copy-2"). The deletion continues when these claims are bound or deleted`)},
+		"its deletion is not announced": {root: root("root", &at), want: because(account.CausePending,
+			`the host's snapshot-controller has not announced on the content that VolumeSnapshot "shop/nightly" is being deleted. Check that the snapshot-controller is running`)},
+		"its deletion is announced": {root: root("root", &at), announced: true, claims: claims},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "snapcontent-root", DeletionTimestamp: &at}}
+			content.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "nightly", UID: "root"}
+			if tc.announced {
+				content.Annotations = map[string]string{snapshot.AnnBeingDeleted: "yes"}
+			}
+			never := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "member-01"}}
+			want := tc.want
+			if want == none {
+				want = away(never)
+			}
+			w := &Watcher{Client: snapshotsOf{root: tc.root, claims: tc.claims}}
+			got, err := w.cause(t.Context(), never, nil, candidate{Deletion: account.Deletion{Kind: kindContent}, object: content})
+			if err != nil || got != want {
+				t.Errorf("got %v, %v, want %v", got, err, want)
+			}
+		})
 	}
 }

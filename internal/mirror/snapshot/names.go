@@ -25,6 +25,8 @@ const (
 	AnnAllowModeChange = "snapshot.storage.kubernetes.io/allow-volume-mode-change"
 	// FinalizerSource protects a claim while its snapshot is being taken.
 	FinalizerSource = "snapshot.storage.kubernetes.io/pvc-as-source-protection"
+	// FinalizerRestored protects a VolumeSnapshot while claims are being restored from it.
+	FinalizerRestored = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
 
 	yes = "yes"
 

@@ -2,11 +2,13 @@ package copysource
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -39,9 +41,11 @@ func (s *Source) locateSnapshot(claim *corev1.PersistentVolumeClaim) Location {
 }
 
 // held reports whether the snapshot-controller keeps a deleted snapshot for claims that are being
-// restored from it.
+// restored from it. It keeps its finalizer until no such claim is left. It may announce the deletion
+// on the content before that, whenever the content changes (external-snapshotter/pkg/common-controller:
+// syncContent).
 func (s *Source) held() bool {
-	return s.Content != nil && s.Content.DeletionTimestamp == nil && !mirrorsnapshot.Announced(s.Content)
+	return s.Content != nil && s.Content.DeletionTimestamp == nil && slices.Contains(s.Snapshot.Finalizers, mirrorsnapshot.FinalizerRestored)
 }
 
 // locateContent finds the snapshot's content, which records the location of its leaf.
@@ -73,10 +77,13 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 	}
 }
 
-// Replaced describes how a member's snapshot differs from the record, or returns "". The member's
+// Unready describes why a member's VolumeSnapshot and its content are not those of the recorded
+// snapshot, or are not ready to use. It returns "" if the member can restore the snapshot. The member's
 // provisioner restores the content to which the leaf is bound, by its handle.
-func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
+func (at Location) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
 	switch bound := leaf.Status; {
+	case !stamped(origin, leaf):
+		return "has lost the labels and annotations by which Xylem recognizes it"
 	case leaf.UID != at.LeafSnapshot:
 		return "was replaced"
 	case bound != nil && ptr.Deref(bound.BoundVolumeSnapshotContentName, "") != mirrorsnapshot.ContentName(leaf.UID):
@@ -85,8 +92,18 @@ func (at Location) Replaced(leaf *snapshotv1.VolumeSnapshot, content *snapshotv1
 		return "has a different VolumeSnapshotContent than when it was taken"
 	case content != nil && !mirrorsnapshot.Record{Handle: at.LeafHandle}.Names(content):
 		return "refers to a different snapshot in its driver than when it was taken"
+	case content != nil && !stamped(origin, content):
+		return "has a VolumeSnapshotContent without the labels and annotations by which Xylem recognizes it"
+	case bound == nil || content == nil || content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false):
+		return "is not ready to use"
 	}
 	return ""
+}
+
+// stamped reports whether a member's object has the stamp of an origin.
+func stamped(origin mirror.Origin, obj metav1.Object) bool {
+	has, ours := mirror.OriginIn(origin.HostID, obj)
+	return ours && has == origin
 }
 
 // notTaken reports that the snapshot is not ready, and quotes the error in its status.

@@ -46,7 +46,7 @@ func restoreOf(change ...func(*corev1.PersistentVolumeClaim, *Source)) (*corev1.
 }
 
 func deletingSnapshot(_ *corev1.PersistentVolumeClaim, s *Source) {
-	s.Snapshot.DeletionTimestamp = &metav1.Time{}
+	s.Snapshot.DeletionTimestamp, s.Snapshot.Finalizers = &metav1.Time{}, []string{mirrorsnapshot.FinalizerRestored}
 }
 
 func TestLocateSnapshot(t *testing.T) {
@@ -66,19 +66,20 @@ func TestLocateSnapshot(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"the snapshot is in a member":                                           {},
-		"the snapshot is recorded":                                              {change: changes{recorded("id38/snap-1")}},
-		"the snapshot's driver reports no size":                                 {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
-		"the snapshot's volume mode is unknown":                                 {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
-		"the host does not serve snapshots":                                     {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
-		"the snapshot does not exist":                                           {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `its data source, snapshot "golden": that snapshot does not exist`},
-		"the recorded snapshot was deleted":                                     {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
-		"the recorded snapshot was re-created":                                  {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
-		"the snapshot is being deleted":                                         {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
-		"the snapshot is being deleted, but kept for this claim":                {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
-		"the snapshot is being deleted with its content":                        {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
-		"the snapshot is being deleted, and its content is marked for deletion": {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}, reason: v1alpha1.ReasonSourceGone},
-		"the snapshot has no status":                                            {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
+		"the snapshot is in a member":                                                     {},
+		"the snapshot is recorded":                                                        {change: changes{recorded("id38/snap-1")}},
+		"the snapshot's driver reports no size":                                           {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Status.RestoreSize = nil })}},
+		"the snapshot's volume mode is unknown":                                           {change: changes{content(func(c *snapshotv1.VolumeSnapshotContent) { c.Spec.SourceVolumeMode = nil })}},
+		"the host does not serve snapshots":                                               {change: changes{noSnapshot, func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Unserved = true }}, reason: v1alpha1.ReasonSourceNotReady, says: "Install the VolumeSnapshot"},
+		"the snapshot does not exist":                                                     {change: changes{noSnapshot}, reason: v1alpha1.ReasonSourceNotReady, says: `its data source, snapshot "golden": that snapshot does not exist`},
+		"the recorded snapshot was deleted":                                               {change: changes{noSnapshot, recorded("id38/snap-1")}, reason: v1alpha1.ReasonSourceGone, says: "was deleted"},
+		"the recorded snapshot was re-created":                                            {change: changes{recorded("id38/snap-0")}, reason: v1alpha1.ReasonSourceGone, says: "another snapshot has its name"},
+		"the snapshot is being deleted":                                                   {change: changes{deletingSnapshot}, reason: v1alpha1.ReasonSourceGone, says: "is being deleted"},
+		"the snapshot is being deleted, but kept for this claim":                          {change: changes{deletingSnapshot, recorded("id38/snap-1")}},
+		"the snapshot is being deleted with its content":                                  {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.DeletionTimestamp = &metav1.Time{} })}, reason: v1alpha1.ReasonSourceGone},
+		"the snapshot is being deleted, but kept, and its content is marked for deletion": {change: changes{deletingSnapshot, recorded("id38/snap-1"), content(func(c *snapshotv1.VolumeSnapshotContent) { c.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes" })}},
+		"the snapshot is being deleted, and no longer kept":                               {change: changes{deletingSnapshot, recorded("id38/snap-1"), func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Finalizers = nil }}, reason: v1alpha1.ReasonSourceGone},
+		"the snapshot has no status":                                                      {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) { s.Snapshot.Status = nil }}, reason: v1alpha1.ReasonSourceNotReady, says: "kubectl describe volumesnapshot golden"},
 		"no content, but an error in the status": {change: changes{func(_ *corev1.PersistentVolumeClaim, s *Source) {
 			s.Content, s.Snapshot.Status = nil, &snapshotv1.VolumeSnapshotStatus{Error: &snapshotv1.VolumeSnapshotError{Message: ptr.To("no class")}}
 		}}, reason: v1alpha1.ReasonSourceNotReady, says: "not ready to use (no class)"},

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/index"
@@ -79,17 +78,9 @@ func claimHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at
 // to restore, and that its content is the recorded one and is ready.
 func snapshotHere(ctx context.Context, p proof.Prover, key types.NamespacedName, at copysource.Location) (bool, error) {
 	leaf, err := index.LiveSnapshot(ctx, p.Live, key)
-	if err != nil || leaf == nil {
+	if err != nil || leaf == nil || leaf.DeletionTimestamp != nil {
 		return false, err
-	}
-	origin, ours := mirror.OriginIn(p.HostID, leaf)
-	if !ours || origin.UID != at.UID || origin.Root != key || leaf.Status == nil || leaf.DeletionTimestamp != nil {
-		return false, nil
 	}
 	content, err := index.LiveContent(ctx, p.Live, mirrorsnapshot.ContentName(leaf.UID))
-	if err != nil || content == nil {
-		return false, err
-	}
-	origin, ours = mirror.OriginIn(p.HostID, content)
-	return ours && origin.UID == at.UID && at.Replaced(leaf, content) == "" && content.Status != nil && ptr.Deref(content.Status.ReadyToUse, false), nil
+	return err == nil && at.Unready(mirror.Origin{HostID: p.HostID, Root: key, UID: at.UID}, leaf, content) == "", err
 }

@@ -60,16 +60,17 @@ func TestSnapshotHere(t *testing.T) {
 		proven     bool
 		err        error
 	}{
-		"the source matches the record": {change: func(*restoreScene) {}, proven: true},
-		"the source is not recorded":    {change: func(s *restoreScene) { s.root.Annotations = nil }},
-		"recorded in another member":    {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
-		"placed in another member":      {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
-		"not found in the host":         {change: func(s *restoreScene) { s.golden.Name = "gone" }},
-		"re-created in the host":        {change: func(s *restoreScene) { s.golden.UID = "newer" }},
-		"being deleted in the host, with its deletion announced": {change: func(s *restoreScene) {
-			s.golden.DeletionTimestamp = &metav1.Time{}
+		"the source matches the record":                               {change: func(*restoreScene) {}, proven: true},
+		"the source is not recorded":                                  {change: func(s *restoreScene) { s.root.Annotations = nil }},
+		"recorded in another member":                                  {change: func(s *restoreScene) { s.root.Annotations[v1alpha1.AnnotationSource] = "id39/golden-uid" }},
+		"placed in another member":                                    {change: func(s *restoreScene) { s.content.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }},
+		"not found in the host":                                       {change: func(s *restoreScene) { s.golden.Name = "gone" }},
+		"re-created in the host":                                      {change: func(s *restoreScene) { s.golden.UID = "newer" }},
+		"being deleted in the host, and no longer kept for a restore": {change: func(s *restoreScene) { s.golden.DeletionTimestamp = &metav1.Time{} }},
+		"being deleted in the host, but kept for a restore, with its deletion announced": {change: func(s *restoreScene) {
+			s.golden.DeletionTimestamp, s.golden.Finalizers = &metav1.Time{}, []string{mirrorsnapshot.FinalizerRestored}
 			s.content.Annotations[mirrorsnapshot.AnnBeingDeleted] = "yes"
-		}},
+		}, proven: true},
 		"not ready in the host":                     {change: func(s *restoreScene) { s.content.Status.ReadyToUse = ptr.To(false) }},
 		"a content with another driver in the host": {change: func(s *restoreScene) { s.content.Spec.Driver = "host.example.com" }},
 		"no leaf in the member":                     {change: func(s *restoreScene) { s.leaf.Name = "gone" }},

@@ -12,6 +12,7 @@
 //	ContentUnchanged the host content has not changed since it was observed: lists it by name
 //	NotRepresented   the host has no content for a VolumeSnapshot: lists contents by name
 //	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists it by name
+//	LeafSnapshotGone the leaf VolumeSnapshot that a host content records is gone: lists it by name
 //
 // SnapshotPlacedHere (before a leaf VolumeSnapshot is created) is not part of an Evidence.
 //
@@ -19,8 +20,9 @@
 //
 // Each kind of Evidence, with its proofs in order, and the writes of root_snapshot that it allows:
 //
-//	DestroyingSnapshot  ContentEnded, SnapshotEnded: SetContentDelete and DeleteContent
+//	DestroyingSnapshot  ContentEnded, SnapshotEnded: SetContentDelete
 //	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafContent: DeleteSnapshot
+//	DestroyingSnapshot  ContentEnded, SnapshotEnded, LeafSnapshotGone: DeleteContent
 //	KeepingSnapshot     ContentUnchanged, SnapshotEnded, LeafContent: DeleteSnapshot
 //	KeepingSnapshot     SnapshotEnded, LeafContent, NotRepresented, MemberCurrent: DeleteSnapshot
 //

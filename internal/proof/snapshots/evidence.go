@@ -14,11 +14,13 @@ import (
 
 // DestroyingSnapshot is evidence that a snapshot must be destroyed with its root (I2): its host
 // content is being deleted with policy Delete, and its VolumeSnapshot has ended. To delete the leaf
-// VolumeSnapshot, its content must be the recorded one, or retained, or not exist.
+// VolumeSnapshot, its content must be the recorded one, or retained, or not exist. To delete the leaf
+// content, the leaf VolumeSnapshot must be gone.
 type DestroyingSnapshot struct {
 	Host ContentEnded
 	Root SnapshotEnded
 	Leaf LeafContent
+	Gone LeafSnapshotGone
 }
 
 // KeepingSnapshot is evidence that deleting a leaf VolumeSnapshot keeps its data: its root has
@@ -43,6 +45,12 @@ func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object cl
 	case *snapshotv1.VolumeSnapshotContent:
 		if !destroysContent(record, action, object) {
 			return witness.Unproven("the evidence is not for leaf content %q", object.Name)
+		}
+		if action == proof.DeleteContent {
+			if e.Gone.w == nil || e.Gone.w.UID != record.Snapshot {
+				return witness.Unproven("there is no proof that the leaf snapshot of content %q is gone", object.Name)
+			}
+			return witness.Spend(e.Host.w, e.Root.w, e.Gone.w)
 		}
 		return witness.Spend(e.Host.w, e.Root.w)
 	case *snapshotv1.VolumeSnapshot:

@@ -127,3 +127,20 @@ func (p Prover) LeafContent(ctx context.Context, leaf types.UID, wanted func(*sn
 func (l LeafContent) of(leaf *snapshotv1.VolumeSnapshot) bool {
 	return l.w != nil && l.name == mirrorsnapshot.ContentName(leaf.UID)
 }
+
+// LeafSnapshotGone is the proof that the member no longer has a leaf VolumeSnapshot.
+type LeafSnapshotGone struct{ w *witness.Witness }
+
+// LeafSnapshotGone proves by a live read that the member no longer has the leaf VolumeSnapshot that a
+// host content records.
+func (p Prover) LeafSnapshotGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (LeafSnapshotGone, bool, error) {
+	began, recorded, root := p.Clock.Now(), mirrorsnapshot.RecordOf(host).Snapshot, mirrorsnapshot.RootOf(host)
+	leaf, err := index.LiveSnapshot(ctx, p.Live, root)
+	if err != nil {
+		return LeafSnapshotGone{}, false, fmt.Errorf("prove that leaf snapshot %s is gone: %w", root, err)
+	}
+	if recorded == "" || leaf != nil && leaf.UID == recorded {
+		return LeafSnapshotGone{}, false, nil
+	}
+	return LeafSnapshotGone{witness.New(p.Clock, began, recorded, "")}, true, nil
+}

@@ -135,6 +135,9 @@ func wrong(s *snapshot.Observed, p Plan) string {
 			return "a snapshot waits for its name without reporting a reason (I6)"
 		}
 	}
+	if why := neglected(s, p, asked && own); why != "" {
+		return why
+	}
 	if s.Unstamped && (p.Step == SetDelete || p.Step == DeleteContent || p.Step == DropHost) {
 		return "a snapshot is destroyed although its leaf has lost its stamp (I4)"
 	}
@@ -205,6 +208,24 @@ func wrong(s *snapshot.Observed, p Plan) string {
 		return "host_snapshot owns a snapshot that it does not observe (I6)"
 	case p.Step != None && !s.Linked && p.Owner != HostSnapshot:
 		return "a member's step is planned without observing the member (I6)"
+	}
+	return ""
+}
+
+// neglected explains why nothing is done, or reported, for a snapshot in a member. It returns "" if
+// nothing needs to be done.
+func neglected(s *snapshot.Observed, p Plan, destroyed bool) string {
+	if s.Host == nil || p.Step != None || p.Report != nil || mirrorsnapshot.PlacedIn(s.Host) == "" || s.Unavailable != nil || s.Released() || s.OtherContent != nil {
+		return ""
+	}
+	record := s.Record()
+	switch {
+	case !destroyed && s.Content != nil && mirrorsnapshot.Begun(s.Content) && s.SecuredContent() != nil:
+		return "a leaf content that must be kept has policy Delete, or no stamp, and nobody changes this (I2)"
+	case s.Root != nil && s.Content == nil && record.Content != "" && (p.Phase == Ready || p.Phase == Ending):
+		return "a snapshot is lost, but nothing is reported (I6)"
+	case s.Root != nil && s.Leaf == nil && s.Earlier && record.Snapshot == "" && p.Phase == Placing:
+		return "a snapshot waits for the name of an earlier one, but nothing is reported (I6)"
 	}
 	return ""
 }

@@ -50,6 +50,7 @@ var (
 	replaced         = when("it is replaced", "it is not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil })
 	hasLeaf          = when("it has a leaf", "it has no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil })
 	leafDeleting     = when("the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil })
+	notTaken         = when("it has no leaf and no leaf content, and no leaf's UID is recorded", "", func(s *snapshot.Observed) bool { return s.Leaf == nil && s.Content == nil && s.Record().Snapshot == "" })
 	leafRecorded     = when("the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.Record().Snapshot != "" })
 	hasContent       = when("it has a leaf content", "it has no leaf content", func(s *snapshot.Observed) bool { return s.Content != nil })
 	contentDeleting  = when("the leaf content is being deleted", "the leaf content is not being deleted", func(s *snapshot.Observed) bool { return s.Content != nil && s.Content.DeletionTimestamp != nil })

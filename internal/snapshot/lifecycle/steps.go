@@ -34,7 +34,7 @@ var steps = []states.Action{
 	states.Act(RecordContent, "records the leaf content's UID, driver and handle on the host content; policy Retain in the member wins", states.Nothing()),
 	states.Act(SetDelete, "sets the leaf content to Delete", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded")),
 	states.Act(DeleteLeaf, "deletes the leaf and its snapshot", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded", "LeafContent")),
-	states.Act(DeleteContent, "deletes the leaf content, which remained after its leaf was deleted", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded")),
+	states.Act(DeleteContent, "deletes the leaf content, which remained after its leaf was deleted", states.Evidence("DestroyingSnapshot", "ContentEnded", "SnapshotEnded", "LeafSnapshotGone")),
 	states.Act(DeleteKept, "deletes the leaf, whose snapshot is kept", states.Evidence("KeepingSnapshot", "KeptSnapshot")),
 	states.Act(DeleteOrphaned, "deletes the leaf, whose snapshot is kept as an orphan", states.Evidence("KeepingSnapshot", "KeptSnapshot")),
 	states.Act(DropHost, "removes the finalizer from the host content, because no objects are left in the member", states.Evidence("DroppableContent", "SnapshotLeafGone"), v1alpha1.ReasonSnapshotLost),

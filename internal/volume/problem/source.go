@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -58,11 +58,9 @@ func reportClaim(s *volume.Observed) *mirror.Refusal {
 // reportSnapshot is ReportSource for a restore.
 func reportSnapshot(s *volume.Observed) *mirror.Refusal {
 	from := s.From()
-	if how := from.At.Replaced(from.Snapshot, from.Content); how != "" {
+	origin := mirror.Origin{HostID: s.Member.HostID, Root: types.NamespacedName{Namespace: s.Root.Namespace, Name: from.Of.Name}, UID: from.At.UID}
+	if how := from.At.Unready(origin, from.Snapshot, from.Content); how != "" {
 		return sourceNotReady(s, "the source's counterpart in member %q %s", how)
-	}
-	if from.Snapshot.Status == nil || from.Content == nil || from.Content.Status == nil || !ptr.Deref(from.Content.Status.ReadyToUse, false) {
-		return sourceNotReady(s, "the source's counterpart in member %q is not ready to use")
 	}
 	return otherDriver(s, from.Content.Spec.Driver)
 }

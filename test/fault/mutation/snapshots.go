@@ -19,9 +19,14 @@ func ofSnapshotModel() []Mutation {
 			Caught: []string{"an error of leaf_snapshot"},
 		},
 		{
-			Name: "snapshot-silent-end", Class: "the content of a snapshot that is being taken is deleted: the snapshot is never ready, and nothing reports it",
-			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{not(rootEnded), not(ready)}, Owner", "{Phase: Ending, When: []fact{not(rootEnded), not(ready), rootGone}, Owner"}},
+			Name: "snapshot-silent-end", Class: "the host content is deleted before the snapshot is taken: the snapshot is never ready, and nothing reports it",
+			Edits:  []Edit{{snapshotTable, "{Phase: Ending, When: []fact{notTaken, ending}", "{Phase: Ending, When: []fact{notTaken, ending, not(hosted)}"}},
 			Caught: []string{"the VolumeSnapshot is not ready"},
+		},
+		{
+			Name: "snapshot-exposed", Class: "I2: a leaf content that the member's admin sets to Delete keeps that policy while the host content, or only its VolumeSnapshot, is being deleted",
+			Edits:  []Edit{{snapshotTable, "{Phase: Holding, When: []fact{hasContent, begun, not(secured)}", "{Phase: Holding, When: []fact{hasContent, begun, not(secured), not(ending), not(rootEnded)}"}},
+			Caught: []string{"a leaf content that must be kept has policy Delete"},
 		},
 		{
 			Name: "snapshot-rescued-late", Class: "an orphan that is being destroyed is set to Retain: its data stays, and no object reports it",

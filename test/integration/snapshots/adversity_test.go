@@ -144,6 +144,47 @@ var _ = Describe("A snapshot after a failure", func() {
 		Expect(s.taken(one, "data")).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
+	It("is protected, and reported if it is lost, while its content in the host is being deleted but its VolumeSnapshot is not (I2, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		vs := s.ready(ctx, "snap", "data", deletes)
+		_, content := s.leaf(ctx, one, "snap")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, contentName(vs))
+		s.noted(ctx, "VolumeSnapshotContent", contentName(vs), v1alpha1.ReasonStuckDeletion, "/snap", "still exists")
+
+		By("setting the leaf content to Delete: Xylem sets it to Retain again")
+		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"spec":{"deletionPolicy":"Delete"}}`)
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, HaveField("Spec.DeletionPolicy", policyRetain))
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), isReady(true))
+
+		By("deleting the leaf VolumeSnapshot: the snapshot is lost, but not its data")
+		s.remove(ctx, x.Member(one), &snapshotv1.VolumeSnapshot{}, "snap")
+		s.problem(ctx, vs, v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot", one)
+		Expect(s.taken(one, "data")).To(HaveLen(1))
+
+		By("deleting the VolumeSnapshot in the host, which destroys the snapshot")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		Expect(s.taken(one, "data")).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("reports that an earlier snapshot has its name in the member, and is taken when that one is gone (I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		s.ready(ctx, "snap", "data", keeps)
+		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "snap"}}, `{"metadata":{"finalizers":["example.com/hold"]}}`)
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		s.take(ctx, "snap", "data", deletes)
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", fails("an earlier snapshot with this name", one))
+		s.noted(ctx, "VolumeSnapshot", "snap", v1alpha1.ReasonNameTaken, "an earlier snapshot with this name")
+
+		By("removing what blocks the deletion of the earlier leaf")
+		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "snap"}}, `{"metadata":{"finalizers":null}}`)
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
+		Expect(s.taken(one, "data")).To(HaveLen(2))
+	}, SpecTimeout(storyTime))
+
 	It("is kept in a deregistered member, and returns to the host when the member is registered again (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeTwo)

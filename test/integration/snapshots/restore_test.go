@@ -220,6 +220,34 @@ var _ = Describe("A restore from a snapshot", func() {
 		Eventually(func() []string { return s.taken(two, "data") }).Should(BeEmpty())
 	}, SpecTimeout(storyTime))
 
+	It("is created from a snapshot that the host protects, although its deletion is already announced on its content", func(ctx SpecContext) {
+		s := begin(ctx)
+		vs := s.golden(ctx, deletes)
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "full"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("1")}},
+		}
+		Expect(x.Member(two).API.Create(ctx, quota)).To(Succeed())
+		until[corev1.ResourceQuota](ctx, s, x.Member(two), quota.Name, HaveField("Status.Hard", HaveKey(corev1.ResourcePersistentVolumeClaims)))
+		s.restore(ctx, "copy", "golden")
+		s.uses(ctx, "app", "", "copy")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonRefusedByMember, "full"))
+
+		By("deleting the snapshot, whose content then changes: the snapshot-controller announces the deletion early")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "golden")
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden", HaveField("DeletionTimestamp", Not(BeNil())))
+		patch(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(contentName(vs))}, `{"metadata":{"annotations":{"example.com/touched":"true"}}}`)
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("Annotations", HaveKey("snapshot.storage.kubernetes.io/volumesnapshot-being-deleted")))
+		s.goesOn(ctx, "barrier", "data")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", waits(v1alpha1.ReasonRefusedByMember, "full"))
+
+		Expect(x.Member(two).API.Delete(ctx, quota)).To(Succeed())
+		s.running(ctx, "app", nodeTwo)
+		s.restored(ctx, "copy")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "golden")
+		Eventually(func() []string { return s.taken(two, "data") }).Should(HaveLen(1)) // the barrier
+	}, SpecTimeout(storyTime))
+
 	It("continues when the member that has its snapshot is connected again after an outage", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, deletes)

@@ -287,6 +287,12 @@ func (s *search) ended(at int, steps []step) {
 			s.find(at, "nothing moves, except for an error of "+step.controller+": "+step.err, "")
 		}
 	}
+	for _, what := range s.model.exposed(s.worlds[at]) {
+		s.find(at, what+"; nothing moves (I2)", "")
+	}
+	if s.worlds[at].restoring {
+		return // the deletion continues after the restore
+	}
 	for _, what := range s.model.unsettled(s.worlds[at]) {
 		if strings.HasPrefix(what, "I1") || !told {
 			s.find(at, what+"; nothing moves, and nothing is reported (I6)", "")

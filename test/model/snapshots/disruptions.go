@@ -21,6 +21,9 @@ func (m *Model) disruptions(w world) []move {
 	if w.lagging != none {
 		ms.add("the cache catches up", func(w *world) { w.lagging, w.stale = none, state{} })
 	}
+	if w.restoring {
+		ms.add("the restore is complete", func(w *world) { w.restoring = false })
+	}
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(w *world) { w.suspended = neither })
 	}
@@ -52,6 +55,9 @@ func (ms *moves) ofUsers() {
 	m, s := ms.model, ms.model.snapshot(ms.from.state, root)
 	switch {
 	case s != nil && s.DeletionTimestamp == nil:
+		if ready(s) {
+			ms.add("a claim is restored from the VolumeSnapshot", func(w *world) { w.restoring = true })
+		}
 		ms.add("the user deletes the VolumeSnapshot", func(w *world) {
 			change(m, w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })
 		})
@@ -116,6 +122,7 @@ func (ms *moves) ofMemberAdmins() {
 			})
 		}
 		if slot != leaf {
+			ms.ofPolicies(slot)
 			ms.add("the member's admin deletes "+what+" with its finalizers", func(w *world) { w.state[slot], w.theirs = 0, true })
 			ms.ofHandles(slot)
 		}
@@ -134,6 +141,20 @@ func (ms *moves) ofHandles(slot int) {
 	ms.add("the member's admin gives a leaf content the handle of a foreign snapshot", func(w *world) {
 		w.theirs = true
 		change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { c.Status.SnapshotHandle = ptr.To(strangers) })
+	})
+}
+
+// ofPolicies makes the move of a member's admin who sets a leaf content that Xylem retains to Delete.
+// Xylem sets it back. A content that is being destroyed has this policy anyway.
+func (ms *moves) ofPolicies(slot int) {
+	if c := ms.model.content(ms.from.state, slot); !mirrorsnapshot.Retained(c) || mirrorsnapshot.Policy(c) == "" {
+		return
+	}
+	ms.add("the member's admin sets a leaf content to Delete", func(w *world) {
+		w.theirs = true
+		change(ms.model, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
+			c.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+		})
 	})
 }
 

@@ -137,6 +137,26 @@ func (m *Model) unsettled(w world) []string {
 	return append(found, m.leftInMember(w)...)
 }
 
+// exposed returns what is wrong if a leaf content that must be kept has policy Delete in a world without
+// moves. Xylem does not secure a content before the csi-snapshotter has begun, nor one that replaced the
+// recorded content, nor one whose host content an admin removed with its finalizers.
+func (m *Model) exposed(w world) []string {
+	var found []string
+	for n := range leaves {
+		c, host := m.content(w.state, leafContent+n), m.contentOfRoot(w, w.of[n])
+		if c == nil || host == nil || mirrorsnapshot.Retained(c) || !mirrorsnapshot.Begun(c) || mirrorsnapshot.Abandoned(host) || mirrorsnapshot.PlacedIn(host) == "" {
+			continue
+		}
+		if record := mirrorsnapshot.RecordOf(host); record.Content != "" && record.Content != c.UID || mirrorsnapshot.HandleOf(c) == strangers {
+			continue
+		}
+		if s := m.snapshot(w.state, root); host.DeletionTimestamp == nil || !mirrorsnapshot.Announced(host) || s != nil && numberOf(s.UID) == w.of[n] && s.DeletionTimestamp == nil {
+			found = append(found, "a leaf content that must be kept has policy Delete")
+		}
+	}
+	return found
+}
+
 // living returns the roots whose data exists.
 func (w *world) living() []uint8 {
 	var found []uint8

@@ -118,6 +118,8 @@ func (ms *moves) ends(where string, at, slot int, bound *snapshotv1.VolumeSnapsh
 				metav1.SetMetaDataAnnotation(&c.ObjectMeta, mirrorsnapshot.AnnBeingDeleted, "yes")
 			})
 		})
+	case bound != nil && at == root && ms.from.restoring:
+		// The snapshot-controller protects the VolumeSnapshot until no claim is restored from it.
 	case bound != nil && bound.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete:
 		ms.add("the "+where+"'s snapshot-controller deletes the content", func(w *world) {
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delet(c) })

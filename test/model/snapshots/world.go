@@ -132,6 +132,9 @@ type world struct {
 	lagging kind
 	stale   state // what the lagging cache shows
 
+	// restoring reports whether a claim in the host is being restored from the VolumeSnapshot.
+	restoring bool
+
 	// stopped reports whether the member's snapshot-controller and csi-snapshotter do not run.
 	stopped bool
 

@@ -1,0 +1,67 @@
+package snapshots
+
+import (
+	"errors"
+	"testing"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// destroying returns a host content that must be destroyed, and its leaf content with policy Delete.
+func destroying() (ends, leaf *snapshotv1.VolumeSnapshotContent) {
+	ends, leaf = host(set(mirrorsnapshot.AnnBeingDeleted, "yes")), leafContent()
+	ends.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+	leaf.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKey{Namespace: "shop", Name: "backup"}, UID: "root-uid"}.Stamp(leaf)
+	leaf.Annotations[v1alpha1.AnnotationDeletionPolicy] = string(snapshotv1.VolumeSnapshotContentDelete)
+	return ends, leaf
+}
+
+// A leaf content is deleted only if its VolumeSnapshot is gone from the member.
+func TestDestroyingContent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		member cluster
+		gone   bool
+		err    error
+	}{
+		"the leaf is gone":                      {gone: true},
+		"the leaf exists":                       {member: cluster{snapshot: leaf("")}},
+		"the leaf of a later root has its name": {member: cluster{snapshot: leaf("later-root")}, gone: true},
+		"the member does not respond":           {member: cluster{fails: errDown}, err: errDown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends, content := destroying()
+			p := prover(cluster{content: ends}, tc.member, nil)
+			var e DestroyingSnapshot
+			var ok bool
+			var err error
+			if e.Host, ok, err = p.ContentEnded(t.Context(), ends); err != nil || !ok {
+				t.Fatalf("ContentEnded returned %t, %v", ok, err)
+			}
+			if e.Root, ok, err = p.SnapshotEnded(t.Context(), mirrorsnapshot.RootOf(ends), "root-uid"); err != nil || !ok {
+				t.Fatalf("SnapshotEnded returned %t, %v", ok, err)
+			}
+			if err := proof.Covers(e, proof.DeleteContent, content); !errors.Is(err, proof.ErrUnproven) {
+				t.Errorf("without a proof that the leaf is gone, the evidence covers the deletion: %v", err)
+			}
+			if e.Gone, ok, err = p.LeafSnapshotGone(t.Context(), ends); ok != tc.gone || !errors.Is(err, tc.err) {
+				t.Errorf("LeafSnapshotGone returned %t, %v; want %t, %v", ok, err, tc.gone, tc.err)
+			}
+			if err := proof.Covers(e, proof.DeleteContent, content); (err == nil) != tc.gone {
+				t.Errorf("gone is %t, and the evidence: %v", tc.gone, err)
+			}
+			if err := proof.Covers(e, proof.DeleteContent, content); !errors.Is(err, proof.ErrUnproven) {
+				t.Errorf("the evidence covers a second deletion: %v", err)
+			}
+		})
+	}
+	if _, gone, err := prover(cluster{}, cluster{}, nil).LeafSnapshotGone(t.Context(), host(set(v1alpha1.AnnotationLeafSnapshotUID, ""))); gone || err != nil {
+		t.Errorf("without a record of the leaf, LeafSnapshotGone returned %t, %v", gone, err)
+	}
+}
