@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -63,6 +64,9 @@ type leaving struct {
 	// collection then deleted the Pods. Or a Pod has volumes in the member but is not bound to a
 	// node yet.
 	leaves []string
+	// lacking are the claims in the host that lack their placement in the member, although the member has
+	// their leaf claims, according to a live list. It is read only if nothing else needs the link.
+	lacking []string
 	// unbound and bound are the claims that are placed in the member. Claims bound to a promise
 	// without a disk count as unbound.
 	unbound, bound []corev1.PersistentVolumeClaim
@@ -89,6 +93,7 @@ const (
 	withdrawClaims
 	waitForClaims // only with policy Drain
 	waitForLeaves
+	waitForPlacements
 	// The steps above need the link. The steps below start only after the link has ended.
 	releaseVolumes
 	waitForNode
@@ -113,6 +118,8 @@ func (l *leaving) next() step {
 		return waitForClaims
 	case len(l.leaves) > 0 && !l.forced:
 		return waitForLeaves
+	case len(l.lacking) > 0 && !l.forced:
+		return waitForPlacements
 	case slices.ContainsFunc(l.volumes, held), slices.ContainsFunc(l.snapshots, stays), len(l.copied) > 0:
 		return releaseVolumes
 	case l.node:
@@ -205,6 +212,7 @@ type Fleet interface {
 	Remove(name string) bool
 	State(name string) (fleet.State, bool)
 	LeafPods(ctx context.Context, name string) ([]string, error)
+	LeafClaims(ctx context.Context, name string) ([]mirror.Origin, error)
 }
 
 // Leaver deregisters members step by step.
@@ -236,11 +244,11 @@ type Leaver struct {
 	Patch func(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error
 }
 
-// Deregister takes the next step of a deregistration. The end of a leaf Pod causes no event in
-// the host, so Deregister polls for it.
+// Deregister takes the next step of a deregistration. The end of a leaf Pod or claim causes no event
+// in the host, so Deregister polls for it.
 func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
 	next, err := r.leave(ctx, cr)
-	if err == nil && next == waitForLeaves {
+	if err == nil && (next == waitForLeaves || next == waitForPlacements) {
 		return reconcile.Result{RequeueAfter: leavesDelay}, nil
 	}
 	return reconcile.Result{}, err
@@ -259,6 +267,11 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	l, err := r.leaving(ctx, cr)
 	if err != nil {
 		return finish, err
+	}
+	if l.connected && !l.forced && l.next() >= releaseVolumes {
+		if l.lacking, err = r.lacking(ctx, cr); err != nil {
+			return finish, err
+		}
 	}
 	next := l.next()
 	if next < releaseVolumes {
@@ -296,6 +309,10 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member by setting this annotation on the registration: %s=true",
 			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
+	case waitForPlacements:
+		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
+			"the host has %s (%s) without a record that the member has their disks: the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, set this annotation on the registration: %s=true",
+			text.Count(len(l.lacking), "claim"), someOf(l.lacking), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {
 			return err

@@ -3,6 +3,7 @@ package deregistration
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -10,11 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -30,12 +33,70 @@ func (empty) List(context.Context, client.ObjectList, ...client.ListOption) erro
 // linked is a fleet with one member.
 type linked struct {
 	Fleet
-	state fleet.State
+	state  fleet.State
+	claims []mirror.Origin
+	fails  error
 }
 
 func (l linked) State(string) (fleet.State, bool) { return l.state, true }
 
 func (linked) LeafPods(context.Context, string) ([]string, error) { return nil, nil }
+
+func (l linked) LeafClaims(context.Context, string) ([]mirror.Origin, error) {
+	return l.claims, l.fails
+}
+
+// claimOnly is a host with one claim.
+type claimOnly struct {
+	empty
+	claim *corev1.PersistentVolumeClaim
+}
+
+func (c claimOnly) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	claim, ok := into.(*corev1.PersistentVolumeClaim)
+	if !ok || key != client.ObjectKeyFromObject(c.claim) {
+		return c.empty.Get(ctx, key, into, opts...)
+	}
+	c.claim.DeepCopyInto(claim)
+	return nil
+}
+
+// Claims whose placement was lost in a restore of the host are restored before their member leaves (I3).
+func TestLacking(t *testing.T) {
+	origin := mirror.Origin{Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root"}
+	down := errors.New("no route to host")
+	for name, tc := range map[string]struct {
+		leaves []mirror.Origin
+		uid    types.UID
+		placed string
+		fails  error
+		want   []string
+	}{
+		"the member has the leaf of a claim that is not placed": {leaves: []mirror.Origin{origin}, uid: "root", want: []string{"shop/data"}},
+		"the claim is placed":                          {leaves: []mirror.Origin{origin}, uid: "root", placed: leftID},
+		"the claim was created again":                  {leaves: []mirror.Origin{origin}, uid: "later"},
+		"the leaf's root is gone":                      {leaves: []mirror.Origin{{Root: client.ObjectKey{Namespace: "shop", Name: "gone"}, UID: "root"}}, uid: "root"},
+		"the member has no leaves":                     {uid: "root"},
+		"the member does not respond to the live list": {uid: "root", fails: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: tc.uid, Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: tc.placed}}}
+			r := &Leaver{Client: claimOnly{claim: claim}, Fleet: linked{claims: tc.leaves, fails: tc.fails}}
+			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
+			got, err := r.lacking(t.Context(), cr)
+			if !slices.Equal(got, tc.want) || !errors.Is(err, tc.fails) {
+				t.Errorf("got %v, %v, want %v, %v", got, err, tc.want, tc.fails)
+			}
+			l := leaving{connected: true, lacking: got}
+			if next := l.next(); (next == waitForPlacements) != (len(tc.want) > 0) {
+				t.Errorf("the next step is %d", next)
+			}
+			if l.forced = true; l.next() != finish {
+				t.Errorf("forced, the next step is %d", l.next())
+			}
+		})
+	}
+}
 
 // A new process does not abandon a member that it has not tried to reach yet.
 func TestConnecting(t *testing.T) {

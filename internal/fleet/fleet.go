@@ -253,32 +253,46 @@ var errNotLinked = errors.New("the member is not connected")
 // LeafPods returns the names of up to leafPodsMost Pods that this host created in a member. It
 // reads live, and returns an error if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
+	var names []string
+	err := f.leaves(ctx, name, "Pod", func(leaf client.ObjectKey, _ mirror.Origin) { names = append(names, leaf.String()) }, client.Limit(leafPodsMost))
+	return names, err
+}
+
+// LeafClaims returns the origins of all claims that this host created in a member. It reads live, and
+// returns an error if the member is not linked.
+func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, error) {
+	var origins []mirror.Origin
+	err := f.leaves(ctx, name, "PersistentVolumeClaim", func(_ client.ObjectKey, of mirror.Origin) { origins = append(origins, of) })
+	return origins, err
+}
+
+// leaves lists a member's leaves of one kind live.
+func (f *Fleet) leaves(ctx context.Context, name, kind string, each func(client.ObjectKey, mirror.Origin), options ...client.ListOption) error {
 	f.mu.Lock()
 	s := f.supervisors[name]
 	f.mu.Unlock()
 	if s == nil {
-		return nil, errNotLinked
+		return errNotLinked
 	}
 	s.mu.Lock()
 	c := s.linked
 	s.mu.Unlock()
 	if c == nil {
-		return nil, errNotLinked
+		return errNotLinked
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	pods := metav1.PartialObjectMetadataList{}
-	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := c.Live.List(ctx, &pods, client.MatchingLabels{v1alpha1.LabelHost: f.HostID}, client.Limit(leafPodsMost)); err != nil {
-		return nil, access.Explain("list Pods", err)
+	list := metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	if err := c.Live.List(ctx, &list, append(options, client.MatchingLabels{v1alpha1.LabelHost: f.HostID})...); err != nil {
+		return access.Explain("list "+kind+"s", err)
 	}
-	var names []string
-	for i := range pods.Items {
-		if _, ours := mirror.OriginIn(f.HostID, &pods.Items[i]); ours {
-			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+	for i := range list.Items {
+		if origin, ours := mirror.OriginIn(f.HostID, &list.Items[i]); ours {
+			each(client.ObjectKeyFromObject(&list.Items[i]), origin)
 		}
 	}
-	return names, nil
+	return nil
 }
 
 // Source enqueues a request with a registration's name whenever the state of its member

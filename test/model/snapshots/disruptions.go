@@ -145,9 +145,11 @@ func (ms *moves) ofHandles(slot int) {
 }
 
 // ofPolicies makes the move of a member's admin who sets a leaf content that Xylem retains to Delete.
-// Xylem sets it back. A content that is being destroyed has this policy anyway.
+// Xylem sets it back. A content that is being destroyed has this policy anyway, and the admin decides
+// on an orphan.
 func (ms *moves) ofPolicies(slot int) {
-	if c := ms.model.content(ms.from.state, slot); !mirrorsnapshot.Retained(c) || mirrorsnapshot.Policy(c) == "" {
+	c, host := ms.model.content(ms.from.state, slot), ms.model.contentOfRoot(ms.from, ms.from.of[slot-leafContent])
+	if host == nil || !mirrorsnapshot.Retained(c) || mirrorsnapshot.Policy(c) == "" {
 		return
 	}
 	ms.add("the member's admin sets a leaf content to Delete", func(w *world) {
