@@ -311,7 +311,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case waitForPlacements:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"the host has %s (%s) without a record that the member has their disks: the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, set this annotation on the registration: %s=true",
+			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, set this annotation on the registration: %s=true",
 			text.Count(len(l.lacking), "claim"), someOf(l.lacking), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {

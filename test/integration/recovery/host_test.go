@@ -141,6 +141,47 @@ func hostWalks() {
 		}
 	}, SpecTimeout(storyTime))
 
+	It("restores the host to a state before a claim was placed, and deregisters the claim's member only when the host knows its disk again (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		claim := s.claim(ctx, "data", "")
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		age := suite.Aging(ctx, x, one, two)
+		s.pod(ctx, "data", nodeOne)
+		s.running(ctx, "data")
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}})).To(Succeed())
+		gone[corev1.Pod](ctx, s, x.Member(one), "data")
+		age()
+
+		By("restoring the host, and deleting the registration before the restore is confirmed")
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("UID", claim.UID),
+			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
+		Expect(x.Host.API.Delete(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}})).To(Succeed())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		registration(ctx, one, And(connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored), HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonDeregistering),
+			HaveField("Message", And(ContainSubstring(s.namespace+"/data"), ContainSubstring(v1alpha1.AnnotationPlacedIn))))))))
+
+		By("confirming the restore, after which the claim has its earlier disk, and the deregistration ends")
+		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
+		suite.Confirm(ctx, x, one, v1alpha1.ReasonHostRestored)
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
+		Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(volume))
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, one)))
+		Expect(s.disks(one, "data")).To(HaveLen(1))
+
+		By("registering the member again")
+		Expect(x.Register(ctx, one, one)).To(Succeed())
+		well(ctx, one)
+		s.pod(ctx, "data", nodeOne)
+		s.running(ctx, "data")
+		Expect(book(one).ForClaim(s.namespace, "data").Count(ledger.CreateVolume)).To(Equal(1))
+		Expect(book(two).ForClaim(s.namespace, "data").Count(ledger.CreateVolume)).To(BeZero())
+	}, SpecTimeout(storyTime))
+
 	It("restores the host to a state before claims whose volumes are not stamped yet, and these volumes are kept (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		backup, err := x.Fleet.Host.Snapshot(ctx)

@@ -67,14 +67,19 @@ func Restored(ctx context.Context, x *harness.Xylem, member, reason string) *v1a
 	return Until[v1alpha1.ClusterRegistration](ctx, x.Host, "", member, isConnected(reason, v1alpha1.AnnotationConfirmRestore+"="))
 }
 
-// ConfirmRestore annotates a member's registration with the token in its Connected condition, as an
-// admin does, and waits until the member is Ready and requires no confirmation.
-func ConfirmRestore(ctx context.Context, x *harness.Xylem, member, reason string) {
+// Confirm annotates a member's registration with the token in its Connected condition, as an admin does.
+func Confirm(ctx context.Context, x *harness.Xylem, member, reason string) {
 	ginkgo.GinkgoHelper()
 	cr := Restored(ctx, x, member, reason)
 	_, token, _ := strings.Cut(meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected).Message, v1alpha1.AnnotationConfirmRestore+"=")
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmRestore, token)
 	gomega.Expect(x.Host.API.Patch(ctx, cr, client.RawPatch(types.MergePatchType, []byte(body)))).To(gomega.Succeed())
+}
+
+// ConfirmRestore confirms a restore, and waits until the member is Ready and requires no confirmation.
+func ConfirmRestore(ctx context.Context, x *harness.Xylem, member, reason string) {
+	ginkgo.GinkgoHelper()
+	Confirm(ctx, x, member, reason)
 	Until[v1alpha1.ClusterRegistration](ctx, x.Host, "", member, isConnected(v1alpha1.ReasonConnected, ""))
 	gomega.Expect(x.AwaitReady(ctx, member)).To(gomega.Succeed())
 }
