@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/keymutex"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -47,7 +48,9 @@ func (s *Sharer) Ensure(ctx context.Context, by guarded.Actor, claim, host strin
 			return err
 		}
 		step, refusal := Next(o)
-		problem = refusal
+		if problem = refusal; problem != nil && (step == DeleteClaim || step == DeleteVolume) && s.MayDestroy() != nil {
+			problem = mirror.Refuse(v1alpha1.ReasonSuspended, "%s. But Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q", refusal.Message, s.Registration)
+		}
 		switch step {
 		case Record:
 			return s.Root.Patch(ctx, by, o.Host, hostpv.WithCopyIn(o.Host, s.ClusterID))

@@ -58,9 +58,9 @@ func Next(o Observed) (Step, *mirror.Refusal) {
 	case made && !o.Wanted && !proof.Retained(o.Volume):
 		return SetRetain, nil // before the claim is deleted, so that the member does not destroy the volume through its copy
 	case claimed && (!copies.Needed(o.Host, claim) || o.Claim.Status.Phase == corev1.ClaimLost):
-		return unlessDeleting(o.Claim, DeleteClaim), nil // the member keeps a claim that a Pod uses
+		return unlessDeleting(o.Claim, DeleteClaim), o.replacing() // the member keeps a claim that a Pod uses
 	case made && (!claimed || !copies.Needed(o.Host, volume) || !o.holds()):
-		return unlessDeleting(o.Volume, DeleteVolume), nil
+		return unlessDeleting(o.Volume, DeleteVolume), o.replacing()
 	case !hostpv.Sharing(o.Host):
 		return o.unshared(claimed || made)
 	case !o.Wanted:
@@ -74,6 +74,14 @@ func unlessDeleting(obj metav1.Object, step Step) Step {
 		return None
 	}
 	return step
+}
+
+// replacing reports, for a copy that a Pod needs, that an earlier one must be gone first.
+func (o Observed) replacing() *mirror.Refusal {
+	if !o.Wanted || o.Host == nil {
+		return nil
+	}
+	return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "member %q still has an earlier copy that must be removed before the copy of volume %q can be created. Xylem removes it once no Pod in that member uses it", o.Place.Registration, o.Host.Name)
 }
 
 // unshared returns the next step if the host PV is gone, or is not bound to a claim.
@@ -104,6 +112,9 @@ func (o Observed) create(claimed, made bool) (Step, *mirror.Refusal) {
 		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q is being deleted, so member %q gets no copy of it. Use another claim", o.Host.Name, o.Place.Registration)
 	case !o.recorded():
 		return Record, nil
+	case o.Claim != nil && !claimed && o.counterpart():
+		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "member %q still has the counterpart of an earlier claim with the name \"%s/%s\". Xylem removes it when the volume of that claim is released, and then creates the copy of volume %q",
+			o.Place.Registration, o.Claim.Namespace, o.Claim.Name, o.Host.Name)
 	case o.Claim != nil && !claimed:
 		return None, mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim",
 			o.Place.Registration, o.Claim.Namespace, o.Claim.Name)
@@ -125,6 +136,12 @@ func (o Observed) complete(claimed, made bool) (Step, *mirror.Refusal) {
 		return CreateClaim, nil
 	}
 	return CreateVolume, nil
+}
+
+// counterpart reports whether the claim with the copy's name is a leaf claim.
+func (o Observed) counterpart() bool {
+	_, ours := mirror.OriginIn(o.Place.HostID, o.Claim)
+	return ours
 }
 
 func (o Observed) claimStamp() (mirror.VolumeCopy, bool) {

@@ -6,8 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
@@ -102,9 +104,13 @@ func TestNext(t *testing.T) {
 		"the host PV is being deleted":                        {seen(hostDeleting), None, v1alpha1.ReasonVolumeTerminating},
 		"the host PV is being deleted, and lacks the record":  {seen(withCopy, unrecorded, hostDeleting), None, v1alpha1.ReasonVolumeTerminating},
 		"the member has a foreign claim with this name":       {seen(func(o *Observed) { o.Claim = &corev1.PersistentVolumeClaim{} }), None, v1alpha1.ReasonNameTaken},
-		"the member has a foreign PV with this name":          {seen(func(o *Observed) { o.Volume = &corev1.PersistentVolume{} }), None, v1alpha1.ReasonNameTaken},
-		"a Secret depends on the volume, before the claim":    {seen(perVolume), None, v1alpha1.ReasonBackendMismatch},
-		"a Secret depends on the volume, before the PV":       {seen(withClaim, perVolume), None, v1alpha1.ReasonBackendMismatch},
+		"the member has the counterpart of an earlier claim": {seen(func(o *Observed) {
+			o.Claim = &corev1.PersistentVolumeClaim{}
+			mirror.Origin{HostID: o.Place.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "earlier"}.Stamp(o.Claim)
+		}), None, v1alpha1.ReasonVolumeTerminating},
+		"the member has a foreign PV with this name":       {seen(func(o *Observed) { o.Volume = &corev1.PersistentVolume{} }), None, v1alpha1.ReasonNameTaken},
+		"a Secret depends on the volume, before the claim": {seen(perVolume), None, v1alpha1.ReasonBackendMismatch},
+		"a Secret depends on the volume, before the PV":    {seen(withClaim, perVolume), None, v1alpha1.ReasonBackendMismatch},
 
 		// The host was restored.
 		"the host lost the record":                                    {seen(withCopy, unwanted, unrecorded), Record, ""},
@@ -123,16 +129,16 @@ func TestNext(t *testing.T) {
 		"the host PV was created again":                           {seen(withCopy, unwanted, func(o *Observed) { o.Host.UID = "host-2" }), DeleteClaim, ""},
 		"an admin abandoned the volume":                           {seen(withCopy, unwanted, abandoned), DeleteClaim, ""},
 		"an admin freed the host PV":                              {seen(withCopy, unwanted, freed), DeleteClaim, ""},
-		"another claim has the host PV, and a Pod needs it":       {seen(withCopy, reclaimed), DeleteClaim, ""},
-		"the claim has lost its PV":                               {seen(withClaim, lost), DeleteClaim, ""},
-		"the claim has lost its PV, and is already being deleted": {seen(withClaim, lost, claimDeleting), None, ""},
+		"another claim has the host PV, and a Pod needs it":       {seen(withCopy, reclaimed), DeleteClaim, v1alpha1.ReasonVolumeTerminating},
+		"the claim has lost its PV":                               {seen(withClaim, lost), DeleteClaim, v1alpha1.ReasonVolumeTerminating},
+		"the claim has lost its PV, and is already being deleted": {seen(withClaim, lost, claimDeleting), None, v1alpha1.ReasonVolumeTerminating},
 		"a Pod still uses the claim":                              {seen(withCopy, unwanted, released, claimDeleting), None, ""},
 		"the claim is gone: the PV is deleted":                    {seen(withCopy, unwanted, released, noClaim), DeleteVolume, ""},
-		"the claim is gone, and the host still needs the copy":    {seen(withCopy, noClaim), DeleteVolume, ""},
+		"the claim is gone, and the host still needs the copy":    {seen(withCopy, noClaim), DeleteVolume, v1alpha1.ReasonVolumeTerminating},
 		"the claim is gone, and the PV is already being deleted":  {seen(withCopy, unwanted, released, noClaim, volumeDeleting), None, ""},
-		"the PV is for an earlier claim with this name":           {seen(withCopy, func(o *Observed) { o.Claim.UID = "copy-2" }), DeleteVolume, ""},
-		"the PV has no claimRef":                                  {seen(withCopy, func(o *Observed) { o.Volume.Spec.ClaimRef = nil }), DeleteVolume, ""},
-		"the PV is a copy for another claim of the host":          {seen(withCopy, func(o *Observed) { o.Volume.Annotations[v1alpha1.AnnotationCopyFor] = "claim-2" }), DeleteVolume, ""},
+		"the PV is for an earlier claim with this name":           {seen(withCopy, func(o *Observed) { o.Claim.UID = "copy-2" }), DeleteVolume, v1alpha1.ReasonVolumeTerminating},
+		"the PV has no claimRef":                                  {seen(withCopy, func(o *Observed) { o.Volume.Spec.ClaimRef = nil }), DeleteVolume, v1alpha1.ReasonVolumeTerminating},
+		"the PV is a copy for another claim of the host":          {seen(withCopy, func(o *Observed) { o.Volume.Annotations[v1alpha1.AnnotationCopyFor] = "claim-2" }), DeleteVolume, v1alpha1.ReasonVolumeTerminating},
 		"only the claim is left":                                  {seen(withCopy, unwanted, released, noVolume), DeleteClaim, ""},
 		"the host PV is gone, and only the PV is left":            {seen(withCopy, unwanted, gone, noClaim), DeleteVolume, ""},
 

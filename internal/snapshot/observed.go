@@ -46,14 +46,15 @@ type Observed struct {
 	// NameTaken means that a foreign object has the name of Leaf, and Earlier that the leaf of an
 	// earlier root has it.
 	NameTaken, Earlier bool
-	// Unstamped means that the recorded leaf exists, but somebody removed or changed its stamp.
+	// Unstamped means that the leaf that Host records, or that Content was created for, exists, but
+	// somebody removed or changed its stamp.
 	Unstamped bool
 	// Class is the member's class. Unmet explains why the member cannot take the snapshot yet, for
 	// example because it lacks the class or the leaf claim.
 	Class string
 	Unmet *mirror.Refusal
-	// Silent is set if the member's snapshot-controller or csi-snapshotter has not responded for a
-	// long time. SilentIn is how long to wait until this must be checked, or 0. Only leaf_snapshot
+	// Silent is set if the snapshot has been waiting for the member's snapshot-controller or
+	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilentIn is how long to wait until this must be checked, or 0. Only leaf_snapshot
 	// observes them.
 	Silent   *mirror.Refusal
 	SilentIn time.Duration

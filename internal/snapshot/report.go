@@ -5,6 +5,7 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 
@@ -76,7 +77,7 @@ func (s *Observed) ReportUnavailable() *mirror.Refusal { return s.Unavailable }
 // ReportUnmet reports which object the member lacks.
 func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
 
-// ReportSilent reports which program in the member does not respond.
+// ReportSilent reports what the snapshot has been waiting for in the member.
 func (s *Observed) ReportSilent() *mirror.Refusal { return s.Silent }
 
 // Away reports that a member is not connected. A zero since means that it was never connected.
@@ -122,9 +123,10 @@ func (s *Observed) ReportTaken() *mirror.Refusal {
 	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create and does not change. Use another name, or delete that VolumeSnapshot in the member", s.Member.Registration, s.Origin.Root)
 }
 
-// ReportEarlier reports that the leaf of an earlier VolumeSnapshot has the leaf's name.
-func (s *Observed) ReportEarlier() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q still has VolumeSnapshot %q of an earlier snapshot with this name. Xylem takes this snapshot when that object is gone. Until then, ask the member's admin what blocks its deletion, or use another name", s.Member.Registration, s.Origin.Root)
+// earlier reports that the leaf of an earlier VolumeSnapshot has the leaf's name.
+func (s *Observed) earlier(after time.Duration) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has had VolumeSnapshot %q of an earlier snapshot with this name for another %s. Xylem takes this snapshot when that object is gone. Ask the member's admin what blocks its deletion, or use another name",
+		s.Member.Registration, s.Origin.Root, duration.HumanDuration(after))
 }
 
 // ReportUnstamped reports that the leaf has lost its stamp. Its content is then not destroyed either,
@@ -136,7 +138,7 @@ func (s *Observed) ReportUnstamped() *mirror.Refusal {
 		s.Origin.Root, s.Member.Registration, v1alpha1.LabelHost, s.Member.HostID, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue,
 		v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.UID,
 	}
-	if s.ends() {
+	if s.RootEnded() {
 		return mirror.Refuse(v1alpha1.ReasonNameTaken, what+". Or delete that VolumeSnapshot in the member. The deletion of the VolumeSnapshot in the host then continues", args...)
 	}
 	return mirror.Refuse(v1alpha1.ReasonNameTaken, what, args...)
@@ -145,7 +147,7 @@ func (s *Observed) ReportUnstamped() *mirror.Refusal {
 // ReportReplaced reports that the member has a different snapshot with this name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
 	const what = "in member %q, the snapshot with the name %q is not the one that was taken. Xylem neither uses nor destroys either snapshot. "
-	if s.ends() {
+	if s.RootEnded() {
 		return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot in the member once nobody needs its data. The deletion of the VolumeSnapshot in the host then continues", s.Member.Registration, s.Origin.Root)
 	}
 	return mirror.Refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot in the host and take another snapshot", s.Member.Registration, s.Origin.Root)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -246,18 +247,35 @@ func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVol
 	return name != "", err
 }
 
+// grow passes the requested size to the member. The user cannot undo the request, so if the member rejects
+// it, grow still passes a changed VolumeAttributesClass. If both fail, it reports only the latter, because
+// the two reports would replace each other again and again.
 func (r *reconciler) grow(ctx context.Context, o observing.Claim) error {
 	to, _ := pvc.Growth(o.Root, o.Leaf)
+	err := r.expand(ctx, o, to)
+	if err == nil {
+		r.reports.EventGrown(o.Root, to)
+		return nil
+	}
+	if pvc.AttributesOf(o.Root, o.Leaf) == pvc.AttributesChange {
+		if failed := r.attributes.Modify(ctx, o); failed != nil {
+			return errors.Join(err, failed)
+		}
+	}
+	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) {
+		return r.reports.SetPlaced(ctx, o.Root, refusal)
+	}
+	return r.reports.RefusedByMember(ctx, o.Root, "grow", err)
+}
+
+// expand sets the size that a leaf claim requests.
+func (r *reconciler) expand(ctx context.Context, o observing.Claim, to resource.Quantity) error {
 	after := o.Leaf.DeepCopy()
 	after.Spec.Resources.Requests[corev1.ResourceStorage] = to
 	if refused := fields.OutOfRange(&after.Spec, pvc.Table.Root); len(refused) > 0 {
-		return r.reports.SetPlaced(ctx, o.Root, mirror.Refuse(v1alpha1.ReasonQuantityOutOfRange, "the volume cannot be expanded in a member: %s", strings.Join(refused, "; ")))
+		return mirror.Refuse(v1alpha1.ReasonQuantityOutOfRange, "the volume cannot be expanded in a member: %s", strings.Join(refused, "; "))
 	}
-	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
-		return r.reports.RefusedByMember(ctx, o.Root, "grow", err)
-	}
-	r.reports.EventGrown(o.Root, to)
-	return nil
+	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }
 
 // touch makes the member's PV controller process a leaf claim whose volume now refers to it.

@@ -51,7 +51,9 @@ func (r *reconciler) inUse(ctx context.Context, o observing.Claim) (bool, error)
 // nameTaken reports that the member has a claim with the root's name that does not count as Xylem's.
 func nameTaken(there, root *corev1.PersistentVolumeClaim, m mirror.Member) *mirror.Refusal {
 	key, of, host := client.ObjectKeyFromObject(there).String(), mirror.RootUID(there), there.Labels[v1alpha1.LabelHost]
-	switch {
+	switch copied, isCopy := mirror.VolumeCopyIn(m.HostID, there); {
+	case isCopy:
+		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q still has a claim %q that is a copy of the shared volume %q of another claim. Xylem removes it once no Pod in that member uses it, and then continues", m.Registration, key, copied.Volume)
 	case of == root.UID, of == "" && host == m.HostID:
 		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim %q that lacks some of the labels and annotations by which Xylem recognizes its own objects, so Xylem does not change it. "+
 			"If it is the counterpart of this claim, ask the member's admin to restore them: labels %s=%s and %s=%s, annotations %s=%s and %s=%s. Otherwise, use another name, or ask for the deletion of that claim",

@@ -20,8 +20,10 @@ func TestNameTaken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		labels map[string]string
 		of     string
+		copyOf string
 		want   string
 	}{
+		"a copy of a shared volume":              {labels: map[string]string{v1alpha1.LabelHost: "host-id", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, copyOf: "pvc-1", want: `copy of the shared volume "pvc-1"`},
 		"a foreign claim":                        {want: "did not create"},
 		"the labels are gone":                    {of: "root", want: restore},
 		"the annotations are gone":               {labels: labels, want: restore},
@@ -34,6 +36,9 @@ func TestNameTaken(t *testing.T) {
 			there := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Labels: tc.labels}}
 			if tc.of != "" {
 				metav1.SetMetaDataAnnotation(&there.ObjectMeta, v1alpha1.AnnotationRootUID, tc.of)
+			}
+			if tc.copyOf != "" {
+				mirror.VolumeCopy{HostID: m.HostID, Volume: tc.copyOf, UID: "host-pv", Claim: "another"}.Stamp(there)
 			}
 			got := nameTaken(there, root, m)
 			if got.Reason != v1alpha1.ReasonNameTaken || !strings.Contains(got.Message, tc.want) || tc.want != restore && strings.Contains(got.Message, "root-uid=root") {

@@ -169,8 +169,11 @@ func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) er
 	if err != nil || !proven {
 		return err
 	}
-	if e.Gone, proven, err = r.prover().LeafSnapshotGone(ctx, s.Host); err != nil || !proven {
+	if e.Gone, proven, err = r.prover().LeafSnapshotGone(ctx, s.Content); err != nil {
 		return err
+	}
+	if !proven {
+		return fmt.Errorf("the member has the VolumeSnapshot of content %s, which is not in the cache yet", s.Content.Name)
 	}
 	return r.Leaf.DeleteContent(ctx, s.Content, e)
 }

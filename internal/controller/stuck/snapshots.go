@@ -66,6 +66,7 @@ func (w *Watcher) heldByRoot(ctx context.Context, content *snapshotv1.VolumeSnap
 	if err != nil {
 		return none, err
 	}
+	claims = slices.DeleteFunc(claims, func(c corev1.PersistentVolumeClaim) bool { return c.Status.Phase != corev1.ClaimPending })
 	if len(claims) == 0 {
 		return because(account.CausePending, "the host's snapshot-controller has not announced on the content that VolumeSnapshot %q is being deleted. Check that the snapshot-controller is running", key), nil
 	}

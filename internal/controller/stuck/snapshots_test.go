@@ -121,7 +121,11 @@ func TestHeldByRoot(t *testing.T) {
 	root := func(uid types.UID, deleting *metav1.Time) *snapshotv1.VolumeSnapshot {
 		return &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "nightly", UID: uid, DeletionTimestamp: deleting}}
 	}
-	claims := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "copy-2"}}, {ObjectMeta: metav1.ObjectMeta{Name: "copy-1"}}}
+	claim := func(name string, phase corev1.PersistentVolumeClaimPhase) corev1.PersistentVolumeClaim {
+		return corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PersistentVolumeClaimStatus{Phase: phase}}
+	}
+	promised := claim("promised", corev1.ClaimBound) // to a promise without a disk, which does not count
+	claims := []corev1.PersistentVolumeClaim{claim("copy-2", corev1.ClaimPending), promised, claim("copy-1", corev1.ClaimPending)}
 	for name, tc := range map[string]struct {
 		root      *snapshotv1.VolumeSnapshot
 		announced bool
@@ -134,7 +138,7 @@ func TestHeldByRoot(t *testing.T) {
 			`VolumeSnapshot "shop/nightly" still exists, and Xylem keeps its content and its data until it is deleted. Delete that VolumeSnapshot if nobody needs the data`)},
 		"claims are restored from it": {root: root("root", &at), claims: claims, want: because(account.CauseUsed,
 			`the host's snapshot-controller keeps VolumeSnapshot "shop/nightly" until no claim is restored from it (PersistentVolumeClaim "copy-1", "copy-2"). The deletion continues when these claims are bound or deleted`)},
-		"its deletion is not announced": {root: root("root", &at), want: because(account.CausePending,
+		"its deletion is not announced": {root: root("root", &at), claims: []corev1.PersistentVolumeClaim{promised}, want: because(account.CausePending,
 			`the host's snapshot-controller has not announced on the content that VolumeSnapshot "shop/nightly" is being deleted. Check that the snapshot-controller is running`)},
 		"its deletion is announced": {root: root("root", &at), announced: true, claims: claims},
 	} {

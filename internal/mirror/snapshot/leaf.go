@@ -77,11 +77,15 @@ func RecordSnapshot(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.
 // content.
 const handleLimit = 1024
 
-// RecordContent returns a host content that records its leaf content. A handle means that the
+// RecordContent returns a host content that records its leaf content. If the leaf VolumeSnapshot was
+// deleted before it was recorded, the leaf content also shows its UID. A handle means that the
 // driver has responded, so the content is no longer being created. Policy Retain in the member
 // takes precedence, and the host content shows it.
 func RecordContent(content, leaf *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContent {
 	after := content.DeepCopy()
+	if of := leaf.Spec.VolumeSnapshotRef.UID; RecordOf(content).Snapshot == "" && Binds(leaf, of) {
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLeafSnapshotUID, string(of))
+	}
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeLeafUID, string(leaf.UID))
 	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AttributeDriver, DriverOf(leaf))
 	if handle := HandleOf(leaf); handle != "" {

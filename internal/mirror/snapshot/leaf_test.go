@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -31,5 +33,25 @@ func TestSecuredRecordsThePolicy(t *testing.T) {
 		if after == nil || Policy(after) != snapshotv1.VolumeSnapshotContentRetain {
 			t.Errorf("without a record, got %v, want a record of Retain", after)
 		}
+	}
+}
+
+// A leaf content whose VolumeSnapshot was deleted before it was recorded shows that UID.
+func TestRecordContentRecordsTheSnapshot(t *testing.T) {
+	leaf := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: ContentName("leaf"), UID: "content"}}
+	leaf.Spec.VolumeSnapshotRef.UID, leaf.Spec.Source.VolumeHandle = "leaf", ptr.To("disk-1")
+	recorded := RecordContent(&snapshotv1.VolumeSnapshotContent{}, leaf)
+	if got := RecordOf(recorded); got.Snapshot != "leaf" || got.Content != "content" {
+		t.Errorf("recorded %+v", got)
+	}
+	imported := leaf.DeepCopy()
+	imported.Name = "imported"
+	if got := RecordOf(RecordContent(&snapshotv1.VolumeSnapshotContent{}, imported)); got.Snapshot != "" {
+		t.Errorf("for an imported content, recorded %+v", got)
+	}
+	other := recorded.DeepCopy()
+	other.Annotations[v1alpha1.AnnotationLeafSnapshotUID] = "earlier"
+	if got := RecordOf(RecordContent(other, leaf)); got.Snapshot != "earlier" {
+		t.Errorf("the record of the leaf changed to %+v", got)
 	}
 }

@@ -12,7 +12,7 @@
 //	ContentUnchanged the host content has not changed since it was observed: lists it by name
 //	NotRepresented   the host has no content for a VolumeSnapshot: lists contents by name
 //	LeafContent      a leaf VolumeSnapshot's content is as expected, or missing: lists it by name
-//	LeafSnapshotGone the leaf VolumeSnapshot that a host content records is gone: lists it by name
+//	LeafSnapshotGone the VolumeSnapshot of a leaf content is gone: lists it by name
 //
 // SnapshotPlacedHere (before a leaf VolumeSnapshot is created) is not part of an Evidence.
 //

@@ -47,7 +47,7 @@ func (e DestroyingSnapshot) Covers(_ witness.Key, action proof.Action, object cl
 			return witness.Unproven("the evidence is not for leaf content %q", object.Name)
 		}
 		if action == proof.DeleteContent {
-			if e.Gone.w == nil || e.Gone.w.UID != record.Snapshot {
+			if e.Gone.w == nil || e.Gone.w.UID != object.Spec.VolumeSnapshotRef.UID {
 				return witness.Unproven("there is no proof that the leaf snapshot of content %q is gone", object.Name)
 			}
 			return witness.Spend(e.Host.w, e.Root.w, e.Gone.w)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -18,6 +19,7 @@ func destroying() (ends, leaf *snapshotv1.VolumeSnapshotContent) {
 	ends, leaf = host(set(mirrorsnapshot.AnnBeingDeleted, "yes")), leafContent()
 	ends.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
 	leaf.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+	leaf.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "backup", UID: "leaf-uid"}
 	mirror.Origin{HostID: here.HostID, Root: client.ObjectKey{Namespace: "shop", Name: "backup"}, UID: "root-uid"}.Stamp(leaf)
 	leaf.Annotations[v1alpha1.AnnotationDeletionPolicy] = string(snapshotv1.VolumeSnapshotContentDelete)
 	return ends, leaf
@@ -50,7 +52,7 @@ func TestDestroyingContent(t *testing.T) {
 			if err := proof.Covers(e, proof.DeleteContent, content); !errors.Is(err, proof.ErrUnproven) {
 				t.Errorf("without a proof that the leaf is gone, the evidence covers the deletion: %v", err)
 			}
-			if e.Gone, ok, err = p.LeafSnapshotGone(t.Context(), ends); ok != tc.gone || !errors.Is(err, tc.err) {
+			if e.Gone, ok, err = p.LeafSnapshotGone(t.Context(), content); ok != tc.gone || !errors.Is(err, tc.err) {
 				t.Errorf("LeafSnapshotGone returned %t, %v; want %t, %v", ok, err, tc.gone, tc.err)
 			}
 			if err := proof.Covers(e, proof.DeleteContent, content); (err == nil) != tc.gone {
@@ -61,7 +63,7 @@ func TestDestroyingContent(t *testing.T) {
 			}
 		})
 	}
-	if _, gone, err := prover(cluster{}, cluster{}, nil).LeafSnapshotGone(t.Context(), host(set(v1alpha1.AnnotationLeafSnapshotUID, ""))); gone || err != nil {
-		t.Errorf("without a record of the leaf, LeafSnapshotGone returned %t, %v", gone, err)
+	if _, gone, err := prover(cluster{}, cluster{}, nil).LeafSnapshotGone(t.Context(), leafContent()); gone || err != nil {
+		t.Errorf("for a content without a VolumeSnapshot, LeafSnapshotGone returned %t, %v", gone, err)
 	}
 }

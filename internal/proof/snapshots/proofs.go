@@ -83,7 +83,8 @@ func (p Prover) hostContent(ctx context.Context, seen *snapshotv1.VolumeSnapshot
 // record a leaf, and is not being deleted.
 func (p Prover) SnapshotPlacedHere(ctx context.Context, seen *snapshotv1.VolumeSnapshotContent) (bool, error) {
 	_, ok, err := p.hostContent(ctx, seen, func(now *snapshotv1.VolumeSnapshotContent) bool {
-		return mirrorsnapshot.PlacedIn(now) == p.ClusterID && mirrorsnapshot.RecordOf(now).Snapshot == "" && now.DeletionTimestamp == nil
+		record := mirrorsnapshot.RecordOf(now)
+		return mirrorsnapshot.PlacedIn(now) == p.ClusterID && record.Snapshot == "" && record.Content == "" && now.DeletionTimestamp == nil
 	})
 	return ok, err
 }
@@ -128,19 +129,22 @@ func (l LeafContent) of(leaf *snapshotv1.VolumeSnapshot) bool {
 	return l.w != nil && l.name == mirrorsnapshot.ContentName(leaf.UID)
 }
 
-// LeafSnapshotGone is the proof that the member no longer has a leaf VolumeSnapshot.
+// LeafSnapshotGone is the proof that the member no longer has the VolumeSnapshot of a leaf content.
 type LeafSnapshotGone struct{ w *witness.Witness }
 
-// LeafSnapshotGone proves by a live read that the member no longer has the leaf VolumeSnapshot that a
-// host content records.
-func (p Prover) LeafSnapshotGone(ctx context.Context, host *snapshotv1.VolumeSnapshotContent) (LeafSnapshotGone, bool, error) {
-	began, recorded, root := p.Clock.Now(), mirrorsnapshot.RecordOf(host).Snapshot, mirrorsnapshot.RootOf(host)
-	leaf, err := index.LiveSnapshot(ctx, p.Live, root)
-	if err != nil {
-		return LeafSnapshotGone{}, false, fmt.Errorf("prove that leaf snapshot %s is gone: %w", root, err)
-	}
-	if recorded == "" || leaf != nil && leaf.UID == recorded {
+// LeafSnapshotGone proves by a live read that the member no longer has the VolumeSnapshot for which a
+// leaf content was created.
+func (p Prover) LeafSnapshotGone(ctx context.Context, content *snapshotv1.VolumeSnapshotContent) (LeafSnapshotGone, bool, error) {
+	began, of, leaf := p.Clock.Now(), content.Spec.VolumeSnapshotRef.UID, mirrorsnapshot.RootOf(content)
+	if of == "" {
 		return LeafSnapshotGone{}, false, nil
 	}
-	return LeafSnapshotGone{witness.New(p.Clock, began, recorded, "")}, true, nil
+	now, err := index.LiveSnapshot(ctx, p.Live, leaf)
+	if err != nil {
+		return LeafSnapshotGone{}, false, fmt.Errorf("prove that leaf snapshot %s is gone: %w", leaf, err)
+	}
+	if now != nil && now.UID == of {
+		return LeafSnapshotGone{}, false, nil
+	}
+	return LeafSnapshotGone{witness.New(p.Clock, began, of, "")}, true, nil
 }

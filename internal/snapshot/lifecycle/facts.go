@@ -40,17 +40,20 @@ var (
 
 // Facts of the member.
 var (
-	linked           = when("a controller for its member observes it", "host_snapshot observes it", func(s *snapshot.Observed) bool { return s.Linked })
-	away             = when("its member is away", "its member is connected", func(s *snapshot.Observed) bool { return s.Away != nil })
-	unavailable      = when("the member does not serve snapshots", "the member serves snapshots", func(s *snapshot.Observed) bool { return s.Unavailable != nil })
-	unmet            = when("the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil })
-	taken            = when("its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken })
-	earlier          = when("an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.Earlier })
-	unstamped        = when("its leaf has lost its stamp", "", func(s *snapshot.Observed) bool { return s.Unstamped })
-	replaced         = when("it is replaced", "it is not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil })
-	hasLeaf          = when("it has a leaf", "it has no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil })
-	leafDeleting     = when("the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil })
-	notTaken         = when("it has no leaf and no leaf content, and no leaf's UID is recorded", "", func(s *snapshot.Observed) bool { return s.Leaf == nil && s.Content == nil && s.Record().Snapshot == "" })
+	linked       = when("a controller for its member observes it", "host_snapshot observes it", func(s *snapshot.Observed) bool { return s.Linked })
+	away         = when("its member is away", "its member is connected", func(s *snapshot.Observed) bool { return s.Away != nil })
+	unavailable  = when("the member does not serve snapshots", "the member serves snapshots", func(s *snapshot.Observed) bool { return s.Unavailable != nil })
+	unmet        = when("the member lacks the class or the claim", "", func(s *snapshot.Observed) bool { return s.Unmet != nil })
+	taken        = when("its name is taken in the member", "", func(s *snapshot.Observed) bool { return s.NameTaken })
+	earlier      = when("an earlier root's leaf has its name", "", func(s *snapshot.Observed) bool { return s.Earlier })
+	unstamped    = when("its leaf has lost its stamp", "", func(s *snapshot.Observed) bool { return s.Unstamped })
+	replaced     = when("it is replaced", "it is not replaced", func(s *snapshot.Observed) bool { return s.OtherLeaf != nil || s.OtherContent != nil })
+	hasLeaf      = when("it has a leaf", "it has no leaf", func(s *snapshot.Observed) bool { return s.Leaf != nil })
+	leafDeleting = when("the leaf is being deleted", "the leaf is not being deleted", func(s *snapshot.Observed) bool { return s.Leaf != nil && s.Leaf.DeletionTimestamp != nil })
+	notTaken     = when("it has no leaf and no leaf content, and none is recorded", "", func(s *snapshot.Observed) bool {
+		record := s.Record()
+		return s.Leaf == nil && s.Content == nil && record.Snapshot == "" && record.Content == ""
+	})
 	leafRecorded     = when("the leaf's UID is recorded", "the leaf's UID is not recorded", func(s *snapshot.Observed) bool { return s.Record().Snapshot != "" })
 	hasContent       = when("it has a leaf content", "it has no leaf content", func(s *snapshot.Observed) bool { return s.Content != nil })
 	contentDeleting  = when("the leaf content is being deleted", "the leaf content is not being deleted", func(s *snapshot.Observed) bool { return s.Content != nil && s.Content.DeletionTimestamp != nil })
@@ -61,7 +64,7 @@ var (
 	recorded         = when("the leaf content is recorded", "the leaf content is not recorded", (*snapshot.Observed).Recorded)
 	begun            = when("the csi-snapshotter has begun", "the csi-snapshotter has not begun", func(s *snapshot.Observed) bool { return mirrorsnapshot.Begun(s.Content) })
 	answered         = when("the driver has responded", "the driver has not responded", func(s *snapshot.Observed) bool { return mirrorsnapshot.HandleOf(s.Content) != "" })
-	silent           = when("the member's snapshot-controller or csi-snapshotter is silent", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
+	silent           = when("what it waits for in the member takes too long", "", func(s *snapshot.Observed) bool { return s.Silent != nil })
 	contentSaysReady = when("the leaf content is ready", "the leaf content is not ready", func(s *snapshot.Observed) bool { return saysReady(s.Content) })
 )
 

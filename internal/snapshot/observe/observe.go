@@ -157,6 +157,9 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	if s.Content, err = o.contentOf(ctx, s); err != nil {
 		return err
 	}
+	if s.NameTaken && s.Content != nil && mirrorsnapshot.Binds(s.Content, there.UID) {
+		s.NameTaken, s.Unstamped = false, true // the host does not record its UID, but the stamped content refers to it
+	}
 	if s.Content != nil && s.Replaced(s.Content) {
 		s.Content, s.OtherContent = nil, s.Content
 	}

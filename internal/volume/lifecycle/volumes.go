@@ -141,9 +141,9 @@ var volumes = []section{
 		{Phase: Reusing, When: []fact{slow}, Step: Touch, Owner: RootPVC},
 		{Phase: Mirrored, When: []fact{outdated, not(abandoned), either(releasing, provisioned)}, Step: UpdateHost, Owner: LeafPV},
 		{Phase: Bound, When: []fact{grown}, Step: Grow, Owner: RootPVC},
-		{Phase: Idle, When: []fact{scratch, not(abandoned), finalizer, not(used)}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 		{Phase: Bound, When: []fact{modified}, Step: Modify, Owner: RootPVC},
 		{Phase: Bound, When: []fact{attributesFixed}, Owner: RootPVC, Reasons: v1alpha1.ReasonModifyUnsupported, Report: problem.ReportAttributesFixed, Until: "the claim names a class"},
+		{Phase: Idle, When: []fact{scratch, not(abandoned), finalizer, not(used)}, Owner: RootPV, Reasons: v1alpha1.ReasonReleaseRefused, Report: problem.ReportKept, Until: "the policies change, or a Pod uses it"},
 		{Phase: Bound, Owner: RootPVC, Until: "the claim changes"},
 	}},
 }

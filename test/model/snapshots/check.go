@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -211,15 +212,38 @@ type search struct {
 // Check visits all worlds that can be reached from a new VolumeSnapshot, within the bounds, and
 // returns the defects that it finds. host and leaf are the policies of the two classes.
 func (m *Model) Check(ctx context.Context, host, leaf policy) Result {
-	s := &search{model: m, ids: map[world]int{}, result: Result{ByController: map[string]int{}, Findings: map[string]*Finding{}}}
-	w := world{hostPolicy: host, leafPolicy: leaf, budget: m.bound, made: 1}
+	return m.from(ctx, m.begin(host, leaf, m.bound), fmt.Sprintf("a VolumeSnapshot; the host's class has policy %s, the member's %s", host, leaf)).result
+}
+
+// CheckRestore is Check from a ready VolumeSnapshot that is deleted while a claim is restored from it.
+func (m *Model) CheckRestore(ctx context.Context, host, leaf policy) (Result, error) {
+	undisturbed := m.from(ctx, m.begin(host, leaf, 0), "")
+	for _, w := range undisturbed.worlds {
+		if s := m.snapshot(w.state, root); s == nil || !ready(s) {
+			continue
+		}
+		w.restoring, w.budget = true, m.bound
+		change(m, &w, root, func(s *snapshotv1.VolumeSnapshot) { delet(s) })
+		return m.from(ctx, w, fmt.Sprintf("a claim is restored from a VolumeSnapshot, which is deleted; the host's class has policy %s, the member's %s", host, leaf)).result, nil
+	}
+	return Result{}, errors.New("no VolumeSnapshot becomes ready")
+}
+
+func (m *Model) begin(host, leaf policy, budget uint8) world {
+	w := world{hostPolicy: host, leafPolicy: leaf, budget: budget, made: 1}
 	w.state[root] = m.objects.keep(newSnapshot(rootUID(0)))
-	s.visit(w, -1, fmt.Sprintf("a VolumeSnapshot; the host's class has policy %s, the member's %s", host, leaf))
+	return w
+}
+
+// from searches all worlds that can be reached from a world.
+func (m *Model) from(ctx context.Context, w world, by string) *search {
+	s := &search{model: m, ids: map[world]int{}, result: Result{ByController: map[string]int{}, Findings: map[string]*Finding{}}}
+	s.visit(w, -1, by)
 	for at := 0; at < len(s.worlds); at++ {
 		s.expand(ctx, at)
 	}
 	s.result.Worlds = len(s.worlds)
-	return s.result
+	return s
 }
 
 func (s *search) visit(w world, from int, by string) {
@@ -291,6 +315,9 @@ func (s *search) ended(at int, steps []step) {
 		s.find(at, what+"; nothing moves (I2)", "")
 	}
 	if s.worlds[at].restoring {
+		if !told && s.model.lost(s.worlds[at]) {
+			s.find(at, "a snapshot from which a claim is restored is lost; nothing moves, and nothing is reported (I6)", "")
+		}
 		return // the deletion continues after the restore
 	}
 	for _, what := range s.model.unsettled(s.worlds[at]) {

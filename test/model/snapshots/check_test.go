@@ -21,6 +21,15 @@ func TestCheck(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	for _, host := range []policy{deletes, retains} {
 		for _, leaf := range []policy{deletes, retains} {
+			t.Run(fmt.Sprintf("%s in the host and %s in the member, during a restore", host, leaf), func(t *testing.T) {
+				t.Parallel()
+				m := modelFor(t, uint8(*disruptions), 0)
+				r, err := m.CheckRestore(t.Context(), host, leaf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.verify(t, r)
+			})
 			t.Run(fmt.Sprintf("%s in the host and %s in the member", host, leaf), func(t *testing.T) {
 				t.Parallel()
 				check(t, host, leaf, uint8(*disruptions), 0)
@@ -36,13 +45,24 @@ func TestCheck(t *testing.T) {
 
 func check(t *testing.T, host, leaf policy, disruptions uint8, silentAfter time.Duration) {
 	t.Helper()
+	m := modelFor(t, disruptions, silentAfter)
+	m.verify(t, m.Check(t.Context(), host, leaf))
+}
+
+func modelFor(t *testing.T, disruptions uint8, silentAfter time.Duration) *Model {
+	t.Helper()
 	m, err := New(t.Context(), disruptions)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.SilentAfter = cmp.Or(silentAfter, m.SilentAfter)
-	r := m.Check(t.Context(), host, leaf)
-	t.Logf("%d disruptions: %d worlds, %v; %d of them without moves", disruptions, r.Worlds, r.ByController, r.Ends)
+	return m
+}
+
+// verify fails the test for each finding.
+func (m *Model) verify(t *testing.T, r Result) {
+	t.Helper()
+	t.Logf("%d disruptions: %d worlds, %v; %d of them without moves", m.bound, r.Worlds, r.ByController, r.Ends)
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}

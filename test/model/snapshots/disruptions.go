@@ -55,7 +55,7 @@ func (ms *moves) ofUsers() {
 	m, s := ms.model, ms.model.snapshot(ms.from.state, root)
 	switch {
 	case s != nil && s.DeletionTimestamp == nil:
-		if ready(s) {
+		if ready(s) && m.SilentAfter > age {
 			ms.add("a claim is restored from the VolumeSnapshot", func(w *world) { w.restoring = true })
 		}
 		ms.add("the user deletes the VolumeSnapshot", func(w *world) {
@@ -71,6 +71,13 @@ func (ms *moves) ofUsers() {
 
 func (ms *moves) ofHostAdmins() {
 	m := ms.model
+	if s := m.snapshot(ms.from.state, root); ms.from.restoring && s != nil && s.DeletionTimestamp != nil {
+		ms.add("somebody changes the content, so the host's snapshot-controller announces the deletion during the restore", func(w *world) {
+			if slot := content + int(numberOf(s.UID)) - 1; w.state[slot] != 0 {
+				announce(m, w, slot)
+			}
+		})
+	}
 	for slot := content; slot < leaf; slot++ {
 		c := m.content(ms.from.state, slot)
 		if c == nil {

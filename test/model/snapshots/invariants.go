@@ -157,6 +157,25 @@ func (m *Model) exposed(w world) []string {
 	return found
 }
 
+// lost reports whether the VolumeSnapshot exists, but the member lacks its recorded content or leaf, and
+// Xylem has not been asked to destroy or keep it.
+func (m *Model) lost(w world) bool {
+	s := m.snapshot(w.state, root)
+	if s == nil {
+		return false
+	}
+	host, there := m.contentOfRoot(w, numberOf(s.UID)), m.snapshot(w.state, leaf)
+	if host == nil || host.DeletionTimestamp != nil && mirrorsnapshot.Announced(host) {
+		return false
+	}
+	record := mirrorsnapshot.RecordOf(host)
+	contentGone := record.Content != "" && !slices.ContainsFunc([]int{0, 1, 2}, func(n int) bool {
+		c := m.content(w.state, leafContent+n)
+		return c != nil && c.UID == record.Content
+	})
+	return contentGone || record.Snapshot != "" && (there == nil || there.UID != record.Snapshot)
+}
+
 // living returns the roots whose data exists.
 func (w *world) living() []uint8 {
 	var found []uint8

@@ -112,14 +112,12 @@ func (ms *moves) controller(where string, at, contents, many int, policy snapsho
 func (ms *moves) ends(where string, at, slot int, bound *snapshotv1.VolumeSnapshotContent) {
 	m := ms.model
 	switch {
-	case bound != nil && !mirrorsnapshot.Announced(bound):
-		ms.add("the "+where+"'s snapshot-controller announces the deletion", func(w *world) {
-			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
-				metav1.SetMetaDataAnnotation(&c.ObjectMeta, mirrorsnapshot.AnnBeingDeleted, "yes")
-			})
-		})
 	case bound != nil && at == root && ms.from.restoring:
 		// The snapshot-controller protects the VolumeSnapshot until no claim is restored from it.
+	case bound != nil && !mirrorsnapshot.Announced(bound):
+		ms.add("the "+where+"'s snapshot-controller announces the deletion", func(w *world) {
+			announce(m, w, slot)
+		})
 	case bound != nil && bound.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete:
 		ms.add("the "+where+"'s snapshot-controller deletes the content", func(w *world) {
 			change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) { delet(c) })
@@ -129,6 +127,13 @@ func (ms *moves) ends(where string, at, slot int, bound *snapshotv1.VolumeSnapsh
 			change(m, w, at, func(s *snapshotv1.VolumeSnapshot) { s.Finalizers = nil })
 		})
 	}
+}
+
+// announce annotates a content whose VolumeSnapshot is being deleted.
+func announce(m *Model, w *world, slot int) {
+	change(m, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, mirrorsnapshot.AnnBeingDeleted, "yes")
+	})
 }
 
 func ready(snapshot *snapshotv1.VolumeSnapshot) bool {
