@@ -35,13 +35,13 @@ func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshot
 	return l.patch(ctx, by, content, after)
 }
 
-// DeleteContent deletes a stamped content with policy Delete, if the evidence covers it and
-// destruction is allowed.
+// DeleteContent deletes a stamped content with policy Delete if it is unchanged, the evidence covers it,
+// and destruction is allowed.
 func (l *Leaf) DeleteContent(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, evidence proof.Evidence) error {
 	if err := l.covered(ctx, evidence, proof.DeleteContent, content); err != nil {
 		return err
 	}
-	return l.delete(ctx, content)
+	return l.delete(ctx, content, precondition.Unchanged(content))
 }
 
 // PatchContent changes a content in a member. The content must have this host's stamp, or belong to

@@ -1,9 +1,11 @@
 package rootpvc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +33,12 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 		return nil
 	}
 	s := o.Observed
+	asks := s != nil && s.Placement != nil && s.Placement.Asked != nil
+	if asks && (plan.Step == lifecycle.None || plan.Step == lifecycle.Place || plan.Step == lifecycle.CreateClaim) {
+		if known, err := r.rivalsKnown(ctx); err != nil || !known {
+			return cmp.Or(err, errUnknown)
+		}
+	}
 	switch plan.Step {
 	case lifecycle.None:
 		return r.report(ctx, o, plan)
@@ -92,9 +100,23 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observing.Claim, plan lif
 // errElsewhere means that live reads of the other members have changed the plan.
 var errElsewhere = errors.New("another member has, or may have, a leaf claim for the root")
 
-// errUnknown means that other members may still detect that the host was restored before this process
-// became the leader.
-var errUnknown = errors.New("not all members have been asked whether the host was restored")
+// errUnknown means that this process, which has just become the leader, does not know yet what other
+// members have: they may detect that the host was restored, or have volumes that a claim requests.
+var errUnknown = errors.New("not all members have been read since this process became the leader")
+
+// rivalsKnown reports whether this process knows which other members have a volume that a claim requests
+// by name. A member that is lost, or whose inventory fails, does not count, so that it does not delay the
+// recovery of the others (I7).
+func (r *reconciler) rivalsKnown(ctx context.Context) (bool, error) {
+	if !r.LastRestores().HostUnknownUntil.IsZero() {
+		return false, nil
+	}
+	others, err := r.Others(ctx, r.Member)
+	return err == nil && !slices.ContainsFunc(others, func(other placing.Other) bool {
+		inventory := r.Book.Orphans(other.Registration)
+		return other.Live != nil && !inventory.Known && inventory.Err == ""
+	}), err
+}
 
 // take carries out a plan. If live reads of the other members change it, take carries out the new one.
 func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {

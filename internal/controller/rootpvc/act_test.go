@@ -231,6 +231,40 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 	}
 }
 
+// A claim that requests a volume by name is placed only when it is known which other members have a volume
+// with that name (I8). A member that is lost, or whose inventory fails, does not delay it (I7).
+func TestRivalsKnown(t *testing.T) {
+	linked := []placing.Other{{Registration: "cluster39", Live: reads{}}}
+	for name, tc := range map[string]struct {
+		restores restores.Times
+		others   []placing.Other
+		in       func(*account.Book)
+		err      error
+		want     bool
+	}{
+		"there is no other member":                      {want: true},
+		"not all fences have been read":                 {restores: restores.Times{HostUnknownUntil: now.Time}},
+		"a member has no inventory yet":                 {others: linked},
+		"a member has an inventory":                     {others: linked, in: func(b *account.Book) { b.Found("cluster39", nil) }, want: true},
+		"a member's inventory fails":                    {others: linked, in: func(b *account.Book) { b.Unknown("cluster39", "forbidden", now.Time) }, want: true},
+		"a member is not linked, and its fence is read": {others: []placing.Other{{Registration: "cluster39"}}, want: true},
+		"the members cannot be listed":                  {err: errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := account.NewBook()
+			if tc.in != nil {
+				tc.in(book)
+			}
+			r := newReconciler(&member.Link{Member: here, Restores: func() restores.Times { return tc.restores }}, Options{
+				Book: book, Others: func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, tc.err },
+			})
+			if got, err := r.rivalsKnown(t.Context()); got != tc.want || !errors.Is(err, tc.err) {
+				t.Errorf("got %t, %v, want %t, %v", got, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
 // noVolumes is a reader without PVs.
 type noVolumes struct{ client.Reader }
 

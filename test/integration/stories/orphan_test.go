@@ -390,6 +390,14 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		s.barrier(ctx, nodeOne)
 		Expect(until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending)).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPlacedIn))
 
+		By("restarting the manager, which has forgotten what the other member has")
+		Expect(x.Manager.Kill()).To(Succeed())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		s.barrier(ctx, nodeOne)
+		Expect(until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending)).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPlacedIn))
+
 		Expect(x.Member(two).API.Delete(ctx, rival)).To(Succeed())
 		registration(ctx, two, notOrphaned(volume))
 		s.adopted(ctx, claim, volume)

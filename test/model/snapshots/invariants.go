@@ -117,9 +117,12 @@ func (m *Model) unsettled(w world) []string {
 	var found []string
 	if s := m.snapshot(w.state, root); s != nil {
 		host := m.contentOfRoot(w, numberOf(s.UID))
+		there := m.snapshot(w.state, leaf)
 		switch {
 		case s.DeletionTimestamp != nil:
 			found = append(found, "the VolumeSnapshot is not deleted")
+		case m.SilentAfter > age && there != nil && mirror.RootUID(there) != "" && mirror.RootUID(there) != s.UID:
+			// This model does not wait until the report that an earlier root's leaf has its name.
 		case host == nil, host.Status == nil, !ptr.Deref(host.Status.ReadyToUse, false), !ready(s):
 			found = append(found, "the VolumeSnapshot is not ready")
 		case !slices.Contains(w.living(), numberOf(s.UID)) && !w.theirs:
@@ -190,7 +193,10 @@ func (w *world) living() []uint8 {
 // leftInMember reports leftovers of deleted roots, and data that no object represents.
 func (m *Model) leftInMember(w world) []string {
 	var found []string
-	if s := m.snapshot(w.state, leaf); s != nil && len(s.Labels) > 0 { // without its stamp, it is the member's own
+	// If the host's admin removed a content with its finalizers, the member's admin decides what happens to
+	// the orphan.
+	decided := w.theirs && w.givenUp
+	if s := m.snapshot(w.state, leaf); s != nil && len(s.Labels) > 0 && !decided { // without its stamp, it is the member's own
 		n := slices.IndexFunc([]int{0, 1, 2}, func(n int) bool { return leafUID(n) == s.UID })
 		if r := m.snapshot(w.state, root); (r == nil || n < 0 || numberOf(r.UID) != w.of[n]) && m.contentOfRoot(w, w.of[max(n, 0)]) == nil {
 			found = append(found, "a leaf VolumeSnapshot is left behind")
@@ -205,19 +211,19 @@ func (m *Model) leftInMember(w world) []string {
 				found = append(found, "I1: unrecorded data is left")
 			}
 		default:
-			found = append(found, m.orphan(w, c, there)...)
+			found = append(found, m.orphan(w, c, there, decided)...)
 		}
 	}
 	return found
 }
 
 // orphan returns what is wrong with a leaf content that lacks a host content.
-func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there bool) []string {
+func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there, decided bool) []string {
 	var found []string
 	if _, ours := mirror.OriginIn(here.HostID, c); there && !ours && !w.theirs {
 		found = append(found, "I1: data is left without a stamp, so it cannot be counted")
 	}
-	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) {
+	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) && !decided {
 		found = append(found, "I1: an orphan lacks policy Retain")
 	}
 	if both := w.hostPolicy == deletes && w.leafPolicy == deletes; both && there && !w.theirs && !w.givenUp && !w.kept {
