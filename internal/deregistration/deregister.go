@@ -336,10 +336,6 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	return nil
 }
 
-// errSnapshotsUnknown means that the manager has just started. Without their record, the member's
-// snapshots would be lost.
-var errSnapshotsUnknown = errors.New("the host's snapshots have not been read yet")
-
 func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*leaving, error) {
 	state, _ := r.Fleet.State(cr.Name)
 	l := &leaving{
@@ -396,7 +392,7 @@ func (r *Leaver) leavingStorage(ctx context.Context, cr *v1alpha1.ClusterRegistr
 	case r.Snapshots.Cache() != nil:
 		l.snapshots, err = index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
 	case !r.Snapshots.Known():
-		err = errSnapshotsUnknown
+		err = route.ErrUnknown // without their record, the member's snapshots would be lost
 	}
 	return err
 }

@@ -138,7 +138,7 @@ func TestConnecting(t *testing.T) {
 func TestSnapshotsUnknown(t *testing.T) {
 	r := &Leaver{Client: empty{}, Fleet: linked{state: fleet.State{Connected: true, Synced: true, Leaving: true}}, Unlinked: &sync.Map{}, Snapshots: route.NewOptional()}
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
-	if _, err := r.leaving(t.Context(), cr); !errors.Is(err, errSnapshotsUnknown) {
+	if _, err := r.leaving(t.Context(), cr); !errors.Is(err, route.ErrUnknown) {
 		t.Errorf("the error is %v", err)
 	}
 	r.Snapshots.NotServed()

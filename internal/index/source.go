@@ -29,9 +29,12 @@ func ClaimsFrom(ctx context.Context, r client.Reader, namespace, source string) 
 	return claims(ctx, r, client.InNamespace(namespace), client.MatchingFields{claimsBySource: source})
 }
 
+// Served reports whether a cluster serves snapshots. It returns an error while this is not known.
+type Served func() (bool, error)
+
 // Source reads the data source of a claim in the host. It returns nil if the claim has none.
 // snapshots reports whether the host serves snapshots.
-func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
+func Source(ctx context.Context, r client.Reader, snapshots Served, claim *corev1.PersistentVolumeClaim) (*copysource.Source, error) {
 	of, has := datasource.Of(claim)
 	if !has {
 		return nil, nil //nolint:nilnil // absence is an answer, as with Find
@@ -46,9 +49,12 @@ func Source(ctx context.Context, r client.Reader, snapshots bool, claim *corev1.
 			return s, err
 		}
 		s.Volume, err = Find[corev1.PersistentVolume](ctx, r, Named(s.Claim.Spec.VolumeName))
-	case of.IsSnapshot() && !snapshots:
-		s.Unserved = true
 	case of.IsSnapshot():
+		var served bool
+		if served, err = snapshots(); err != nil || !served {
+			s.Unserved = true
+			return s, err
+		}
 		if s.Snapshot, err = Find[snapshotv1.VolumeSnapshot](ctx, r, key); err != nil || s.Snapshot == nil {
 			return s, err
 		}

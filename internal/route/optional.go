@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -39,6 +40,17 @@ func (o *Optional) NotServed() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.absent = true
+}
+
+// ErrUnknown means that it is not known yet whether a cluster serves the kinds.
+var ErrUnknown = errors.New("it is not known yet whether the cluster serves snapshots")
+
+// Check reports whether the cluster serves the kinds. It returns ErrUnknown while this is not known.
+func (o *Optional) Check() (served bool, err error) {
+	if !o.Known() {
+		return false, ErrUnknown
+	}
+	return o.Cache() != nil, nil
 }
 
 // Known reports whether a nil Cache means that the cluster does not serve the kinds. At first, this is

@@ -34,6 +34,7 @@ func kinds() []client.Object {
 		&corev1.PersistentVolume{},
 		&storagev1.StorageClass{},
 		&corev1.Namespace{},
+		&corev1.Node{},
 		&storagev1.CSIStorageCapacity{},
 	}
 }

@@ -112,16 +112,26 @@ func (o Observed) create(claimed, made bool) (Step, *mirror.Refusal) {
 		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "volume %q is being deleted, so member %q gets no copy of it. Use another claim", o.Host.Name, o.Place.Registration)
 	case !o.recorded():
 		return Record, nil
-	case o.Claim != nil && !claimed && o.counterpart():
-		return None, mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "member %q still has the counterpart of an earlier claim with the name \"%s/%s\". Xylem removes it when the volume of that claim is released, and then creates the copy of volume %q",
-			o.Place.Registration, o.Claim.Namespace, o.Claim.Name, o.Host.Name)
-	case o.Claim != nil && !claimed:
-		return None, mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim",
-			o.Place.Registration, o.Claim.Namespace, o.Claim.Name)
-	case o.Volume != nil && !made:
-		return None, mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a PersistentVolume %q that Xylem did not create and does not change. Ask the member's admin to delete it", o.Place.Registration, o.Volume.Name)
+	}
+	if taken := o.taken(claimed, made); taken != nil {
+		return None, taken
 	}
 	return o.complete(claimed, made)
+}
+
+// taken reports that another object has the name of the copy's claim or PV.
+func (o Observed) taken(claimed, made bool) *mirror.Refusal {
+	switch {
+	case o.Claim != nil && !claimed && o.counterpart():
+		return mirror.Refuse(v1alpha1.ReasonVolumeTerminating, "member %q still has the counterpart of an earlier claim with the name \"%s/%s\". Xylem removes it when the volume of that claim is released, and then creates the copy of volume %q",
+			o.Place.Registration, o.Claim.Namespace, o.Claim.Name, o.Host.Name)
+	case o.Claim != nil && !claimed:
+		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a claim \"%s/%s\" that Xylem did not create and does not change. Use another name, or ask the member's admin to delete that claim",
+			o.Place.Registration, o.Claim.Namespace, o.Claim.Name)
+	case o.Volume != nil && !made:
+		return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has a PersistentVolume %q that Xylem did not create and does not change. Ask the member's admin to delete it", o.Place.Registration, o.Volume.Name)
+	}
+	return nil
 }
 
 // complete returns the step that creates the next missing object of a copy.

@@ -42,7 +42,6 @@ var exceptions = map[exception]string{
 	{"leafpod.reconciler", access{host, "Namespace"}}: "to find other members, as for the registrations",
 
 	{"rootpod.reconciler", access{host, "Node"}}: "for a kubelet's checks, even if the scheduler bound the Pod to another node; for the nodes that the scheduler selected for claims, only whether they exist: the next selection changes the claim",
-	{"rootpvc.reconciler", access{host, "Node"}}: "only if the scheduler does not nominate a node: its next attempt changes the Pod",
 
 	{"hostservice.Reconciler", access{host, "Node"}}:                "whether a Pod's node is virtual: this does not change",
 	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "only for the message of an event",

@@ -33,12 +33,6 @@ func (r *reconciler) act(ctx context.Context, o observing.Claim, plan lifecycle.
 		return nil
 	}
 	s := o.Observed
-	asks := s != nil && s.Placement != nil && s.Placement.Asked != nil
-	if asks && (plan.Step == lifecycle.None || plan.Step == lifecycle.Place || plan.Step == lifecycle.CreateClaim) {
-		if known, err := r.rivalsKnown(ctx); err != nil || !known {
-			return cmp.Or(err, errUnknown)
-		}
-	}
 	switch plan.Step {
 	case lifecycle.None:
 		return r.report(ctx, o, plan)
@@ -119,7 +113,15 @@ func (r *reconciler) rivalsKnown(ctx context.Context) (bool, error) {
 }
 
 // take carries out a plan. If live reads of the other members change it, take carries out the new one.
+// A claim that requests a volume by name first waits until it is known which other members have such a volume.
 func (r *reconciler) take(ctx context.Context, o observing.Claim, plan lifecycle.Plan) error {
+	s := o.Observed
+	asks := s != nil && s.Placement != nil && s.Placement.Asked != nil
+	if asks && (plan.Step == lifecycle.None || plan.Step == lifecycle.Place || plan.Step == lifecycle.CreateClaim) {
+		if known, err := r.rivalsKnown(ctx); err != nil || !known {
+			return cmp.Or(err, errUnknown)
+		}
+	}
 	err := r.act(ctx, o, plan)
 	if errors.Is(err, errElsewhere) {
 		r.Gate.Leave(r.ClusterID, client.ObjectKeyFromObject(o.Root))

@@ -18,7 +18,7 @@ import (
 // observerOf returns the observer of a member, which also observes snapshots if they are served.
 func observerOf(l *member.Link) observe.Observer {
 	o := observe.Observer{
-		Prover: l.Proof(), Rules: l.Rules, HostSnapshots: l.HostSnapshots.Cache() != nil, LeafSnapshots: l.LeafSnapshots(),
+		Prover: l.Proof(), Rules: l.Rules, HostSnapshots: l.HostSnapshots.Check, LeafSnapshots: l.LeafSnapshots(),
 	}
 	if l.Snapshots != nil {
 		o.SnapshotProblem, _ = l.Snapshots.Problem()

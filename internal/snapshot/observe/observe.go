@@ -134,25 +134,12 @@ func (o Observer) leafOf(ctx context.Context, uid types.UID) (*snapshotv1.Volume
 }
 
 func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error {
-	cache, record := o.LeafSnapshots(), s.Record()
-	there, err := index.Find[snapshotv1.VolumeSnapshot](ctx, cache, s.Origin.Root)
+	there, err := index.Find[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots(), s.Origin.Root)
 	if err != nil {
 		return err
 	}
 	if there != nil {
-		origin, ours := mirror.OriginIn(o.HostID, there)
-		switch {
-		case there.UID == record.Snapshot && (!ours || origin.UID != s.UID):
-			s.Unstamped = true
-		case !ours:
-			s.NameTaken = true
-		case origin.UID != s.UID:
-			s.Earlier = true
-		case record.Snapshot != "" && there.UID != record.Snapshot:
-			s.OtherLeaf = there
-		default:
-			s.Leaf = there
-		}
+		o.classify(s, there)
 	}
 	if s.Content, err = o.contentOf(ctx, s); err != nil {
 		return err
@@ -163,10 +150,27 @@ func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error
 	if s.Content != nil && s.Replaced(s.Content) {
 		s.Content, s.OtherContent = nil, s.Content
 	}
-	if s.Root == nil || s.Leaf != nil || record.Snapshot != "" {
+	if s.Root == nil || s.Leaf != nil || s.Record().Snapshot != "" {
 		return nil
 	}
 	return o.observeUnmet(ctx, s)
+}
+
+// classify determines what the member's VolumeSnapshot with the leaf's name is.
+func (o Observer) classify(s *snapshot.Observed, there *snapshotv1.VolumeSnapshot) {
+	origin, ours := mirror.OriginIn(o.HostID, there)
+	switch recorded := s.Record().Snapshot; {
+	case there.UID == recorded && (!ours || origin.UID != s.UID):
+		s.Unstamped = true
+	case !ours:
+		s.NameTaken = true
+	case origin.UID != s.UID:
+		s.Earlier = true
+	case recorded != "" && there.UID != recorded:
+		s.OtherLeaf = there
+	default:
+		s.Leaf = there
+	}
 }
 
 // contentOf returns a snapshot's leaf content: the one bound to its leaf VolumeSnapshot (existing

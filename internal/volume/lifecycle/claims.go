@@ -20,6 +20,7 @@ var claims = []section{
 		{Phase: Mismatched, When: []fact{diverted}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeMismatch, Report: problem.ReportDiverted, Until: "the claimRef of the host PV names the claim"},
 		{Phase: Unplacing, When: []fact{not(hasClaim), boundAway, placedHere}, Step: Unplace, Owner: RootPVC},
 		{Phase: Lost, When: []fact{not(hasClaim), rootLost, placedHere, hostGone, not(promiseLost), not(ownPromise)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeLost, Report: problem.ReportNoCounterpart, Until: "the claim is gone, or this member has a counterpart of it"},
+		{Phase: Mismatched, When: []fact{not(hasClaim), rootUnbound, placedHere, hostGone, not(promiseLost), not(ownPromise)}, Owner: RootPVC, Reasons: v1alpha1.ReasonVolumeNotFound, Report: problem.ReportNotFound, Until: "the claim is gone, or the volume exists"},
 		{Phase: BoundElsewhere, When: []fact{not(hasClaim)}, Owner: RootPVC, Until: "this member has a volume for the claim"},
 		{Phase: Withdrawing, When: []fact{claimUnbound}, Step: Withdraw, Owner: RootPVC},
 		{Phase: Unpromised, When: []fact{either(promiseLost, ownPromise)}, Owner: RootPVC, Until: "the promise is observed, or the controller promise re-creates it"},

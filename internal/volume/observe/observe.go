@@ -29,7 +29,7 @@ type Observer struct {
 	Rules placement.Rules
 	// HostSnapshots reports whether the host serves snapshots. LeafSnapshots reads the member's
 	// snapshots. If it is nil, SnapshotProblem is the reason.
-	HostSnapshots   bool
+	HostSnapshots   index.Served
 	LeafSnapshots   client.Reader
 	SnapshotProblem *mirror.Refusal
 }

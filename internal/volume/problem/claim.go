@@ -141,6 +141,13 @@ func ReportNoCounterpart(s *volume.Observed) *mirror.Refusal {
 		s.Root.Namespace, s.Root.Name, v1alpha1.AnnotationRoot)
 }
 
+// ReportNotFound reports that the volume that the claim names exists neither in the host nor in this
+// member, in which the claim is placed.
+func ReportNotFound(s *volume.Observed) *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonVolumeNotFound, "the claim is placed in member %q, but it names PersistentVolume %q, which exists neither in the host nor in that member. "+
+		"spec.volumeName cannot be changed: delete the claim, and create it again with another spec.volumeName, or without one to get a new volume", s.Member.Registration, s.Root.Spec.VolumeName)
+}
+
 // ReportMaybeElsewhere reports that the claim may have been placed in another member before the
 // host was restored, so that Xylem does not place it in this one.
 func ReportMaybeElsewhere(s *volume.Observed) *mirror.Refusal {

@@ -101,6 +101,22 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
 	}, SpecTimeout(storyTime))
 
+	It("is changed although the member rejects an expansion of the claim, which the user cannot undo", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := unmodified(ctx, s)
+		quota := &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "full"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse("1Gi")}},
+		}
+		inMember(ctx, x.Member(one), quota)
+		until[corev1.ResourceQuota](ctx, s, x.Member(one), quota.Name, HaveField("Status.Used", HaveKey(corev1.ResourceRequestsStorage)))
+		patch(ctx, x.Host, s.newClaim("data"), `{"spec":{"resources":{"requests":{"storage":"2Gi"}}}}`)
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember, one, "exceeded quota")
+		change(ctx, s, class)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember, one, "exceeded quota")
+	}, SpecTimeout(storyTime))
+
 	It("is reported if the driver does not support the change, and the user can cancel the change", Serial, func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, lead := s.namespace+"-gold", s.namespace+"-lead"

@@ -371,6 +371,19 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonVolumeNotFound, "no-such-volume")
 	}, SpecTimeout(storyTime))
 
+	It("reports that the volume that it names does not exist, although it was placed before it named one (I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Fleet.Member(one)
+		Expect(member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Code: codes.Unavailable, Message: "not yet"})).To(Succeed())
+		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
+		claim := s.claim(ctx, "data")
+		s.pod(ctx, "app", on(nodeOne), using("data"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
+		Expect(x.Host.API.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"volumeName":"no-such-volume"}}`)))).To(Succeed())
+		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeNotFound, "is placed in member", "no-such-volume")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+	}, SpecTimeout(storyTime))
+
 	It("gets the volume once no other member has a volume with the same name and stamp (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)

@@ -47,6 +47,7 @@ func Sources(link *member.Link, observer func() observing.Observer, book *accoun
 		urgency.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
 		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
+		link.RootSource(&corev1.Node{}, r.waiting, route.Relabelled), // a class may require labels of the virtual node
 		link.RootSource(&corev1.Namespace{}, r.inRootNamespace, route.Relabelled),
 		urgency.Unhurried(urgency.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
 		link.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, r.ofSnapshot),
