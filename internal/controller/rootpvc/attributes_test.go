@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/volume/desired"
 )
@@ -31,5 +32,27 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	leaf.Status.Phase = corev1.ClaimBound
 	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {
 		t.Errorf("the class would be changed immediately: %v", got)
+	}
+}
+
+// The volume of an earlier claim, which is adopted with another class, gets the class of its new claim.
+func TestLeafClaimOfAnAdoptedVolumeIsModified(t *testing.T) {
+	o := seen(bound, func(o *scene) {
+		class := "silver"
+		o.leafVolume.Spec.VolumeAttributesClassName, o.root.Spec.VolumeAttributesClassName = orNil("m-gold"), &class
+		earlier := mirror.OriginFor(here.HostID, o.root)
+		earlier.UID = "earlier"
+		earlier.Stamp(o.leafVolume)
+		for i := range o.hosts {
+			o.hosts[i].Spec.VolumeAttributesClassName = &class
+		}
+	})
+	leaf, refusal := desired.LeafClaim(o.Observed)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	leaf.Status.Phase = corev1.ClaimBound
+	if got := pvc.AttributesOf(o.Root, leaf); ptr.Deref(leaf.Spec.VolumeAttributesClassName, "") != "m-gold" || got != pvc.AttributesChange {
+		t.Errorf("class is %q, and the change is %v", ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""), got)
 	}
 }

@@ -56,9 +56,10 @@ func created(s *volume.Observed) *corev1.PersistentVolumeClaim {
 }
 
 // hostAttributesClass returns the host's name for the VolumeAttributesClass of a volume in use, as
-// the host PV records it.
+// the host PV records it. The host PV of an adopted volume has the class of its new claim, so the class that
+// an earlier claim had keeps the member's name until Modify has applied the new one.
 func hostAttributesClass(s *volume.Observed, member string) string {
-	if s.Host == nil {
+	if s.Host == nil || s.StampedForAnother() {
 		return member
 	}
 	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)
