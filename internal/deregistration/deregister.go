@@ -227,6 +227,8 @@ type Leaver struct {
 	Records *hostrecord.Records
 	// ReportGone reports on a claim that its cluster was deregistered.
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
+	// Forget removes a report of the member's root_pvc about a claim that is not placed in the member.
+	Forget func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
 	// Snapshots reads the host's snapshots, if the host serves them.
@@ -326,6 +328,9 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	case finish:
 	}
 	if err := r.leaveClaims(ctx, cr, l.bound); err != nil {
+		return err
+	}
+	if err := r.forgetReports(ctx, cr); err != nil {
 		return err
 	}
 	before := cr.DeepCopy()

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
@@ -93,7 +94,7 @@ func ownersOf(obj client.Object) []key {
 		}
 	case *corev1.PersistentVolumeClaim:
 		add(byNode, obj.Annotations[AnnSelectedNode])
-		add(byCluster, obj.Annotations[v1alpha1.AnnotationPlacedIn])
+		add(byCluster, clusterOf(obj))
 		if boundWithoutUs(obj) {
 			// The claim was bound to an existing volume without a selected node. The volume's member
 			// must still place the claim.
@@ -133,6 +134,16 @@ func ownersOf(obj client.Object) []key {
 		add(byCluster, obj.GetLabels()[v1alpha1.LabelClusterID])
 	}
 	return keys
+}
+
+// clusterOf returns the ID of the cluster in which a claim is placed. If no member has the claim, it
+// returns that of the member that reported on it last, which must remove its report.
+func clusterOf(claim *corev1.PersistentVolumeClaim) string {
+	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	if placed == "" && claim.Annotations[AnnSelectedNode] == "" {
+		return mirror.ReporterOf(claim).ClusterID
+	}
+	return placed
 }
 
 // boundWithoutUs reports whether a claim that is not placed in a member is bound to an existing

@@ -51,6 +51,12 @@ func claim(name, selected, placed string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
+// reported returns a claim on which the root_pvc of the second member has reported.
+func reported(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	claim.Annotations[v1alpha1.AnnotationReportedBy] = two.ClusterID
+	return claim
+}
+
 func boundClaim(name, placed, provisioner string) *corev1.PersistentVolumeClaim {
 	c := claim(name, "", placed)
 	c.Spec.VolumeName = "pv"
@@ -93,8 +99,13 @@ func TestOwnersOf(t *testing.T) {
 		"a member's volume":                                                       {volume("a", one.ClusterID), []Owner{one}},
 		"a host volume without a member":                                          {volume("a", ""), nil},
 		"a volume in a cluster that is not registered":                            {volume("a", "id-three"), nil},
-		"a class":     {&storagev1.StorageClass{}, []Owner{one, two}},
-		"a namespace": {&corev1.Namespace{}, []Owner{one, two}},
+		"a claim without a member, on which a member reported":                    {reported(claim("a", "", "")), []Owner{two}},
+		"a claim that is placed elsewhere, on which a member reported":            {reported(claim("a", "", one.ClusterID)), []Owner{one}},
+		"a claim that is selected elsewhere, on which a member reported":          {reported(claim("a", one.NodeName, "")), []Owner{one}},
+		"a virtual node": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.LabelClusterID: two.ClusterID}}}, []Owner{two}},
+		"another node":   {&corev1.Node{}, nil},
+		"a class":        {&storagev1.StorageClass{}, []Owner{one, two}},
+		"a namespace":    {&corev1.Namespace{}, []Owner{one, two}},
 		"a member's capacity": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{v1alpha1.LabelClusterID: two.ClusterID}}}, []Owner{two}},
 		"another driver's capacity": {&storagev1.CSIStorageCapacity{}, nil},

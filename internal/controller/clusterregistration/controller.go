@@ -58,6 +58,9 @@ type Reconciler struct {
 	Book *account.Book
 	// ReportGone reports, in a claim's Placed condition, that the claim's cluster was deregistered.
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
+	// Forget removes what the member of a deleted registration reported on a claim that is not placed in
+	// it.
+	Forget func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Classes contains the StorageClasses of the members.
 	Classes *reflection.Book
 	// Snapshots reads the host's snapshots, if the host serves them.
@@ -137,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // leaver returns the Leaver that removes the members of deleted registrations.
 func (r *Reconciler) leaver() *deregistration.Leaver {
 	return &deregistration.Leaver{
-		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock, Snapshots: r.Snapshots,
+		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Forget: r.Forget, Clock: r.Clock, Snapshots: r.Snapshots,
 		Unlinked: &r.unlinked, Registration: r.registrationOf, Patch: r.patch,
 		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
 			return r.report(ctx, cr, conditions.Override{Reason: reason, Message: message})

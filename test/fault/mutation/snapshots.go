@@ -120,7 +120,7 @@ func ofSnapshots() []Mutation {
 		},
 		{
 			Name: "snapshot-by-name", Class: "I4: a member's own VolumeSnapshot with the same name is treated as a leaf",
-			Edits:    []Edit{{"internal/snapshot/observe/observe.go", "		case !ours:\n			s.NameTaken = true\n		case origin.UID != s.UID:", "		case ours && origin.UID != s.UID:"}},
+			Edits:    []Edit{{"internal/snapshot/observe/observe.go", "	case !ours:\n		s.NameTaken = true\n	case origin.UID != s.UID:", "	case ours && origin.UID != s.UID:"}},
 			Scenario: "snapshot-taken", Caught: []string{"I4", "I6"},
 		},
 	}

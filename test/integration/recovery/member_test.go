@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -171,6 +174,11 @@ func memberWalks() {
 		id, err := member.ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		volumes := map[string]string{"kept": s.use(ctx, "kept", node), "abandoned": s.use(ctx, "abandoned", node)}
+		Expect(member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/failing", Code: codes.ResourceExhausted, Message: "the pool is full"})).To(Succeed())
+		s.claim(ctx, "failing", "")
+		s.pod(ctx, "failing", node)
+		placed := HaveField("Type", v1alpha1.ClaimPlaced)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "failing", HaveField("Status.Conditions", ContainElement(And(placed, HaveField("Status", corev1.ConditionFalse)))))
 
 		By("removing the member")
 		Expect(x.RemoveMember(ctx, lost)).To(Succeed())
@@ -199,6 +207,7 @@ func memberWalks() {
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, lost)
 		gone[corev1.Node](ctx, s, x.Host, node)
 		gone[corev1.Pod](ctx, s, x.Host, "kept")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "failing", HaveField("Status.Conditions", Not(ContainElement(placed))))
 		recorded(ctx, id, volumes["kept"])
 		until[corev1.PersistentVolume](ctx, s, x.Host, volumes["kept"], And(
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, lost)),

@@ -22,3 +22,13 @@ func ClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.Persiste
 	}
 	return host.ApplyStatus(ctx, Actor, claim, shown)
 }
+
+// Forget removes the Placed condition of a claim that is not placed in a member, or no longer. The
+// member's root_pvc, which set the condition, has stopped or cannot reach the member.
+func Forget(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
+	cleared := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, nil, now)
+	if cleared == nil {
+		return nil
+	}
+	return host.ApplyStatus(ctx, Actor, claim, cleared)
+}

@@ -1,0 +1,49 @@
+package deregistration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
+)
+
+// forgetReports removes what the member's root_pvc reported about claims that are not placed in the
+// member, for example because a forced deregistration withdrew them. No controller removes it later, and
+// Pods would show it instead of what they really wait for.
+func (r *Leaver) forgetReports(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+	if cr.Status.ClusterID == "" {
+		return nil
+	}
+	if shared, err := r.shared(ctx, cr); err != nil || shared {
+		return err // the other registration's root_pvc has the same reports
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.Client.List(ctx, &claims, index.ReadOnly); err != nil {
+		return fmt.Errorf("list the claims on which member %s reported: %w", cr.Name, err)
+	}
+	var errs []error
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if !reportedOnly(claim, cr.Status.ClusterID) {
+			continue
+		}
+		if err := client.IgnoreNotFound(r.Forget(ctx, r.writer(cr), claim, cr, r.Clock.Now())); err != nil && !unwritable(claim, err) && len(errs) < someNames {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// reportedOnly reports whether a claim has a problem that the member of a cluster reported, but is not
+// placed in it.
+func reportedOnly(claim *corev1.PersistentVolumeClaim, clusterID string) bool {
+	return mirror.ReporterOf(claim).ClusterID == clusterID && claim.Annotations[v1alpha1.AnnotationPlacedIn] != clusterID &&
+		report.ClaimProblem(claim, v1alpha1.ClaimPlaced) != nil
+}

@@ -1,0 +1,58 @@
+package deregistration
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+)
+
+// claimsOf is a host with claims.
+type claimsOf struct {
+	empty
+	claims []corev1.PersistentVolumeClaim
+}
+
+func (c claimsOf) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if claims, ok := list.(*corev1.PersistentVolumeClaimList); ok {
+		claims.Items = c.claims
+	}
+	return nil
+}
+
+// What a member reported about a claim that it no longer has would hide why the claim waits (I6).
+func TestForgetReports(t *testing.T) {
+	reported := func(name, by, placed string, status corev1.ConditionStatus) corev1.PersistentVolumeClaim {
+		c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{v1alpha1.AnnotationReportedBy: by, v1alpha1.AnnotationPlacedIn: placed}}}
+		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: status, Reason: v1alpha1.ReasonRefusedByMember}}
+		return c
+	}
+	var forgotten []string
+	r := &Leaver{
+		Client: claimsOf{claims: []corev1.PersistentVolumeClaim{
+			reported("withdrawn", leftID, "", corev1.ConditionFalse), reported("moved", leftID, "another", corev1.ConditionFalse),
+			reported("kept", leftID, leftID, corev1.ConditionFalse), reported("theirs", "another", "", corev1.ConditionFalse),
+			reported("solved", leftID, "", corev1.ConditionTrue),
+		}},
+		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)),
+		Forget: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, _ *v1alpha1.ClusterRegistration, _ time.Time) error {
+			forgotten = append(forgotten, claim.Name)
+			return nil
+		},
+	}
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
+	if err := r.forgetReports(t.Context(), cr); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"withdrawn", "moved"}; !slices.Equal(forgotten, want) {
+		t.Errorf("forgot the reports on %v, want %v", forgotten, want)
+	}
+}
