@@ -23,7 +23,6 @@ var liveReads = map[string]string{
 	"rootpvc.inUse":             "finds the member's claim that uses a volume",
 	"rootpvc.lookUp":            "finds the VolumeAttributesClasses in both clusters",
 	"rootpvc.rememberWithdrawn": "reads the record that it writes",
-	"rootpvc.rivalsKnown":       "reads nothing: checks only which members can be read",
 	"rootpvc.unlessUsed":        "decides again with the current Pods",
 }
 

@@ -43,6 +43,10 @@ const actor = guarded.Actor("cluster-registration")
 // to end.
 const leavesDelay = 2 * time.Second
 
+// placementsDelay is the interval at which the Leaver lists a member's claims again while the host lacks
+// the placement of one of them.
+const placementsDelay = 30 * time.Second
+
 // leaving contains the remaining objects of a member that is being deregistered.
 type leaving struct {
 	connected, forced, confirmed bool
@@ -247,11 +251,16 @@ type Leaver struct {
 }
 
 // Deregister takes the next step of a deregistration. The end of a leaf Pod or claim causes no event
-// in the host, so Deregister polls for it.
+// in the host, so Deregister polls for it. A list of all claims is more expensive, and the placement of a
+// claim is an event.
 func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
 	next, err := r.leave(ctx, cr)
-	if err == nil && (next == waitForLeaves || next == waitForPlacements) {
+	switch {
+	case err != nil:
+	case next == waitForLeaves:
 		return reconcile.Result{RequeueAfter: leavesDelay}, nil
+	case next == waitForPlacements:
+		return reconcile.Result{RequeueAfter: placementsDelay}, nil
 	}
 	return reconcile.Result{}, err
 }
@@ -270,8 +279,11 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	if err != nil {
 		return finish, err
 	}
-	if l.connected && !l.forced && l.next() >= releaseVolumes {
+	if l.connected && l.next() >= releaseVolumes {
 		if l.lacking, err = r.lacking(ctx, cr); err != nil {
+			return finish, errors.Join(err, r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting until Xylem can list the claims in the member: %v", err)))
+		}
+		if err := r.recordLacking(ctx, cr, l); err != nil {
 			return finish, err
 		}
 	}
@@ -313,7 +325,7 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case waitForPlacements:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, set this annotation on the registration: %s=true",
+			"the host does not record that the member has the disk of %s (%s): the host was restored, or somebody removed annotation %s. Xylem restores the record, if necessary after the confirmation that condition Connected or the claims' conditions ask for. To leave the disks in the member instead, after which these claims get new, empty disks in other members, set this annotation on the registration: %s=true",
 			text.Count(len(l.lacking), "claim"), someOf(l.lacking), v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // lacking returns the claims in the host that are not placed, although the member has their leaf claims.
@@ -30,9 +31,41 @@ func (r *Leaver) lacking(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		if err != nil {
 			return nil, err
 		}
-		if claim != nil && claim.UID == leaf.UID && claim.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
+		if claim == nil || claim.UID != leaf.UID || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
+			continue
+		}
+		released, err := r.released(ctx, cr, claim)
+		if err != nil {
+			return nil, err
+		}
+		if !released {
 			names = append(names, leaf.Root.String())
 		}
 	}
 	return names, nil
+}
+
+// released reports whether an admin released a claim's promise from the member, so that other members may
+// fulfill it.
+func (r *Leaver) released(ctx context.Context, cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
+		return false, nil
+	}
+	promise, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
+	return promise != nil && hostpv.PromiseReleasedBy(promise, cr.Status.ClusterID), err
+}
+
+// recordLacking records the claims whose disks a forced deregistration leaves in the member. No host PV
+// names these disks.
+func (r *Leaver) recordLacking(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+	if !l.forced {
+		return nil
+	}
+	for _, name := range l.lacking {
+		if err := r.Records.RecordAbandoned(ctx, r.writer(cr), cr.Status.ClusterID,
+			fmt.Sprintf("registration %q (%s=true): the disk of claim %q, whose placement the host does not record", cr.Name, v1alpha1.AnnotationForceDeregister, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded/results"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/member/budget"
@@ -247,52 +248,82 @@ func (f *Fleet) State(name string) (State, bool) {
 // leafPodsMost is the maximum number of Pods that LeafPods returns.
 const leafPodsMost = 100
 
+// listTimeout is the maximum duration of a complete list of a member's claims.
+const listTimeout = 2 * time.Minute
+
 // errNotLinked means that a member is not linked.
 var errNotLinked = errors.New("the member is not connected")
 
 // LeafPods returns the names of up to leafPodsMost Pods that this host created in a member. It
 // reads live, and returns an error if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
+	live, err := f.liveOf(name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	pods := leafList("PodList")
+	if err := live.List(ctx, &pods, f.leaves(), client.Limit(leafPodsMost)); err != nil {
+		return nil, access.Explain("list Pods", err)
+	}
 	var names []string
-	err := f.leaves(ctx, name, "Pod", func(leaf client.ObjectKey, _ mirror.Origin) { names = append(names, leaf.String()) }, client.Limit(leafPodsMost))
-	return names, err
+	for i := range pods.Items {
+		if _, ours := mirror.OriginIn(f.HostID, &pods.Items[i]); ours {
+			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+		}
+	}
+	return names, nil
 }
 
-// LeafClaims returns the origins of all claims that this host created in a member. It reads live, and
-// returns an error if the member is not linked.
+// LeafClaims returns the origins of all claims that this host created in a member. It reads live, page by
+// page, and returns an error if the member is not linked.
 func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, error) {
+	live, err := f.liveOf(name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	claims := leafList("PersistentVolumeClaimList")
 	var origins []mirror.Origin
-	err := f.leaves(ctx, name, "PersistentVolumeClaim", func(_ client.ObjectKey, of mirror.Origin) { origins = append(origins, of) })
-	return origins, err
+	if err := index.Pages(ctx, live, &claims, func() {
+		for i := range claims.Items {
+			if origin, ours := mirror.OriginIn(f.HostID, &claims.Items[i]); ours {
+				origins = append(origins, origin)
+			}
+		}
+	}, f.leaves()); err != nil {
+		return nil, access.Explain("list PersistentVolumeClaims", err)
+	}
+	return origins, nil
 }
 
-// leaves lists a member's leaves of one kind live.
-func (f *Fleet) leaves(ctx context.Context, name, kind string, each func(client.ObjectKey, mirror.Origin), options ...client.ListOption) error {
+// liveOf returns the reader of a linked member that bypasses its cache.
+func (f *Fleet) liveOf(name string) (client.Reader, error) {
 	f.mu.Lock()
 	s := f.supervisors[name]
 	f.mu.Unlock()
 	if s == nil {
-		return errNotLinked
+		return nil, errNotLinked
 	}
 	s.mu.Lock()
-	c := s.linked
-	s.mu.Unlock()
-	if c == nil {
-		return errNotLinked
+	defer s.mu.Unlock()
+	if s.linked == nil {
+		return nil, errNotLinked
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
+	return s.linked.Live, nil
+}
+
+func leafList(kind string) metav1.PartialObjectMetadataList {
 	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
-	if err := c.Live.List(ctx, &list, append(options, client.MatchingLabels{v1alpha1.LabelHost: f.HostID})...); err != nil {
-		return access.Explain("list "+kind+"s", err)
-	}
-	for i := range list.Items {
-		if origin, ours := mirror.OriginIn(f.HostID, &list.Items[i]); ours {
-			each(client.ObjectKeyFromObject(&list.Items[i]), origin)
-		}
-	}
-	return nil
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return list
+}
+
+// leaves selects the objects that this host created.
+func (f *Fleet) leaves() client.ListOption {
+	return client.MatchingLabels{v1alpha1.LabelHost: f.HostID}
 }
 
 // Source enqueues a request with a registration's name whenever the state of its member

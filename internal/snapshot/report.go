@@ -5,7 +5,6 @@ import (
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 
@@ -124,9 +123,9 @@ func (s *Observed) ReportTaken() *mirror.Refusal {
 }
 
 // earlier reports that the leaf of an earlier VolumeSnapshot has the leaf's name.
-func (s *Observed) earlier(after time.Duration) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q has had VolumeSnapshot %q of an earlier snapshot with this name for another %s. Xylem takes this snapshot when that object is gone. Ask the member's admin what blocks its deletion, or use another name",
-		s.Member.Registration, s.Origin.Root, duration.HumanDuration(after))
+func (s *Observed) earlier() *mirror.Refusal {
+	return mirror.Refuse(v1alpha1.ReasonNameTaken, "member %q still has VolumeSnapshot %q of an earlier snapshot with this name. Xylem takes this snapshot when that object is gone. Ask the member's admin what blocks its deletion, or use another name",
+		s.Member.Registration, s.Origin.Root)
 }
 
 // ReportUnstamped reports that the leaf has lost its stamp. Its content is then not destroyed either,
@@ -165,8 +164,11 @@ func (s *Observed) ReportLost() *mirror.Refusal {
 
 // ReportLeafLost reports that the snapshot cannot be restored, although its content exists.
 func (s *Observed) ReportLeafLost() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q. Xylem keeps its VolumeSnapshotContent %q, but cannot restore from it. Take another snapshot, then delete this one",
-		s.Origin.Root, s.Member.Registration, s.Content.Name)
+	const what = "somebody deleted VolumeSnapshot %q in member %q. Xylem keeps its VolumeSnapshotContent %q, but cannot restore from it"
+	if s.RootEnded() {
+		return mirror.Refuse(v1alpha1.ReasonSnapshotLost, what, s.Origin.Root, s.Member.Registration, s.Content.Name)
+	}
+	return mirror.Refuse(v1alpha1.ReasonSnapshotLost, what+". Take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration, s.Content.Name)
 }
 
 // ReportEnding reports that the host content is being deleted although its root is not.
@@ -176,5 +178,9 @@ func (s *Observed) ReportEnding() *mirror.Refusal {
 
 // ReportTerminating reports that the snapshot is being deleted in the member.
 func (s *Observed) ReportTerminating() *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone: take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)
+	const what = "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone"
+	if s.RootEnded() {
+		return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, what, s.Origin.Root, s.Member.Registration)
+	}
+	return mirror.Refuse(v1alpha1.ReasonSnapshotTerminating, what+": take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)
 }

@@ -26,7 +26,7 @@ func (s *Observed) Silence(after time.Duration, now time.Time) (*mirror.Refusal,
 		if left := report.Remaining(s.Host.CreationTimestamp.Time, after, now); left > 0 {
 			return nil, left
 		}
-		return s.earlier(after), 0
+		return s.earlier(), 0
 	}
 	if s.Leaf == nil || s.RootEnded() || s.Content == nil && s.Leaf.Status != nil || s.Content != nil && s.Content.Status != nil {
 		return nil, 0

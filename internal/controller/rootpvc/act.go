@@ -16,6 +16,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
+	"github.com/xylem-io/xylem/internal/index/registered"
+	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -99,17 +101,23 @@ var errElsewhere = errors.New("another member has, or may have, a leaf claim for
 var errUnknown = errors.New("not all members have been read since this process became the leader")
 
 // rivalsKnown reports whether this process knows which other members have a volume that a claim requests
-// by name. A member that is lost, or whose inventory fails, does not count, so that it does not delay the
-// recovery of the others (I7).
+// by name. A member that is not connected, or whose inventory fails or takes too long, does not count, so
+// that it does not delay the recovery of the others (I7).
 func (r *reconciler) rivalsKnown(ctx context.Context) (bool, error) {
 	if !r.LastRestores().HostUnknownUntil.IsZero() {
 		return false, nil
 	}
-	others, err := r.Others(ctx, r.Member)
-	return err == nil && !slices.ContainsFunc(others, func(other placing.Other) bool {
-		inventory := r.Book.Orphans(other.Registration)
-		return other.Live != nil && !inventory.Known && inventory.Err == ""
-	}), err
+	if r.Clock.Since(r.since) >= restores.ReadWithin {
+		return true, nil
+	}
+	var all v1alpha1.ClusterRegistrationList
+	if err := r.Host.List(ctx, &all); err != nil {
+		return false, fmt.Errorf("list the registered members: %w", err)
+	}
+	return !slices.ContainsFunc(all.Items, func(cr v1alpha1.ClusterRegistration) bool {
+		inventory := r.Book.Orphans(cr.Name)
+		return cr.Name != r.Registration && registered.ConnectionOf(&cr).Connected && !inventory.Known && inventory.Err == ""
+	}), nil
 }
 
 // take carries out a plan. If live reads of the other members change it, take carries out the new one.

@@ -234,35 +234,59 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 // A claim that requests a volume by name is placed only when it is known which other members have a volume
 // with that name (I8). A member that is lost, or whose inventory fails, does not delay it (I7).
 func TestRivalsKnown(t *testing.T) {
-	linked := []placing.Other{{Registration: "cluster39", Live: reads{}}}
 	for name, tc := range map[string]struct {
 		restores restores.Times
-		others   []placing.Other
+		others   []v1alpha1.ClusterRegistration
 		in       func(*account.Book)
+		later    time.Duration
 		err      error
 		want     bool
 	}{
-		"there is no other member":                      {want: true},
-		"not all fences have been read":                 {restores: restores.Times{HostUnknownUntil: now.Time}},
-		"a member has no inventory yet":                 {others: linked},
-		"a member has an inventory":                     {others: linked, in: func(b *account.Book) { b.Found("cluster39", nil) }, want: true},
-		"a member's inventory fails":                    {others: linked, in: func(b *account.Book) { b.Unknown("cluster39", "forbidden", now.Time) }, want: true},
-		"a member is not linked, and its fence is read": {others: []placing.Other{{Registration: "cluster39"}}, want: true},
-		"the members cannot be listed":                  {err: errWrite},
+		"there is no other member":         {want: true},
+		"not all fences have been read":    {restores: restores.Times{HostUnknownUntil: now.Time}},
+		"a member has no inventory yet":    {others: registrations(metav1.ConditionTrue)},
+		"a member has an inventory":        {others: registrations(metav1.ConditionTrue), in: func(b *account.Book) { b.Found("cluster39", nil) }, want: true},
+		"a member's inventory fails":       {others: registrations(metav1.ConditionTrue), in: func(b *account.Book) { b.Unknown("cluster39", "forbidden", now.Time) }, want: true},
+		"a member's inventory takes long":  {others: registrations(metav1.ConditionTrue), later: restores.ReadWithin, want: true},
+		"a member is not connected":        {others: registrations(metav1.ConditionFalse), want: true},
+		"the registrations cannot be read": {err: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			book := account.NewBook()
+			book, clock := account.NewBook(), clocktesting.NewFakeClock(now.Time)
 			if tc.in != nil {
 				tc.in(book)
 			}
-			r := newReconciler(&member.Link{Member: here, Restores: func() restores.Times { return tc.restores }}, Options{
-				Book: book, Others: func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, tc.err },
-			})
+			r := newReconciler(&member.Link{
+				Member: here, Clock: clock, Host: registry{registrations: tc.others, err: tc.err}, Restores: func() restores.Times { return tc.restores },
+			}, Options{Book: book})
+			r.since = clock.Now()
+			clock.Step(tc.later)
 			if got, err := r.rivalsKnown(t.Context()); got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("got %t, %v, want %t, %v", got, err, tc.want, tc.err)
 			}
 		})
 	}
+}
+
+// registrations returns this member's registration, and that of another member with a connection.
+func registrations(connected metav1.ConditionStatus) []v1alpha1.ClusterRegistration {
+	all := []v1alpha1.ClusterRegistration{{ObjectMeta: metav1.ObjectMeta{Name: here.Registration}}, {ObjectMeta: metav1.ObjectMeta{Name: "cluster39"}}}
+	for i, status := range []metav1.ConditionStatus{metav1.ConditionTrue, connected} {
+		all[i].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: status, Reason: v1alpha1.ReasonConnected}}
+	}
+	return all
+}
+
+// registry is a reader of the host that has only registrations.
+type registry struct {
+	client.Reader
+	registrations []v1alpha1.ClusterRegistration
+	err           error
+}
+
+func (r registry) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	into.(*v1alpha1.ClusterRegistrationList).Items = r.registrations
+	return r.err
 }
 
 // noVolumes is a reader without PVs.

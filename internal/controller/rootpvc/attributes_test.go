@@ -2,8 +2,10 @@ package rootpvc
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -35,16 +37,26 @@ func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
 	}
 }
 
-// The volume of an earlier claim, which is adopted with another class, gets the class of its new claim.
+// The volume of an earlier claim, which is adopted with another class, gets the class of its new claim. A host
+// PV that is older than the claim, because an admin freed it, has the volume's own class.
 func TestLeafClaimOfAnAdoptedVolumeIsModified(t *testing.T) {
+	verifyEarlierVolume(t, -time.Hour, pvc.AttributesChange)
+	verifyEarlierVolume(t, time.Hour, pvc.AttributesKept)
+}
+
+// verifyEarlierVolume checks the change of a volume that an earlier claim used. The claim is created at a
+// time relative to the host PV's creation.
+func verifyEarlierVolume(t *testing.T, created time.Duration, want pvc.AttributesClass) {
+	t.Helper()
 	o := seen(bound, func(o *scene) {
 		class := "silver"
+		o.root.CreationTimestamp = metav1.NewTime(now.Add(created))
 		o.leafVolume.Spec.VolumeAttributesClassName, o.root.Spec.VolumeAttributesClassName = orNil("m-gold"), &class
 		earlier := mirror.OriginFor(here.HostID, o.root)
 		earlier.UID = "earlier"
 		earlier.Stamp(o.leafVolume)
 		for i := range o.hosts {
-			o.hosts[i].Spec.VolumeAttributesClassName = &class
+			o.hosts[i].Spec.VolumeAttributesClassName, o.hosts[i].CreationTimestamp = &class, now
 		}
 	})
 	leaf, refusal := desired.LeafClaim(o.Observed)
@@ -52,7 +64,7 @@ func TestLeafClaimOfAnAdoptedVolumeIsModified(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	leaf.Status.Phase = corev1.ClaimBound
-	if got := pvc.AttributesOf(o.Root, leaf); ptr.Deref(leaf.Spec.VolumeAttributesClassName, "") != "m-gold" || got != pvc.AttributesChange {
+	if got := pvc.AttributesOf(o.Root, leaf); ptr.Deref(leaf.Spec.VolumeAttributesClassName, "") != "m-gold" || got != want {
 		t.Errorf("class is %q, and the change is %v", ptr.Deref(leaf.Spec.VolumeAttributesClassName, ""), got)
 	}
 }

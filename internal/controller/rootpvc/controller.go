@@ -58,6 +58,7 @@ type reconciler struct {
 	Options
 	reports    *reporting.Reporter
 	attributes *attributes.Classes
+	since      time.Time // when the link began
 }
 
 // Options contains what the controllers of all members share.
@@ -90,12 +91,13 @@ type Options struct {
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
 	r := newReconciler(link, o)
+	r.since = link.Clock.Now()
 	return link.Controller(Name, workers, r, triggers.Sources(link, r.observer, o.Book, o.Gate)...)
 }
 
 func newReconciler(link *member.Link, o Options) *reconciler {
 	reports := reporting.New(link)
-	return &reconciler{link, o, reports, attributes.New(link, reports)}
+	return &reconciler{Link: link, Options: o, reports: reports, attributes: attributes.New(link, reports)}
 }
 
 // Reconcile takes the next step for one claim.

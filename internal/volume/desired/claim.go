@@ -56,10 +56,11 @@ func created(s *volume.Observed) *corev1.PersistentVolumeClaim {
 }
 
 // hostAttributesClass returns the host's name for the VolumeAttributesClass of a volume in use, as
-// the host PV records it. The host PV of an adopted volume has the class of its new claim, so the class that
-// an earlier claim had keeps the member's name until Modify has applied the new one.
+// the host PV records it. The host PV of an adopted volume was created for its new claim and has that
+// claim's class, so the class that the earlier claim had keeps the member's name until Modify has applied the
+// new one. A host PV that an admin freed for the claim is older than the claim.
 func hostAttributesClass(s *volume.Observed, member string) string {
-	if s.Host == nil || s.StampedForAnother() {
+	if s.Host == nil || s.StampedForAnother() && !s.Host.CreationTimestamp.Before(&s.Root.CreationTimestamp) {
 		return member
 	}
 	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)

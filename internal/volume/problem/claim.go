@@ -141,11 +141,11 @@ func ReportNoCounterpart(s *volume.Observed) *mirror.Refusal {
 		s.Root.Namespace, s.Root.Name, v1alpha1.AnnotationRoot)
 }
 
-// ReportNotFound reports that the volume that the claim names exists neither in the host nor in this
-// member, in which the claim is placed.
+// ReportNotFound reports that the volume that the claim names does not exist in the host, and that this
+// member, in which the claim is placed, has no such volume that the claim may use.
 func ReportNotFound(s *volume.Observed) *mirror.Refusal {
-	return mirror.Refuse(v1alpha1.ReasonVolumeNotFound, "the claim is placed in member %q, but it names PersistentVolume %q, which exists neither in the host nor in that member. "+
-		"spec.volumeName cannot be changed: delete the claim, and create it again with another spec.volumeName, or without one to get a new volume", s.Member.Registration, s.Root.Spec.VolumeName)
+	return mirror.Refuse(v1alpha1.ReasonVolumeNotFound, "the claim names PersistentVolume %q, which does not exist in the host, and member %q, in which the claim is placed, has no volume with that name that the claim may use. "+
+		"spec.volumeName cannot be changed: delete the claim, and create it again with another spec.volumeName, or without one to get a new volume", s.Root.Spec.VolumeName, s.Member.Registration)
 }
 
 // ReportMaybeElsewhere reports that the claim may have been placed in another member before the

@@ -29,7 +29,7 @@ step, or if it cannot.
 | secured | the leaf content is stamped, and its policy is Retain |
 | recorded | the host content has the UID of the leaf content, and the handle that the driver gave it |
 | replaced | the member has a different leaf, or leaf content, than the host content records |
-| silent | the snapshot-controller has not responded to the leaf, or the csi-snapshotter to the leaf content, for --silent-after; ten minutes more if the csi-snapshotter has begun |
+| too long | for --silent-after: the snapshot-controller has not responded to the leaf, the csi-snapshotter has not responded to the leaf content (ten minutes more if it has begun), or an earlier root's leaf has its name |
 | released | an admin abandons the snapshot, or its member is no longer registered |
 | to be destroyed | both deletion policies are Delete, and the root's deletion is announced; otherwise, the snapshot is kept |
 

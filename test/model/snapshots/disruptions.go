@@ -160,7 +160,7 @@ func (ms *moves) ofPolicies(slot int) {
 		return
 	}
 	ms.add("the member's admin sets a leaf content to Delete", func(w *world) {
-		w.theirs = true
+		w.armed = true
 		change(ms.model, w, slot, func(c *snapshotv1.VolumeSnapshotContent) {
 			c.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
 		})

@@ -223,7 +223,7 @@ func (m *Model) orphan(w world, c *snapshotv1.VolumeSnapshotContent, there, deci
 	if _, ours := mirror.OriginIn(here.HostID, c); there && !ours && !w.theirs {
 		found = append(found, "I1: data is left without a stamp, so it cannot be counted")
 	}
-	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) && !decided {
+	if c.DeletionTimestamp == nil && !mirrorsnapshot.Retained(c) && !decided && !w.armed {
 		found = append(found, "I1: an orphan lacks policy Retain")
 	}
 	if both := w.hostPolicy == deletes && w.leafPolicy == deletes; both && there && !w.theirs && !w.givenUp && !w.kept {
