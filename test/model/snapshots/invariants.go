@@ -207,7 +207,7 @@ func (m *Model) leftInMember(w world) []string {
 		switch {
 		case host != nil:
 		case c == nil:
-			if there && !w.theirs && !w.kept {
+			if there && !w.theirs && !w.kept && !w.armed {
 				found = append(found, "I1: unrecorded data is left")
 			}
 		default:

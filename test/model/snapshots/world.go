@@ -121,8 +121,8 @@ type world struct {
 	// theirs reports whether a member's admin deleted an object, or a cluster was restored. Later
 	// leaks and losses are not Xylem's fault.
 	theirs bool
-	// armed reports whether a member's admin set a leaf content to Delete, which Xylem no longer corrects
-	// when no host content represents it.
+	// armed reports whether a member's admin set a leaf content to Delete. The member may delete the content
+	// before Xylem sets it to Retain again, and Xylem does not correct it if no host content represents it.
 	armed bool
 	// givenUp reports whether an admin of the host abandoned a snapshot or removed its content, and
 	// kept whether an admin set a content to Retain.
