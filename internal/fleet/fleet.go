@@ -257,14 +257,14 @@ var errNotLinked = errors.New("the member is not connected")
 // LeafPods returns the names of up to leafPodsMost Pods that this host created in a member. It
 // reads live, and returns an error if the member is not linked.
 func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
-	live, err := f.liveOf(name)
+	link, err := f.linkOf(name)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	pods := leafList("PodList")
-	if err := live.List(ctx, &pods, f.leaves(), client.Limit(leafPodsMost)); err != nil {
+	if err := link.Live.List(ctx, &pods, f.leaves(), client.Limit(leafPodsMost)); err != nil {
 		return nil, access.Explain("list Pods", err)
 	}
 	var names []string
@@ -279,7 +279,7 @@ func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 // LeafClaims returns the origins of all claims that this host created in a member. It reads live, page by
 // page, and returns an error if the member is not linked.
 func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, error) {
-	live, err := f.liveOf(name)
+	link, err := f.linkOf(name)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, e
 	defer cancel()
 	claims := leafList("PersistentVolumeClaimList")
 	var origins []mirror.Origin
-	if err := index.Pages(ctx, live, &claims, func() {
+	if err := index.Pages(ctx, link.Live, &claims, func() {
 		for i := range claims.Items {
 			if origin, ours := mirror.OriginIn(f.HostID, &claims.Items[i]); ours {
 				origins = append(origins, origin)
@@ -299,8 +299,8 @@ func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, e
 	return origins, nil
 }
 
-// liveOf returns the reader of a linked member that bypasses its cache.
-func (f *Fleet) liveOf(name string) (client.Reader, error) {
+// linkOf returns the connection of a linked member.
+func (f *Fleet) linkOf(name string) (*member.Connection, error) {
 	f.mu.Lock()
 	s := f.supervisors[name]
 	f.mu.Unlock()
@@ -312,7 +312,7 @@ func (f *Fleet) liveOf(name string) (client.Reader, error) {
 	if s.linked == nil {
 		return nil, errNotLinked
 	}
-	return s.linked.Live, nil
+	return s.linked, nil
 }
 
 func leafList(kind string) metav1.PartialObjectMetadataList {
