@@ -16,6 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // A claim whose status the host rejects does not keep the registration.
@@ -39,7 +40,7 @@ func TestLeaveClaims(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
 			var told []string
 			r := &Leaver{Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)),
-				ReportGone: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, _ *v1alpha1.ClusterRegistration, _ time.Time) error {
+				ReportPlaced: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, _ string, _ *mirror.Refusal, _ time.Time) error {
 					if claim.Name == "a" {
 						return tc.err
 					}

@@ -29,6 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -56,6 +57,9 @@ type leaving struct {
 	// connecting reports whether it is not known yet if the member can be reached, for example after
 	// the start of the manager.
 	connecting bool
+	// owns means that the member has a cluster ID that no other registration shares, so that the claims,
+	// volumes and snapshots in it belong to this registration.
+	owns bool
 	// unlinked reports whether this process ended the link, because the member was no longer needed.
 	unlinked bool
 	policy   v1alpha1.DeregistrationPolicy
@@ -219,6 +223,10 @@ type Fleet interface {
 	LeafClaims(ctx context.Context, name string) ([]mirror.Origin, error)
 }
 
+// ReportPlaced sets the Placed condition of a claim in the name of a cluster's root_pvc, or removes it if
+// problem is nil.
+type ReportPlaced func(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, clusterID string, problem *mirror.Refusal, now time.Time) error
+
 // Leaver deregisters members step by step.
 type Leaver struct {
 	// Client reads the host's cache and writes to the host.
@@ -229,10 +237,8 @@ type Leaver struct {
 	Recorder events.EventRecorder
 	// Records records the objects that an admin abandoned.
 	Records *hostrecord.Records
-	// ReportGone reports on a claim that its cluster was deregistered.
-	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
-	// Forget removes a report of the member's root_pvc about a claim that is not placed in the member.
-	Forget func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
+	// ReportPlaced sets or removes the Placed conditions of claims.
+	ReportPlaced ReportPlaced
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
 	// Snapshots reads the host's snapshots, if the host serves them.
@@ -279,7 +285,7 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	if err != nil {
 		return finish, err
 	}
-	if l.connected && l.next() >= releaseVolumes {
+	if l.connected && l.owns && l.next() >= releaseVolumes {
 		if l.lacking, err = r.lacking(ctx, cr); err != nil {
 			return finish, errors.Join(err, r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting until Xylem can list the claims in the member: %v", err)))
 		}
@@ -342,8 +348,10 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	if err := r.leaveClaims(ctx, cr, l.bound); err != nil {
 		return err
 	}
-	if err := r.forgetReports(ctx, cr); err != nil {
-		return err
+	if l.owns {
+		if err := r.forgetReports(ctx, cr); err != nil {
+			return err
+		}
 	}
 	before := cr.DeepCopy()
 	controllerutil.RemoveFinalizer(cr, v1alpha1.FinalizerRegistration)
@@ -375,6 +383,7 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		l.connecting = l.connecting && len(l.pods) > 0
 		return l, err // claims and volumes belong to the other registration
 	}
+	l.owns = true
 	return l, r.leavingStorage(ctx, cr, l)
 }
 
@@ -405,12 +414,11 @@ func (r *Leaver) leavingStorage(ctx context.Context, cr *v1alpha1.ClusterRegistr
 		return err
 	}
 	l.recall()
-	switch {
-	case r.Snapshots.Cache() != nil:
-		l.snapshots, err = index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
-	case !r.Snapshots.Known():
-		err = route.ErrUnknown // without their record, the member's snapshots would be lost
+	served, err := r.Snapshots.Check()
+	if err != nil || !served {
+		return err // while this is unknown, the member's snapshots would be lost without a record
 	}
+	l.snapshots, err = index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
 	return err
 }
 
@@ -465,11 +473,16 @@ func recallable(pv *corev1.PersistentVolume) bool {
 // promised reports whether a claim is bound to a promise without a disk or, if its member is lost,
 // to a promise that is released when unused.
 func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
-	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
-		return false, nil
-	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
+	pv, err := r.promiseOf(ctx, claim)
 	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && recallable(pv)), err
+}
+
+// promiseOf returns the promise that a claim names, or nil.
+func (r *Leaver) promiseOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	return index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
 }
 
 // shared reports whether another registration that is not being deleted refers to the same cluster.
@@ -677,18 +690,25 @@ func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, ab
 }
 
 // leaveClaims reports, on the claims with volumes in the member, that the member was deregistered. If
-// the host rejects a claim's status for good, an event on the claim reports this instead: no user's
-// object keeps the registration.
+// the host rejects a claim's status for good, an event on the claim reports this instead.
 func (r *Leaver) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
+	return r.reportOn(ctx, cr, claims, report.ClusterGone(cr), func(claim *corev1.PersistentVolumeClaim, err error) {
+		ctrl.LoggerFrom(ctx).Info("could not report on the claim that its member was deregistered", "cluster", cr.Name, "root", client.ObjectKeyFromObject(claim), "cause", err.Error())
+		r.eventLeft(cr, claim)
+	})
+}
+
+// reportOn sets the Placed conditions of claims, or removes them if problem is nil. It calls rejected for a
+// claim whose status the host rejects for good: no user's object keeps the registration.
+func (r *Leaver) reportOn(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim, problem *mirror.Refusal, rejected func(*corev1.PersistentVolumeClaim, error)) error {
 	var errs []error
 	for i := range claims {
 		claim := &claims[i]
-		err := client.IgnoreNotFound(r.ReportGone(ctx, r.writer(cr), claim, cr, r.Clock.Now()))
+		err := client.IgnoreNotFound(r.ReportPlaced(ctx, r.writer(cr), claim, cr.Status.ClusterID, problem, r.Clock.Now()))
 		switch {
 		case err == nil:
 		case unwritable(claim, err):
-			ctrl.LoggerFrom(ctx).Info("could not report on the claim that its member was deregistered", "cluster", cr.Name, "root", client.ObjectKeyFromObject(claim), "cause", err.Error())
-			r.eventLeft(cr, claim)
+			rejected(claim, err)
 		case len(errs) < someNames:
 			errs = append(errs, err)
 		}

@@ -2,11 +2,10 @@ package deregistration
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
@@ -18,27 +17,12 @@ import (
 // member, for example because a forced deregistration withdrew them. No controller removes it later, and
 // Pods would show it instead of what they really wait for.
 func (r *Leaver) forgetReports(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
-	if cr.Status.ClusterID == "" {
-		return nil
-	}
-	if shared, err := r.shared(ctx, cr); err != nil || shared {
-		return err // the other registration's root_pvc has the same reports
-	}
 	var claims corev1.PersistentVolumeClaimList
 	if err := r.Client.List(ctx, &claims, index.ReadOnly); err != nil {
 		return fmt.Errorf("list the claims on which member %s reported: %w", cr.Name, err)
 	}
-	var errs []error
-	for i := range claims.Items {
-		claim := &claims.Items[i]
-		if !reportedOnly(claim, cr.Status.ClusterID) {
-			continue
-		}
-		if err := client.IgnoreNotFound(r.Forget(ctx, r.writer(cr), claim, cr, r.Clock.Now())); err != nil && !unwritable(claim, err) && len(errs) < someNames {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	outdated := slices.DeleteFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool { return !reportedOnly(&claim, cr.Status.ClusterID) })
+	return r.reportOn(ctx, cr, outdated, nil, func(*corev1.PersistentVolumeClaim, error) {})
 }
 
 // reportedOnly reports whether a claim has a problem that the member of a cluster reported, but is not

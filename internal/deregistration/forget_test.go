@@ -9,24 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
-
-// claimsOf is a host with claims.
-type claimsOf struct {
-	empty
-	claims []corev1.PersistentVolumeClaim
-}
-
-func (c claimsOf) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if claims, ok := list.(*corev1.PersistentVolumeClaimList); ok {
-		claims.Items = c.claims
-	}
-	return nil
-}
 
 // What a member reported about a claim that it no longer has would hide why the claim waits (I6).
 func TestForgetReports(t *testing.T) {
@@ -37,13 +24,16 @@ func TestForgetReports(t *testing.T) {
 	}
 	var forgotten []string
 	r := &Leaver{
-		Client: claimsOf{claims: []corev1.PersistentVolumeClaim{
+		Client: host{claims: []corev1.PersistentVolumeClaim{
 			reported("withdrawn", leftID, "", corev1.ConditionFalse), reported("moved", leftID, "another", corev1.ConditionFalse),
 			reported("kept", leftID, leftID, corev1.ConditionFalse), reported("theirs", "another", "", corev1.ConditionFalse),
 			reported("solved", leftID, "", corev1.ConditionTrue),
 		}},
 		Clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)),
-		Forget: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, _ *v1alpha1.ClusterRegistration, _ time.Time) error {
+		ReportPlaced: func(_ context.Context, _ *guarded.Root, claim *corev1.PersistentVolumeClaim, clusterID string, problem *mirror.Refusal, _ time.Time) error {
+			if clusterID != leftID || problem != nil {
+				t.Errorf("reported %v for cluster %q", problem, clusterID)
+			}
 			forgotten = append(forgotten, claim.Name)
 			return nil
 		},

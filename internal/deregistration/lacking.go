@@ -15,12 +15,6 @@ import (
 // A host that was restored to a state before their placement has such claims. Without the registration, no
 // controller would ask this member for their disks, and they would get new, empty ones elsewhere (I3).
 func (r *Leaver) lacking(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]string, error) {
-	if cr.Status.ClusterID == "" {
-		return nil, nil
-	}
-	if shared, err := r.shared(ctx, cr); err != nil || shared {
-		return nil, err // the other registration serves them
-	}
 	leaves, err := r.Fleet.LeafClaims(ctx, cr.Name)
 	if err != nil {
 		return nil, fmt.Errorf("list the claims that are still in member %s: %w", cr.Name, err)
@@ -34,25 +28,15 @@ func (r *Leaver) lacking(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		if claim == nil || claim.UID != leaf.UID || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 			continue
 		}
-		released, err := r.released(ctx, cr, claim)
+		promise, err := r.promiseOf(ctx, claim)
 		if err != nil {
 			return nil, err
 		}
-		if !released {
+		if promise == nil || !hostpv.PromiseReleasedBy(promise, cr.Status.ClusterID) { // else other members may fulfill it
 			names = append(names, leaf.Root.String())
 		}
 	}
 	return names, nil
-}
-
-// released reports whether an admin released a claim's promise from the member, so that other members may
-// fulfill it.
-func (r *Leaver) released(ctx context.Context, cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) (bool, error) {
-	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
-		return false, nil
-	}
-	promise, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
-	return promise != nil && hostpv.PromiseReleasedBy(promise, cr.Status.ClusterID), err
 }
 
 // recordLacking records the claims whose disks a forced deregistration leaves in the member. No host PV

@@ -46,21 +46,6 @@ func (l linked) LeafClaims(context.Context, string) ([]mirror.Origin, error) {
 	return l.claims, l.fails
 }
 
-// claimOnly is a host with one claim.
-type claimOnly struct {
-	empty
-	claim *corev1.PersistentVolumeClaim
-}
-
-func (c claimOnly) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
-	claim, ok := into.(*corev1.PersistentVolumeClaim)
-	if !ok || key != client.ObjectKeyFromObject(c.claim) {
-		return c.empty.Get(ctx, key, into, opts...)
-	}
-	c.claim.DeepCopyInto(claim)
-	return nil
-}
-
 // Claims whose placement was lost in a restore of the host are restored before their member leaves (I3).
 func TestLacking(t *testing.T) {
 	origin := mirror.Origin{Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root"}
@@ -81,7 +66,7 @@ func TestLacking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: tc.uid, Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: tc.placed}}}
-			r := &Leaver{Client: claimOnly{claim: claim}, Fleet: linked{claims: tc.leaves, fails: tc.fails}}
+			r := &Leaver{Client: host{claims: []corev1.PersistentVolumeClaim{*claim}}, Fleet: linked{claims: tc.leaves, fails: tc.fails}}
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: leftID}}
 			got, err := r.lacking(t.Context(), cr)
 			if !slices.Equal(got, tc.want) || !errors.Is(err, tc.fails) {
@@ -147,17 +132,31 @@ func TestSnapshotsUnknown(t *testing.T) {
 	}
 }
 
-// host is a host with Pods on the virtual node.
+// host is a host with claims, and with Pods on the virtual node.
 type host struct {
 	empty
-	pods []corev1.Pod
+	pods   []corev1.Pod
+	claims []corev1.PersistentVolumeClaim
 }
 
 func (h host) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if pods, ok := list.(*corev1.PodList); ok {
-		pods.Items = h.pods
+	switch list := list.(type) {
+	case *corev1.PodList:
+		list.Items = h.pods
+	case *corev1.PersistentVolumeClaimList:
+		list.Items = h.claims
 	}
 	return nil
+}
+
+func (h host) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	for i := range h.claims {
+		if claim, ok := into.(*corev1.PersistentVolumeClaim); ok && key == client.ObjectKeyFromObject(&h.claims[i]) {
+			h.claims[i].DeepCopyInto(claim)
+			return nil
+		}
+	}
+	return h.empty.Get(ctx, key, into, opts...)
 }
 
 // A user's finalizer on a Pod does not keep a deregistration, but a Pod whose leaf may still run does

@@ -301,9 +301,7 @@ func (f *Fleet) LeafClaims(ctx context.Context, name string) ([]mirror.Origin, e
 
 // linkOf returns the connection of a linked member.
 func (f *Fleet) linkOf(name string) (*member.Connection, error) {
-	f.mu.Lock()
-	s := f.supervisors[name]
-	f.mu.Unlock()
+	s := f.supervisorOf(name)
 	if s == nil {
 		return nil, errNotLinked
 	}
@@ -313,6 +311,13 @@ func (f *Fleet) linkOf(name string) (*member.Connection, error) {
 		return nil, errNotLinked
 	}
 	return s.linked, nil
+}
+
+// supervisorOf returns the supervisor of a member, or nil.
+func (f *Fleet) supervisorOf(name string) *supervisor {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.supervisors[name]
 }
 
 func leafList(kind string) metav1.PartialObjectMetadataList {

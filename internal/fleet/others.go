@@ -51,9 +51,7 @@ func (f *Fleet) Others(ctx context.Context, self mirror.Member) ([]placing.Other
 // other returns a member to be checked, and the ID of its cluster as last read. Without a Link, the
 // member has no reader.
 func (f *Fleet) other(name string) (placing.Other, string) {
-	f.mu.Lock()
-	s := f.supervisors[name]
-	f.mu.Unlock()
+	s := f.supervisorOf(name)
 	if s == nil {
 		return placing.Other{Registration: name}, ""
 	}

@@ -123,7 +123,7 @@ func (w *wiring) add(ctx context.Context) error {
 	registrations := &clusterregistration.Reconciler{
 		Client: w.client, Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: w.records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
-		ReportGone: reporting.ClusterGone, Forget: reporting.Forget,
+		ReportPlaced: reporting.OfLeaving,
 	}
 	fleet := w.fleet(registrations.Admit)
 	w.others = fleet.Others

@@ -88,3 +88,9 @@ func (o Origin) Stamp(leaf metav1.Object) {
 	leaf.SetLabels(fields.Merged(leaf.GetLabels(), o.Labels()))
 	leaf.SetAnnotations(fields.Merged(leaf.GetAnnotations(), o.Annotations()))
 }
+
+// On reports whether a leaf object has the stamp of this origin.
+func (o Origin) On(leaf metav1.Object) bool {
+	has, ours := OriginIn(o.HostID, leaf)
+	return ours && has == o
+}

@@ -45,23 +45,18 @@ func (o *Optional) NotServed() {
 // ErrUnknown means that it is not known yet whether a cluster serves the kinds.
 var ErrUnknown = errors.New("it is not known yet whether the cluster serves snapshots")
 
-// Check reports whether the cluster serves the kinds. It returns ErrUnknown while this is not known.
+// Check reports whether the cluster serves the kinds. At first, this is not known, and the cluster may have
+// objects of these kinds: Check then returns ErrUnknown. A nil Optional is never served.
 func (o *Optional) Check() (served bool, err error) {
-	if !o.Known() {
-		return false, ErrUnknown
-	}
-	return o.Cache() != nil, nil
-}
-
-// Known reports whether a nil Cache means that the cluster does not serve the kinds. At first, this is
-// not known, and the cluster may have objects of these kinds.
-func (o *Optional) Known() bool {
 	if o == nil {
-		return true
+		return false, nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.cache != nil || o.absent
+	if o.cache == nil && !o.absent {
+		return false, ErrUnknown
+	}
+	return o.cache != nil, nil
 }
 
 // Cache returns the cache of the kinds, or nil if the kinds are not served or the Optional is nil.

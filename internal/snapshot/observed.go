@@ -54,8 +54,8 @@ type Observed struct {
 	Class string
 	Unmet *mirror.Refusal
 	// Silent is set if the snapshot has been waiting for the member's snapshot-controller or
-	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilentIn is how long to wait until this must be checked, or 0. Only leaf_snapshot
-	// observes them.
+	// csi-snapshotter, or until an earlier root's leaf is gone, for a long time. SilentIn is how long to
+	// wait until this must be checked, or 0. Only leaf_snapshot observes them.
 	Silent   *mirror.Refusal
 	SilentIn time.Duration
 }
@@ -84,21 +84,18 @@ func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
 	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
 		return false
 	}
-	return s.ends() || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
+	ends := s.Host.DeletionTimestamp != nil && s.RootEnded()
+	return ends || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
 }
 
 // RootEnded reports whether the host's VolumeSnapshot was deleted or is being deleted, which cannot
 // be undone.
 func (s *Observed) RootEnded() bool { return s.Root == nil || s.Root.DeletionTimestamp != nil }
 
-// ends reports whether both objects in the host were deleted, or are being deleted.
-func (s *Observed) ends() bool { return s.Host.DeletionTimestamp != nil && s.RootEnded() }
-
 // Stamped reports whether the leaf content has this snapshot's stamp and records the member's
 // policy.
 func (s *Observed) Stamped() bool {
-	origin, ours := mirror.OriginIn(s.Member.HostID, s.Content)
-	return ours && origin == s.Origin && mirrorsnapshot.Policy(s.Content) != ""
+	return s.Origin.On(s.Content) && mirrorsnapshot.Policy(s.Content) != ""
 }
 
 // SecuredContent returns the leaf content with the stamp and policy Retain added, or nil if the

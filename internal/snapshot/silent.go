@@ -19,8 +19,8 @@ const callTimeout = 10 * time.Minute
 
 // Silence reports what a snapshot has been waiting for in the member for some time: until the leaf of an
 // earlier root is gone, for the snapshot-controller, which creates the leaf's content, or for the
-// csi-snapshotter, which takes the snapshot. Before that, it returns how long to wait. This is not evidence that no snapshot will be
-// taken.
+// csi-snapshotter, which takes the snapshot. Before that, it returns how long to wait. This is not
+// evidence that no snapshot will be taken.
 func (s *Observed) Silence(after time.Duration, now time.Time) (*mirror.Refusal, time.Duration) {
 	if s.Earlier && !s.RootEnded() {
 		if left := report.Remaining(s.Host.CreationTimestamp.Time, after, now); left > 0 {

@@ -24,7 +24,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration/conditions"
 	"github.com/xylem-io/xylem/internal/deregistration"
 	"github.com/xylem-io/xylem/internal/fleet"
-	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
@@ -56,11 +55,8 @@ type Reconciler struct {
 	Records *hostrecord.Records
 	// Book tracks the members' orphans and stuck deletions.
 	Book *account.Book
-	// ReportGone reports, in a claim's Placed condition, that the claim's cluster was deregistered.
-	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
-	// Forget removes what the member of a deleted registration reported on a claim that is not placed in
-	// it.
-	Forget func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
+	// ReportPlaced sets or removes the Placed conditions of claims when their cluster is deregistered.
+	ReportPlaced deregistration.ReportPlaced
 	// Classes contains the StorageClasses of the members.
 	Classes *reflection.Book
 	// Snapshots reads the host's snapshots, if the host serves them.
@@ -140,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // leaver returns the Leaver that removes the members of deleted registrations.
 func (r *Reconciler) leaver() *deregistration.Leaver {
 	return &deregistration.Leaver{
-		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Forget: r.Forget, Clock: r.Clock, Snapshots: r.Snapshots,
+		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportPlaced: r.ReportPlaced, Clock: r.Clock, Snapshots: r.Snapshots,
 		Unlinked: &r.unlinked, Registration: r.registrationOf, Patch: r.patch,
 		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
 			return r.report(ctx, cr, conditions.Override{Reason: reason, Message: message})

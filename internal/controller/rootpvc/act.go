@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/guarded/settling"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/index/registered"
 	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -111,7 +112,7 @@ func (r *reconciler) rivalsKnown(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	var all v1alpha1.ClusterRegistrationList
-	if err := r.Host.List(ctx, &all); err != nil {
+	if err := r.Host.List(ctx, &all, index.ReadOnly); err != nil {
 		return false, fmt.Errorf("list the registered members: %w", err)
 	}
 	return !slices.ContainsFunc(all.Items, func(cr v1alpha1.ClusterRegistration) bool {

@@ -32,9 +32,8 @@ func Binds(leaf *snapshotv1.VolumeSnapshotContent, snapshot types.UID) bool {
 // Secured returns a leaf content with its origin's stamp and policy Retain, or nil if it already
 // has both. The first stamp records the member's policy.
 func Secured(leaf *snapshotv1.VolumeSnapshotContent, origin mirror.Origin) *snapshotv1.VolumeSnapshotContent {
-	has, stamped := mirror.OriginIn(origin.HostID, leaf)
 	known := Policy(leaf) != ""
-	if stamped && has == origin && known && Retained(leaf) {
+	if origin.On(leaf) && known && Retained(leaf) {
 		return nil
 	}
 	after := leaf.DeepCopy()

@@ -8,7 +8,6 @@ import (
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -82,7 +81,7 @@ func (s *Source) locateContent(claim *corev1.PersistentVolumeClaim) Location {
 // provisioner restores the content to which the leaf is bound, by its handle.
 func (at Location) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot, content *snapshotv1.VolumeSnapshotContent) string {
 	switch bound := leaf.Status; {
-	case !stamped(origin, leaf):
+	case !origin.On(leaf):
 		return "has lost the labels and annotations by which Xylem recognizes it"
 	case leaf.UID != at.LeafSnapshot:
 		return "was replaced"
@@ -92,18 +91,12 @@ func (at Location) Unready(origin mirror.Origin, leaf *snapshotv1.VolumeSnapshot
 		return "has a different VolumeSnapshotContent than when it was taken"
 	case content != nil && !mirrorsnapshot.Record{Handle: at.LeafHandle}.Names(content):
 		return "refers to a different snapshot in its driver than when it was taken"
-	case content != nil && !stamped(origin, content):
+	case content != nil && !origin.On(content):
 		return "has a VolumeSnapshotContent without the labels and annotations by which Xylem recognizes it"
 	case bound == nil || content == nil || content.Status == nil || !ptr.Deref(content.Status.ReadyToUse, false):
 		return "is not ready to use"
 	}
 	return ""
-}
-
-// stamped reports whether a member's object has the stamp of an origin.
-func stamped(origin mirror.Origin, obj metav1.Object) bool {
-	has, ours := mirror.OriginIn(origin.HostID, obj)
-	return ours && has == origin
 }
 
 // notTaken reports that the snapshot is not ready, and quotes the error in its status.

@@ -1,6 +1,8 @@
 package recovery_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	gomegatypes "github.com/onsi/gomega/types"
@@ -96,10 +98,7 @@ func hostWalks() {
 		age()
 
 		By("restoring the host while the member that has the disk does not respond")
-		Expect(x.Manager.Stop()).To(Succeed())
-		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("UID", claim.UID),
-			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
+		restoreUnplaced(ctx, s, backup, claim)
 		api := x.Fleet.Member(one).Process(controlplane.APIServer)
 		Expect(api.Freeze()).To(Succeed())
 		DeferCleanup(api.Thaw)
@@ -155,10 +154,7 @@ func hostWalks() {
 		age()
 
 		By("restoring the host, and deleting the registration before the restore is confirmed")
-		Expect(x.Manager.Stop()).To(Succeed())
-		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(HaveField("UID", claim.UID),
-			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
+		restoreUnplaced(ctx, s, backup, claim)
 		Expect(x.Host.API.Delete(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}})).To(Succeed())
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		registration(ctx, one, And(connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored), HaveField("Status.Conditions", ContainElement(And(
@@ -427,4 +423,13 @@ func hostWalks() {
 			well(ctx, member)
 		}
 	}, SpecTimeout(storyTime))
+}
+
+// restoreUnplaced stops the manager, and restores the host to a state before a claim was placed.
+func restoreUnplaced(ctx context.Context, s *story, backup *controlplane.Snapshot, claim *corev1.PersistentVolumeClaim) {
+	GinkgoHelper()
+	Expect(x.Manager.Stop()).To(Succeed())
+	Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+	until[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim.Name, And(HaveField("UID", claim.UID),
+		HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
 }

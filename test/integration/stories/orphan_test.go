@@ -379,7 +379,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		claim := s.claim(ctx, "data")
 		s.pod(ctx, "app", on(nodeOne), using("data"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
-		Expect(x.Host.API.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"volumeName":"no-such-volume"}}`)))).To(Succeed())
+		patch(ctx, x.Host, claim, `{"spec":{"volumeName":"no-such-volume"}}`)
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeNotFound, one, "no-such-volume")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 	}, SpecTimeout(storyTime))
