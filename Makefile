@@ -18,15 +18,17 @@ ARCHS ?= amd64 arm64
 # Version of the release, and platforms for its kubectl plugin.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/xylem/Chart.yaml)
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
-# Duration of each fuzz target, and timeouts for the test runs.
+# Duration of each fuzz target, and timeouts for the test runs, which a machine at half speed does not exceed.
 FUZZTIME ?= 10s
-UNIT_TIMEOUT ?= 10m
-INTEGRATION_TIMEOUT ?= 60m
-INTEGRATION_PACKAGES ?= 2
-# Number of processes that run the stories in parallel, each with its own clusters, and additional flags for ginkgo, such
-# as STORIES_FLAGS='--focus promise'.
+UNIT_TIMEOUT ?= 30m
+MODELS_TIMEOUT ?= 2h
+INTEGRATION_TIMEOUT ?= 90m
+# Number of processes that run the stories in parallel, each with its own clusters (test and test-all choose it by the
+# available memory), and additional flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
 STORIES_PROCESSES ?= 2
 STORIES_FLAGS ?=
+# Stories to run: quick (those of make test), rest (all others) or empty (all).
+TIER ?=
 # Cluster provider for the end-to-end stories (kind or controlplane), and their timeout.
 E2E_PROVIDER ?= kind
 E2E_TIMEOUT ?= 90m
@@ -63,10 +65,15 @@ PROMTOOL := $(CACHE)/promtool-$(call tool-key,promtool)/promtool
 GOVULNCHECK := $(CACHE)/vuln-$(call tool-key,vuln)/govulncheck
 VULNDB ?=
 
-# Directories with Go code, directories with tests on real clusters, and the stories.
+# Directories with Go code, directories with tests on real clusters, the stories, and the other suites of which make test
+# runs some stories. fence runs only there.
 GO_DIRS := $(wildcard api cmd internal test)
 ON_CLUSTERS := test/integration test/controlplane test/fault test/charts test/docs
 STORIES := test/integration/stories
+FENCE := test/integration/fence
+QUICK_SUITES := $(FENCE) $(foreach s,doctor move nodeapi register snapshots,test/integration/$(s))
+# The other suites, the longest ones first.
+LONG_SUITES := $(foreach s,integration/recovery charts integration/attacks integration/snapshots docs fault integration/move,test/$(s))
 # Packages with unit tests: all other directories except nested modules, so that no test is omitted by accident.
 UNIT := $(foreach d,$(wildcard api internal cmd) $(filter-out $(ON_CLUSTERS),$(patsubst %/,%,$(wildcard test/*/))),$(if $(wildcard $(d)/go.mod),,./$(d)/...))
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
@@ -107,8 +114,9 @@ vet: ## Run go vet.
 	go vet ./...
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run the linters that .golangci.yml enables.
+lint: $(GOLANGCI_LINT) $(HELM) ## Run the linters that .golangci.yml enables, and lint the charts.
 	$(GOLANGCI_LINT) run
+	$(HELM) lint --strict --quiet charts/*
 
 .PHONY: lint-fix
 lint-fix: $(GOLANGCI_LINT) ## Run the linters, and fix the problems that they can fix.
@@ -152,10 +160,9 @@ verify-kustomize: $(KUSTOMIZE)
 		$(KUSTOMIZE) build "$$k" >/dev/null || { echo "verify: $$k does not build" >&2; exit 1; }; done
 
 .PHONY: verify-charts
-verify-charts: $(KUSTOMIZE) $(HELM)
-	@echo 'verify: charts are up to date, and lint'
+verify-charts: $(KUSTOMIZE)
+	@echo 'verify: charts are up to date'
 	@go run ./test/gen/charts --kustomize $(KUSTOMIZE) --verify
-	@$(HELM) lint --strict --quiet charts/*
 
 .PHONY: verify-docs
 verify-docs:
@@ -165,21 +172,54 @@ verify-docs:
 
 ##@ Tests
 
+# $(call run-tiers,tiers): runs the steps of tiers (test/run), which are targets below.
+define run-tiers
+@mkdir -p $(BIN)
+@go build -o $(BIN)/run-tests ./test/run
+@exec $(BIN)/run-tests $(1)
+endef
+
 .PHONY: test
-test: verify vet lint test-unit kube test-integration ## Run all checks and tests. This builds the cluster programs if they are missing.
+test: ## Check generated files, and run the unit tests, small models, quick stories and core stories. This builds the cluster programs if they are missing.
+	$(call run-tiers,quick)
+
+.PHONY: test-all
+test-all: ## Run test, and then everything else: linters, all stories and suites.
+	$(call run-tiers,quick rest)
+
+.PHONY: test-rest
+test-rest: # What test-all runs after test, for CI.
+	$(call run-tiers,rest)
 
 .PHONY: test-unit
-test-unit: ## Run the unit tests.
-	go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(UNIT)
-	go -C test/charts/dashboard test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) ./board
+test-unit: ## Run the unit tests, and the models with small bounds.
+	go test -short -vet=off -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(UNIT)
+	@go -C test/charts/dashboard test -vet=off -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) ./board
+
+.PHONY: test-models
+test-models: ## Run the models with all bounds: nightly, and before a release.
+	go test -count=1 -timeout $(MODELS_TIMEOUT) $(TESTFLAGS) ./test/model/... ./internal/volume/lifecycle ./internal/snapshot/lifecycle
 
 .PHONY: test-integration
-test-integration: kube build $(HELM) $(PROMTOOL) $(GINKGO) ## Run the tests on real control planes: the stories, then the other packages.
-	@export KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL); failed=0; \
-	packages=$$(go list $(foreach d,$(wildcard $(ON_CLUSTERS)),./$(d)/...) | grep -v '/$(STORIES)$$'); \
-	$(GINKGO) run --procs=$(STORIES_PROCESSES) --timeout=$(INTEGRATION_TIMEOUT) --no-color --show-node-events=false $(STORIES_FLAGS) ./$(STORIES) || failed=$$?; \
-	go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages || failed=$$?; \
-	exit $$failed
+test-integration: test-stories test-suites ## Run the tests on real control planes: the stories (STORIES_FLAGS), then the other suites (TESTFLAGS).
+
+# Environment of the tests on real control planes.
+ON_CLUSTERS_ENV = KUBE_CACHE_MUTATION_DETECTOR=true XYLEM_TIER=$(TIER)
+
+.PHONY: test-stories
+test-stories: kube build $(GINKGO)
+	$(ON_CLUSTERS_ENV) $(GINKGO) run --procs=$(STORIES_PROCESSES) --vet=off --timeout=$(INTEGRATION_TIMEOUT) --no-color --show-node-events=false $(STORIES_FLAGS) ./$(STORIES)
+
+.PHONY: test-suites
+test-suites: kube build $(if $(filter quick,$(TIER)),,$(HELM) $(PROMTOOL))
+	@export HELM=$(HELM) PROMTOOL=$(PROMTOOL) $(ON_CLUSTERS_ENV); \
+	packages='$(foreach s,$(QUICK_SUITES),./$(s))'; \
+	if [[ '$(TIER)' != quick ]]; then \
+		first=$$(go list $(foreach s,$(LONG_SUITES),./$(s))); \
+		others=$$(go list $(foreach d,$(wildcard $(ON_CLUSTERS)),./$(d)/...) | grep -v -e '/$(STORIES)$$' $(if $(TIER),-e '/$(FENCE)$$') | grep -vxF "$$first"); \
+		packages="$$first $$others"; \
+	fi; \
+	go test -count=1 -vet=off -p $(STORIES_PROCESSES) -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages
 
 .PHONY: test-fault
 test-fault: kube ## Kill the manager before and after every write in every scenario, and make every write fail; takes up to an hour (FAULT_FLAGS).
@@ -363,13 +403,16 @@ undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. This fails wh
 .PHONY: tools
 tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO) $(HELM) $(PROMTOOL) ## Build the tools that the modules under test/tools pin.
 
+.PHONY: tools-test
+tools-test: $(CONTROLLER_GEN) $(KUSTOMIZE) $(GINKGO) # Those that make test needs.
+
 $(CONTROLLER_GEN): PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 $(GOLANGCI_LINT): PACKAGE = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(KUSTOMIZE): PACKAGE = sigs.k8s.io/kustomize/kustomize/v5
 $(GINKGO): PACKAGE = github.com/onsi/ginkgo/v2/ginkgo
 
 $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO):
-	@echo "tools: building $(@F) (the first time, golangci-lint takes minutes)"
+	@echo "tools: building $(@F) $(if $(filter golangci-lint,$(@F)),(the first time, this takes minutes))"
 	@mkdir -p $(@D)
 	@go -C test/tools build -o '$@.new' $(PACKAGE) && mv '$@.new' '$@'
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
@@ -37,6 +38,8 @@ func TestCharts(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Charts")
 }
+
+var _ = suite.Reported()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error

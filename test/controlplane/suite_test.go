@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
@@ -49,6 +50,8 @@ func TestClusters(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Clusters on loopback")
 }
+
+var _ = suite.Reported()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	storage := controlplane.DefaultStorage()

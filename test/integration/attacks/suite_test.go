@@ -38,7 +38,7 @@ const (
 var x *harness.Xylem
 
 func TestAttacks(t *testing.T) {
-	suite.Run(t, "Attacks")
+	suite.Run(t, "Attacks", suite.Slow)
 }
 
 var _ = suite.On(&x, func(SpecContext) harness.Options {

@@ -127,7 +127,7 @@ var _ = Describe("kubectl xylem doctor", func() {
 	// After a story has repaired what it broke, doctor must find no problems.
 	BeforeEach(func() { DeferCleanup(func(ctx SpecContext) { healthy(ctx) }) })
 
-	It("finds no error in a default installation, and exits with 0", func(ctx SpecContext) {
+	It("finds no error in a default installation, and exits with 0", suite.Core, func(ctx SpecContext) {
 		found := healthy(ctx)
 		checked := map[string][]result.Check{}
 		for _, f := range found.Findings {

@@ -31,7 +31,7 @@ const (
 var x *harness.Xylem
 
 func TestDoctor(t *testing.T) {
-	suite.Run(t, "Doctor")
+	suite.Run(t, "Doctor", suite.Slow)
 }
 
 var _ = suite.On(&x, func(ctx SpecContext) harness.Options {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const timeout = time.Minute
@@ -33,6 +34,8 @@ func TestFence(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Fence")
 }
+
+var _ = suite.Reported()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err := kubebin.Root()

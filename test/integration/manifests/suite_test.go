@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
@@ -45,6 +46,8 @@ func TestManifests(t *testing.T) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 	RunSpecs(t, "Manifests")
 }
+
+var _ = suite.Reported()
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error

@@ -116,7 +116,7 @@ func (s *story) unmoved(ctx context.Context, files string) {
 }
 
 var _ = Describe("Moving a claim", func() {
-	It("preserves all properties of its files, and keeps the old disk until the user deletes it", func(ctx SpecContext) {
+	It("preserves all properties of its files, and keeps the old disk until the user deletes it", suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		fill(s.disk(ctx, s.volume))
 		files := look(ctx, s.disk(ctx, s.volume))

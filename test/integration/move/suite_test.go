@@ -47,7 +47,7 @@ var (
 )
 
 func TestMove(t *testing.T) {
-	suite.Run(t, "Move")
+	suite.Run(t, "Move", suite.Slow)
 }
 
 var _ = suite.On(&x, func(ctx SpecContext) harness.Options {

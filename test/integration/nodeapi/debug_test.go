@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // debuggers returns the names of a Pod's ephemeral containers.
@@ -51,7 +52,7 @@ var _ = Describe("kubectl debug", func() {
 		return func() []string { return debuggers(leaf(ctx, member, name)) }
 	}
 
-	It("adds the container in the member, and shows its status", func(ctx SpecContext) {
+	It("adds the container in the member, and shows its status", suite.Core, func(ctx SpecContext) {
 		run(ctx, "debugged", nodeOne)
 		before := leaf(ctx, one, "debugged")
 		debug(ctx, "debugged", "first", "--target=app", "--env=A=b")

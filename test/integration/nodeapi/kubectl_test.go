@@ -19,6 +19,7 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // The streaming protocols of kubectl.
@@ -42,7 +43,7 @@ var _ = Describe("kubectl", func() {
 		Expect(r.code).To(BeZero(), r.err)
 		Expect(r.out).To(Equal(want))
 	},
-		Entry("of one container", "first line\nsecond line\nthird line\n", "web", "-c", "app", SpecTimeout(settle)),
+		Entry("of one container", suite.Core, "first line\nsecond line\nthird line\n", "web", "-c", "app", SpecTimeout(settle)),
 		Entry("the last lines", "third line\n", "web", "-c", "app", "--tail=1", SpecTimeout(settle)),
 		Entry("the first bytes", "first", "web", "-c", "app", "--limit-bytes=5", SpecTimeout(settle)),
 		Entry("of the previous container", "earlier line\n", "web", "-c", "app", "--previous", SpecTimeout(settle)),
@@ -65,7 +66,7 @@ var _ = Describe("kubectl", func() {
 
 	for name, way := range map[string][]string{"WebSocket": webSocket, "SPDY": spdy} {
 		Context("by "+name, func() {
-			It("runs commands with input, and returns their output, error output and exit codes", func(ctx SpecContext) {
+			It("runs commands with input, and returns their output, error output and exit codes", suite.Core, func(ctx SpecContext) {
 				r := kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "sh", "-c", "echo out; echo complaint >&2; exit 7")
 				// KWOK reports an exit code as text. In test/e2e, kubelets report it as kubectl
 				// expects.
@@ -85,7 +86,7 @@ var _ = Describe("kubectl", func() {
 				Expect(r.out).To(Equal("a b $HOME ü&?#%2f\n"))
 			}, SpecTimeout(2*settle))
 
-			It("attaches", func(ctx SpecContext) {
+			It("attaches", suite.Core, func(ctx SpecContext) {
 				out, end := running(ctx, "", way, "attach", "web", "-c", "app")
 				defer end()
 				DeferCleanup(resetLog)
@@ -97,14 +98,14 @@ var _ = Describe("kubectl", func() {
 				Eventually(ctx, x.Manager.Log).WithContext(ctx).Should(MatchRegexp(`"verb": "attach".*"code": 101`))
 			}, SpecTimeout(settle))
 
-			It("copies a file from a Pod", func(ctx SpecContext) { // when a file is copied into a Pod, KWOK waits forever, even without Xylem
+			It("copies a file from a Pod", suite.Core, func(ctx SpecContext) { // when a file is copied into a Pod, KWOK waits forever, even without Xylem
 				to := filepath.Join(GinkgoT().TempDir(), "to")
 				r := kubectl(ctx, "", way, "cp", "web:log", to, "-c", "app")
 				Expect(r.code).To(BeZero(), r.err)
 				Expect(os.ReadFile(to)).To(BeEquivalentTo(controlplane.KubeletLog))
 			}, SpecTimeout(settle))
 
-			It("forwards ports", func(ctx SpecContext) {
+			It("forwards ports", suite.Core, func(ctx SpecContext) {
 				free, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 				Expect(err).NotTo(HaveOccurred())
 				local := free.Addr().String()

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // metricsPathKey is the annotation in which metrics-server finds a virtual node's metrics path.
@@ -143,7 +144,7 @@ var _ = Describe("resource metrics", Ordered, func() {
 		Expect(code).To(Equal(http.StatusForbidden))
 	}, SpecTimeout(settle))
 
-	It("contain only Pods that Xylem pushed, and let metrics-server compute the same rates as in the member (I8)", func(ctx SpecContext) {
+	It("contain only Pods that Xylem pushed, and let metrics-server compute the same rates as in the member (I8)", suite.Core, func(ctx SpecContext) {
 		host, err := x.Fleet.Host.ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ours := map[string]string{v1alpha1.LabelHost: host}

@@ -44,7 +44,7 @@ var (
 )
 
 func TestNodeAPI(t *testing.T) {
-	suite.Run(t, "Node API")
+	suite.Run(t, "Node API", suite.Slow)
 }
 
 var _ = AfterEach(func() {

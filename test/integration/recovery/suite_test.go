@@ -28,7 +28,7 @@ const (
 var x *harness.Xylem
 
 func TestRecovery(t *testing.T) {
-	suite.Run(t, "Recovery")
+	suite.Run(t, "Recovery", suite.Slow)
 }
 
 var _ = suite.On(&x, func(SpecContext) harness.Options {

@@ -351,7 +351,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(x.Host.API.Delete(ctx, harness.Claim(users, "early", controlplane.ClassHostpath))).To(Succeed())
 	})
 
-	It("registers, uses, repairs, rotates and deregisters a member", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("registers, uses, repairs, rotates and deregisters a member", suite.Core, SpecTimeout(storyTime), func(ctx SpecContext) {
 		By("registering the member")
 		out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--member-server", x.Fleet.Member(one).Server(controlplane.ViaProxy))
 		Expect(err).NotTo(HaveOccurred())

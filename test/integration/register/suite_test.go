@@ -28,7 +28,7 @@ const one, two = "cluster38", "cluster39"
 var x *harness.Xylem
 
 func TestRegister(t *testing.T) {
-	suite.Run(t, "Register")
+	suite.Run(t, "Register", suite.Slow)
 }
 
 var _ = suite.On(&x, func(SpecContext) harness.Options {

@@ -108,7 +108,7 @@ func refusal() []client.Object {
 // renewals defines the stories about tokens.
 func renewals() {
 	const name = "renewed"
-	It("lets the manager renew the token repeatedly, without an interruption", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("lets the manager renew the token repeatedly, without an interruption", suite.Core, SpecTimeout(storyTime), func(ctx SpecContext) {
 		_, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(one), "--token-lifetime", "10m")
 		Expect(err).NotTo(HaveOccurred())
 		first := token(ctx, name)

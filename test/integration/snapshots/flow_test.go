@@ -10,12 +10,13 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const policyDelete, policyRetain = snapshotv1.VolumeSnapshotContentDelete, snapshotv1.VolumeSnapshotContentRetain
 
 var _ = Describe("A snapshot", func() {
-	It("is taken in the member that has the claim, shows the driver's status, and is destroyed with its VolumeSnapshot (I1, I2, I5)", func(ctx SpecContext) {
+	It("is taken in the member that has the claim, shows the driver's status, and is destroyed with its VolumeSnapshot (I1, I2, I5)", suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
 		vs := s.ready(ctx, "snap", "data", deletes)

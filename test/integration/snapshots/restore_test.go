@@ -332,7 +332,7 @@ var _ = Describe("A restore from a snapshot", func() {
 })
 
 var _ = Describe("The restore sample", func() {
-	It("runs in the member that has its snapshot", func(ctx SpecContext) {
+	It("runs in the member that has its snapshot", suite.Core, func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
 		Expect(x.Host.CreateNamespace(ctx, s.namespace)).To(Succeed())
 		DeferCleanup(s.end, NodeTimeout(settle))

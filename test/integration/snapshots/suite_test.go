@@ -40,7 +40,7 @@ const (
 var x *harness.Xylem
 
 func TestSnapshots(t *testing.T) {
-	suite.Run(t, "Snapshots")
+	suite.Run(t, "Snapshots", suite.Slow)
 }
 
 var _ = suite.On(&x, func(SpecContext) harness.Options {

@@ -41,7 +41,7 @@ func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.
 }
 
 var _ = Describe("Xylem", Serial, func() {
-	It("makes no writes once everything is settled (I5)", func(ctx SpecContext) {
+	It("makes no writes once everything is settled (I5)", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		offered(ctx, x.Member(one), "at-rest")
 		offered(ctx, x.Member(two), "at-rest", retaining)
@@ -239,17 +239,17 @@ var _ = Describe("The cost of a volume", Serial, func() {
 			}).Should(BeEmpty())
 		})
 	},
-		Entry("mirrored", classMirror, false, budget{
+		Entry("mirrored", suite.Slow, classMirror, false, budget{
 			"host patch persistentvolumeclaims": 1, "host get persistentvolumeclaims": 1, "member create persistentvolumeclaims": 1,
 			"member patch persistentvolumes": 1, "host create persistentvolumes": 1, "host create events": 1,
 			"host get pods": 1, "member create pods": 1, "host patch pods/status": 2,
 		}, removal, SpecTimeout(storyTime)),
-		Entry("cloned", classMirror, true, budget{
+		Entry("cloned", suite.Slow, classMirror, true, budget{
 			"host patch persistentvolumeclaims": 3, "host get persistentvolumeclaims": 2, "host get persistentvolumes": 1, "host create persistentvolumes": 1,
 			"member create persistentvolumeclaims": 2, "member get persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,
 			"host create events": 1, "host get pods": 1, "member create pods": 1, "host patch pods/status": 2,
 		}, removal, SpecTimeout(storyTime)),
-		Entry("promised", classPromise, false, budget{
+		Entry("promised", suite.Slow, classPromise, false, budget{
 			"host create persistentvolumes": 1, "host patch persistentvolumes": 2, "host get persistentvolumes": 2,
 			"host patch persistentvolumeclaims": 1, "host patch persistentvolumeclaims/status": 2, "host get persistentvolumeclaims": 2,
 			"member create persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // attachment matches a claim whose condition Attached has the given status, reason and message.
@@ -74,7 +75,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		return until[corev1.Pod](ctx, s, member, "app", HaveField("Spec.NodeName", Not(BeEmpty()))).Spec.NodeName
 	}
 
-	It("is shown with the member's node while a Pod uses it, and as detached afterwards (I5)", func(ctx SpecContext) {
+	It("is shown with the member's node while a Pod uses it, and as detached afterwards (I5)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shown := shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "`+leafNode+`" of member "`+attaching+`" since 20`))
@@ -101,7 +102,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, attaching))
 	}, SpecTimeout(storyTime))
 
-	It("has no condition Attached if the member's driver does not attach volumes", func(ctx SpecContext) {
+	It("has no condition Attached if the member's driver does not attach volumes", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -137,7 +138,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("reports that attaching, and then detaching, takes too long, even if the driver reports no error", func(ctx SpecContext) {
+	It("reports that attaching, and then detaching, takes too long, even if the driver reports no error", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		attacher := member.Process(controlplane.Attacher)
 		Expect(attacher.Freeze()).To(Succeed())
@@ -157,7 +158,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state while the member is away, and the current state when the member is connected again", func(ctx SpecContext) {
+	It("has an unknown state while the member is away, and the current state when the member is connected again", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -206,7 +207,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state, without other effects, if an older member chart does not let Xylem read attachments", func(ctx SpecContext) {
+	It("has an unknown state, without other effects, if an older member chart does not let Xylem read attachments", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -232,7 +233,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state while the member is deregistered", func(ctx SpecContext) {
+	It("has an unknown state while the member is deregistered", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))

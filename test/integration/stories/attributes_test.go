@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // attributes creates a VolumeAttributesClass in a cluster, and deletes it at the end of the story.
@@ -171,7 +172,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is reported if the claim has none, but the member's admin has set one on the leaf claim", func(ctx SpecContext) {
+	It("is reported if the claim has none, but the member's admin has set one on the leaf claim", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := unmodified(ctx, s)
 		By("stopping the manager, which would cancel a change that the member's resizer has not started")

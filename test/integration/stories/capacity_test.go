@@ -111,7 +111,7 @@ func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.C
 const gi = 1 << 30
 
 var _ = Describe("Capacity in members", func() {
-	It("makes the stock scheduler skip a member until the member has capacity again", func(ctx SpecContext) {
+	It("makes the stock scheduler skip a member until the member has capacity again", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "roomy")
 		By("checking that capacity counts as unlimited if the driver does not report it")
@@ -136,7 +136,7 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "waits", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is estimated if the driver does not report it, so that the member does not get all claims", func(ctx SpecContext) {
+	It("is estimated if the driver does not report it, so that the member does not get all claims", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "ranked")
 		published := segment(ctx, x.Member(one), "ranked", "rack-1", "100Gi")
@@ -179,7 +179,7 @@ var _ = Describe("Capacity in members", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is reported on the claim and its Pod if the host rejects it", func(ctx SpecContext) {
+	It("is reported on the claim and its Pod if the host rejects it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		const class = "unpublished"
 		probe := &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "probe"}, StorageClassName: class}
@@ -216,7 +216,7 @@ var _ = Describe("Capacity in members", func() {
 		room(ctx, x.Member(one), "racks", math.MaxInt64)
 	}, SpecTimeout(storyTime))
 
-	It("is written when it changes, but only rarely if it changes many times", func(ctx SpecContext) {
+	It("is written when it changes, but only rarely if it changes many times", suite.Slow, func(ctx SpecContext) {
 		begin(ctx)
 		roomy(ctx, "stormy")
 		published := segment(ctx, x.Member(one), "stormy", "rack-1", "1Gi")

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 var (
@@ -82,7 +83,7 @@ func TestMetricsIn(t *testing.T) {
 var ofSnapshots = regexp.MustCompile(`^xylem_(orphaned_)?snapshots$`)
 
 var _ = Describe("The metrics that the chart uses", func() {
-	It("are all served by the leading manager", func(ctx SpecContext) {
+	It("are all served by the leading manager", suite.Slow, func(ctx SpecContext) {
 		var wanted []string
 		for _, file := range []string{"rules.yaml", "dashboard.json"} {
 			content, err := os.ReadFile(x.Root("charts", "xylem", "files", file))

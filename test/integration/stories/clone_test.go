@@ -82,7 +82,7 @@ func steered(node string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A clone of a claim", func() {
-	It("is created in the member of its source when its Pod is created later", func(ctx SpecContext) {
+	It("is created in the member of its source when its Pod is created later", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		source := s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", from("golden"))
@@ -110,7 +110,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", two)
 	}, SpecTimeout(storyTime))
 
-	It("is created in the member of its source when its Pod, which prefers another member, is created first or at the same time", func(ctx SpecContext) {
+	It("is created in the member of its source when its Pod, which prefers another member, is created first or at the same time", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.pod(ctx, "first", using("copy"), preferring(nodeOne))
@@ -123,7 +123,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "other", two)
 	}, SpecTimeout(storyTime))
 
-	It("determines the member in which its Pod's other claims are provisioned", func(ctx SpecContext) {
+	It("determines the member in which its Pod's other claims are provisioned", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "scratch")
@@ -138,7 +138,7 @@ var _ = Describe("A clone of a claim", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("waits for its source, as the claim and the Pod report", func(ctx SpecContext) {
+	It("waits for its source, as the claim and the Pod report", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "copy", from("golden"))
 		s.pod(ctx, "app", using("copy"), preferring(nodeOne))
@@ -153,7 +153,7 @@ var _ = Describe("A clone of a claim", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", suite.Unreported())
 	}, SpecTimeout(storyTime))
 
-	It("continues after its source's member was away, and after the manager was killed", func(ctx SpecContext) {
+	It("continues after its source's member was away, and after the manager was killed", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		back := cutOff(ctx, two, controlplane.Cut)
@@ -170,7 +170,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", two)
 	}, SpecTimeout(storyTime))
 
-	It("is created only once if the manager is killed while the driver is slow", func(ctx SpecContext) {
+	It("is created only once if the manager is killed while the driver is slow", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		s.faulty(one, codes.Unavailable, "not yet", "copy")
@@ -184,7 +184,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.copied(ctx, "copy", one)
 	}, SpecTimeout(storyTime))
 
-	It("gets a promise for the member of its source if its class uses promises", func(ctx SpecContext) {
+	It("gets a promise for the member of its source if its class uses promises", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "copy", ofClass(classPromise), from("golden"))
@@ -225,7 +225,7 @@ var _ = Describe("A clone of a claim", func() {
 		gone[corev1.PersistentVolume](ctx, s, x.Host, source.Spec.VolumeName)
 	}, SpecTimeout(storyTime))
 
-	It("is not created from another claim that has taken over the name of its source", func(ctx SpecContext) {
+	It("is not created from another claim that has taken over the name of its source", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		s.claim(ctx, "copy", from("golden"))
@@ -251,7 +251,7 @@ var _ = Describe("A clone of a claim", func() {
 		Expect(s.sameData(one, "golden", "copy")).To(BeTrue())
 	}, SpecTimeout(storyTime))
 
-	It("is withdrawn if its source is deleted before the member begins to copy it, and never copies another claim with the source's name", func(ctx SpecContext) {
+	It("is withdrawn if its source is deleted before the member begins to copy it, and never copies another claim with the source's name", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeOne)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -275,7 +275,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is not reassigned if the member of its source cannot provision it, and blocks the deletion of its source as in a single cluster", func(ctx SpecContext) {
+	It("is not reassigned if the member of its source cannot provision it, and blocks the deletion of its source as in a single cluster", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.golden(ctx, nodeOne)
@@ -312,16 +312,16 @@ var _ = Describe("A clone of a claim", func() {
 			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", phase(corev1.ClaimPending))
 		},
 		Entry("a request for less than the source has", SpecTimeout(storyTime), "SourceMismatch", []string{"1Gi", "2Gi", "create it again with 2Gi"}, ofSize("1Gi"), anyPod),
-		Entry("another volume mode", SpecTimeout(storyTime), "SourceMismatch", []string{"volumeMode Block", "Filesystem"},
+		Entry("another volume mode", suite.Slow, SpecTimeout(storyTime), "SourceMismatch", []string{"volumeMode Block", "Filesystem"},
 			func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }, asDevice),
-		Entry("the claim itself as the source", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"names itself"}, from("copy"), anyPod),
+		Entry("the claim itself as the source", suite.Slow, SpecTimeout(storyTime), "DataSourceUnsupported", []string{"names itself"}, from("copy"), anyPod),
 		Entry("a kind that no registration lists", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"Image.example.com", "spec.storage.dataSources"}, ofImage, anyPod),
 		Entry("a class that binds immediately", SpecTimeout(storyTime), "ImmediateUnsupported", []string{classImmediate}, ofClass(classImmediate), anyPod),
-		Entry("a Pod whose node affinity excludes the member", SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
-		Entry("a promise class with release WhenUnused", SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
+		Entry("a Pod whose node affinity excludes the member", suite.Slow, SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
+		Entry("a promise class with release WhenUnused", suite.Slow, SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
 	)
 
-	It("is rejected if another claim of its Pod is in another member", func(ctx SpecContext) {
+	It("is rejected if another claim of its Pod is in another member", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		s.claim(ctx, "here")
@@ -334,7 +334,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is rejected if the member lacks its class, or has it with another driver", func(ctx SpecContext) {
+	It("is rejected if the member lacks its class, or has it with another driver", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.golden(ctx, nodeTwo)
 		foreign := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -351,7 +351,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "lacking")
 	}, SpecTimeout(storyTime))
 
-	It("is rejected if its source is bound to a volume that belongs to the host", func(ctx SpecContext) {
+	It("is rejected if its source is bound to a volume that belongs to the host", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		pv := &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
@@ -370,7 +370,7 @@ var _ = Describe("A clone of a claim", func() {
 		s.neverMade(ctx, "copy")
 	}, SpecTimeout(storyTime))
 
-	It("is left to the member's populator if an admin lists the kind of its source", func(ctx SpecContext) {
+	It("is left to the member's populator if an admin lists the kind of its source", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		listing := func(ctx context.Context, kinds string) {
 			patch(ctx, x.Host, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}, fmt.Sprintf(`{"spec":{"storage":{"dataSources":%s}}}`, kinds))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // copies returns how Xylem names the copies of ConfigMaps and Secrets in the story's namespace.
@@ -37,7 +38,7 @@ func readingSecret(name string) podOption {
 }
 
 var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
-	It("is copied with the Pod, kept up to date, and removed with the last Pod that needs it", func(ctx SpecContext) {
+	It("is copied with the Pod, kept up to date, and removed with the last Pod that needs it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
 		settings := &corev1.ConfigMap{ObjectMeta: meta("settings"), Data: map[string]string{"mode": "first"}}
@@ -142,7 +143,7 @@ var _ = Describe("A ConfigMap or Secret that a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is reported as missing if it is deleted in the host, and the Pod waits for it", func(ctx SpecContext) {
+	It("is reported as missing if it is deleted in the host, and the Pod waits for it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))

@@ -98,7 +98,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		until[storagev1.CSINode](ctx, s, x.Host, nodeTwo, namesDrivers("csi.xylem.io", "mock.csi.virtual-kubelet.io"))
 	}, SpecTimeout(storyTime))
 
-	It("is not changed if Xylem did not create it, and the Node, the registration and Pods report the conflict", func(ctx SpecContext) {
+	It("is not changed if Xylem did not create it, and the Node, the registration and Pods report the conflict", suite.Slow, func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		patch(ctx, x.Host, csiNode(nodeTwo), `{"metadata":{"labels":null},"spec":{"drivers":[]}}`)
@@ -117,7 +117,7 @@ var _ = Describe("The CSINode of a virtual node", Serial, func() {
 		registration(ctx, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionTrue, v1alpha1.ReasonNodeReady))
 	}, SpecTimeout(storyTime))
 
-	It("is reported as missing if the host's API server does not let Xylem create it", func(ctx SpecContext) {
+	It("is reported as missing if the host's API server does not let Xylem create it", suite.Slow, func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)
 		allow := denied(ctx, x.Host, csiNode(nodeTwo), storagev1.SchemeGroupVersion.WithResource("csinodes"), "no CSINodes today")

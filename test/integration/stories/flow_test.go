@@ -224,7 +224,7 @@ var _ = Describe("The main flow", func() {
 })
 
 var _ = Describe("A burst of claims", func() {
-	It("is placed as fast as the host binds volumes, and delayed claims report why", func(ctx SpecContext) {
+	It("is placed as fast as the host binds volumes, and delayed claims report why", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne)
 		By("stopping the host's PV controller, and provisioning as many volumes as Xylem lets wait for it")

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/grants"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
+	"github.com/xylem-io/xylem/test/run/reports"
 )
 
 // reviewedHost and reviewedMember are the permissions that the stories do not use, with the
@@ -132,9 +133,10 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	AddReportEntry(grantsEntry, string(entry), ReportEntryVisibilityNever)
 }, NodeTimeout(settle))
 
-// Only a complete run without failures uses every permission.
+// Only a complete run without failures uses every permission. The stories of `make test` leave what they
+// used to the run of the others.
 var _ = ReportAfterSuite("permissions", func(report Report) {
-	if !report.SuiteSucceeded || !suite.Whole(report.SuiteConfig) || report.SuiteConfig.LabelFilter != "" || suite.Versioned() {
+	if !report.SuiteSucceeded || suite.Versioned() {
 		return
 	}
 	var host, members exercised
@@ -148,6 +150,16 @@ var _ = ReportAfterSuite("permissions", func(report Report) {
 			host.add(of[0])
 			members.add(of[1])
 		}
+	}
+	if !suite.Whole(report.SuiteConfig) {
+		Expect(reports.Leave(grantsEntry, [2]exercised{host, members})).To(Succeed())
+		return
+	}
+	if suite.Rest() {
+		var earlier [2]exercised
+		Expect(reports.Left(grantsEntry, &earlier)).To(Succeed())
+		host.add(earlier[0])
+		members.add(earlier[1])
 	}
 	Expect(errors.Join(compare("the host", host, reviewedHost, optionalHost), compare("members", members, reviewedMember, optionalMember))).To(Succeed())
 })

@@ -11,6 +11,7 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // scraped returns all metrics that the manager serves.
@@ -49,7 +50,7 @@ var sampleName = regexp.MustCompile(`(?m)^(xylem_[a-z0-9_]+)[{ ]`)
 var _ = Describe("Metrics", func() {
 	const leafBound, hostBound = "xylem_claim_leaf_bound_seconds_count", "xylem_claim_host_bound_seconds_count"
 
-	It("measure the provisioning latency of each claim only once, even after a restart", func(ctx SpecContext) {
+	It("measure the provisioning latency of each claim only once, even after a restart", suite.Slow, func(ctx SpecContext) {
 		Expect(x.Manager.Restart(ctx)).To(Succeed()) // counters start at zero in each process
 		measured(ctx, "xylem_member_connected", two, Equal("1"))
 		measured(ctx, leafBound, two, Equal("0"))
@@ -80,7 +81,7 @@ var _ = Describe("Metrics", func() {
 		Expect(profile).To(ContainSubstring("goroutine profile: total"))
 	}, SpecTimeout(storyTime))
 
-	It("have help texts", func(ctx SpecContext) {
+	It("have help texts", suite.Slow, func(ctx SpecContext) {
 		body, err := scraped(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		names := sampleName.FindAllStringSubmatch(body, -1)

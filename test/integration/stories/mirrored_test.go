@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 var _ = Describe("A leaf claim that is deleted before the host has bound its volume's mirror", func() {
@@ -64,7 +65,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(mirror.Name))
 	}, SpecTimeout(storyTime))
 
-	It("is reported, with a remedy, if somebody deletes the mirror first", func(ctx SpecContext) {
+	It("is reported, with a remedy, if somebody deletes the mirror first", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		_, mirror, _ := mirrored(ctx, s, classMirror)
 		Expect(x.Host.API.Delete(ctx, mirror)).To(Succeed())
@@ -72,7 +73,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonVolumeTerminating, mirror.Name, "Delete the claim and create it again")
 	}, SpecTimeout(storyTime))
 
-	It("makes its Pod fail, because the Pod has already run and must not run again (I6)", func(ctx SpecContext) {
+	It("makes its Pod fail, because the Pod has already run and must not run again (I6)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		mark, err := member.Audit().Mark(ctx)

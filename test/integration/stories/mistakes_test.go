@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // mistakes labels the stories about newcomers' mistakes. The report of each story contains what
@@ -189,7 +190,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonPodUnsupported, "serviceAccountToken", "remove the volume")
 	}, SpecTimeout(storyTime))
 
-	It("a nodeSelector for a node of the host: the Pod reports which members it excludes", func(ctx SpecContext) {
+	It("a nodeSelector for a node of the host: the Pod reports which members it excludes", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.mistake("The Pod's nodeSelector selects a node of the host")
 		s.claim(ctx, "data")

@@ -157,7 +157,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("keeps its Pod waiting until a member admits it, and the claim, the Pod and `why` report the reason", func(ctx SpecContext) {
+	It("keeps its Pod waiting until a member admits it, and the claim, the Pod and `why` report the reason", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.admits(ctx, one, two)
 		s.claim(ctx, "data")
@@ -174,7 +174,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimBound), suite.Unreported()))
 	}, SpecTimeout(storyTime))
 
-	It("keeps its objects in the member when it loses the label, but gets no new ones", func(ctx SpecContext) {
+	It("keeps its objects in the member when it loses the label, but gets no new ones", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.labelled(ctx)
 		s.admits(ctx, one)
@@ -213,7 +213,7 @@ var _ = Describe("A namespace that a member does not admit", func() {
 			says(v1alpha1.ConditionNamespacesAdmitted, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaceAdmitted)))
 	}, SpecTimeout(storyTime))
 
-	It("gets the volume that was being provisioned when it lost the label", func(ctx SpecContext) {
+	It("gets the volume that was being provisioned when it lost the label", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.labelled(ctx)
 		s.admits(ctx, one)

@@ -120,7 +120,7 @@ func (s *story) destroyOrphan(ctx context.Context, volume string) {
 }
 
 var _ = Describe("A leaf volume without a root", func() {
-	It("is reported by name, and Xylem never destroys it, even if another claim takes over its claim's name (I1, I2)", func(ctx SpecContext) {
+	It("is reported by name, and Xylem never destroys it, even if another claim takes over its claim's name (I1, I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -145,7 +145,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		registration(ctx, one, notOrphaned(volume))
 	}, SpecTimeout(storyTime))
 
-	It("counts as unknown, not as absent, while Xylem cannot read the member (I2)", func(ctx SpecContext) {
+	It("counts as unknown, not as absent, while Xylem cannot read the member (I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -216,11 +216,11 @@ var _ = Describe("A leaf volume without a root", func() {
 		}
 		registration(ctx, one, notOrphaned(late))
 	},
-		Entry("with a record of the withdrawal in both clusters", SpecTimeout(storyTime), func(context.Context) {}),
-		Entry("without a record in the host, as after a restore", SpecTimeout(storyTime), func(ctx context.Context) {
+		Entry("with a record of the withdrawal in both clusters", suite.Slow, SpecTimeout(storyTime), func(context.Context) {}),
+		Entry("without a record in the host, as after a restore", suite.Slow, SpecTimeout(storyTime), func(ctx context.Context) {
 			annotateLease(ctx, x.Host, "fence-"+idOf(ctx, x.Member(one)), "null")
 		}),
-		Entry("with an overwritten record in the member", SpecTimeout(storyTime), func(ctx context.Context) {
+		Entry("with an overwritten record in the member", suite.Slow, SpecTimeout(storyTime), func(ctx context.Context) {
 			annotateLease(ctx, x.Member(one), idOf(ctx, x.Host), `"{"`)
 		}),
 	)
@@ -273,7 +273,7 @@ func disallow(ctx SpecContext) {
 }
 
 var _ = Describe("A claim that is re-created with the name of its earlier volume", func() {
-	It("gets the volume if the host has lost both, while the leaf claim stays bound and no other claim can request the volume (I2, I3, I8)", func(ctx SpecContext) {
+	It("gets the volume if the host has lost both, while the leaf claim stays bound and no other claim can request the volume (I2, I3, I8)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -305,7 +305,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		suite.ConfirmRestore(ctx, x, one, v1alpha1.ReasonHostRestored)
 	}, SpecTimeout(storyTime))
 
-	It("gets the volume in a re-created namespace when an admin allows it (I8)", func(ctx SpecContext) {
+	It("gets the volume in a re-created namespace when an admin allows it (I8)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -322,7 +322,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("gets a retained volume whose host PV was deleted, when an admin allows it (I8)", func(ctx SpecContext) {
+	It("gets a retained volume whose host PV was deleted, when an admin allows it (I8)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -363,7 +363,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("reports that the volume that it names does not exist, as its Pod does (I6)", func(ctx SpecContext) {
+	It("reports that the volume that it names does not exist, as its Pod does (I6)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", naming("no-such-volume"))
 		s.pod(ctx, "app", on(nodeOne), using("data"))
@@ -384,7 +384,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 	}, SpecTimeout(storyTime))
 
-	It("gets the volume once no other member has a volume with the same name and stamp (I8)", func(ctx SpecContext) {
+	It("gets the volume once no other member has a volume with the same name and stamp (I8)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
@@ -416,7 +416,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("gets the volume once the class exists again", func(ctx SpecContext) {
+	It("gets the volume once the class exists again", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("comes-back", classMirror)
 		inHost(ctx, class)
@@ -436,7 +436,7 @@ var _ = Describe("A claim that is re-created with the name of its earlier volume
 })
 
 var _ = Describe("An object that was deleted by accident", func() {
-	It("is re-created: a host PV, so that its claim is Bound again, and a leaf claim for its existing volume (I2, I3)", func(ctx SpecContext) {
+	It("is re-created: a host PV, so that its claim is Bound again, and a leaf claim for its existing volume (I2, I3)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")
@@ -487,7 +487,7 @@ var _ = Describe("An object that was deleted by accident", func() {
 		s.lost = one
 	}, SpecTimeout(storyTime))
 
-	It("is reported if somebody edits it: a host PV whose claimRef names another claim, which an admin can correct or delete", func(ctx SpecContext) {
+	It("is reported if somebody edits it: a host PV whose claimRef names another claim, which an admin can correct or delete", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")
@@ -545,8 +545,8 @@ var _ = Describe("A re-created leaf volume", func() {
 		claim := s.claim(ctx, "data", naming(volume))
 		s.adopted(ctx, claim, volume)
 	},
-		Entry("by an admin, from its YAML", SpecTimeout(storyTime), func(*corev1.PersistentVolume) {}),
-		Entry("by its provisioner, for the same leaf claim", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
+		Entry("by an admin, from its YAML", suite.Slow, SpecTimeout(storyTime), func(*corev1.PersistentVolume) {}),
+		Entry("by its provisioner, for the same leaf claim", suite.Slow, SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
 			ours := func(key, _ string) bool {
 				return strings.HasPrefix(key, v1alpha1.Prefix) || key == v1alpha1.LabelManagedBy
 			}
@@ -573,7 +573,7 @@ func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 }
 
 var _ = Describe("A stuck deletion", func() {
-	It("is also reported on a new Pod and claim with the same name, which wait for it", func(ctx SpecContext) {
+	It("is also reported on a new Pod and claim with the same name, which wait for it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx)
 		member := x.Member(one)
@@ -605,7 +605,7 @@ var _ = Describe("A stuck deletion", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, an away member (I1)", func(ctx SpecContext) {
+	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, an away member (I1)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		member := x.Member(one)

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 var _ = Describe("A disconnected member", func() {
@@ -63,8 +64,8 @@ var _ = Describe("A disconnected member", func() {
 		s.running(ctx, "new", nodeTwo)
 		Expect(s.book(two, "new").Count(ledger.CreateVolume)).To(Equal(1))
 	},
-		Entry("its connections are refused until its node reports that it is away", SpecTimeout(storyTime), controlplane.Cut, true),
-		Entry("its connections hang", SpecTimeout(storyTime), controlplane.Blackhole, false),
+		Entry("its connections are refused until its node reports that it is away", suite.Slow, SpecTimeout(storyTime), controlplane.Cut, true),
+		Entry("its connections hang", suite.Slow, suite.Core, SpecTimeout(storyTime), controlplane.Blackhole, false),
 	)
 })
 
@@ -86,7 +87,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 	}
 
-	It("while a disk is being provisioned finds the disk after a restart (I6)", func(ctx SpecContext) {
+	It("while a disk is being provisioned finds the disk after a restart (I6)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -101,7 +102,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("deletes a disk that was provisioned before the restart for a claim that no longer exists (I1, I6)", func(ctx SpecContext) {
+	It("deletes a disk that was provisioned before the restart for a claim that no longer exists (I1, I6)", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -119,7 +120,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("during a deletion completes the deletion after a restart (I1, I6)", func(ctx SpecContext) {
+	It("during a deletion completes the deletion after a restart (I1, I6)", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -138,7 +139,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 })
 
 var _ = Describe("A volume of an unreachable member", func() {
-	It("can be abandoned by an admin, and its data is kept (I1, I2)", func(ctx SpecContext) {
+	It("can be abandoned by an admin, and its data is kept (I1, I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))

@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // preferring makes a Pod prefer a node, but lets the scheduler select another one.
@@ -65,7 +66,7 @@ var _ = Describe("Two members", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("lose the namespace that Xylem created after it has been empty for some time", func(ctx SpecContext) {
+	It("lose the namespace that Xylem created after it has been empty for some time", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", boundTo(nodeOne))
 		s.pod(ctx, "also", boundTo(nodeTwo))
@@ -195,7 +196,7 @@ var _ = Describe("A placement before anything is bound", func() {
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("leaves no volume behind if the first member's provisioner finishes one after the move (I1)", func(ctx SpecContext) {
+	It("leaves no volume behind if the first member's provisioner finishes one after the move (I1)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Fleet.Member(one)
 		// The driver creates the volume, but delays its response.

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // StorageClasses in the host that use promises.
@@ -129,9 +130,9 @@ var _ = Describe("A promise", func() {
 		Expect(writesAbout(ctx, books, "data")).To(BeEmpty())
 		s.nowhere(ctx, "data")
 	},
-		Entry("if its class waits for a consumer", SpecTimeout(storyTime), classPromise, corev1.PersistentVolumeReclaimDelete),
-		Entry("if its class binds immediately", SpecTimeout(storyTime), classPromiseImmediate, corev1.PersistentVolumeReclaimDelete),
-		Entry("if its class has policy Retain", SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
+		Entry("if its class waits for a consumer", suite.Slow, SpecTimeout(storyTime), classPromise, corev1.PersistentVolumeReclaimDelete),
+		Entry("if its class binds immediately", suite.Slow, SpecTimeout(storyTime), classPromiseImmediate, corev1.PersistentVolumeReclaimDelete),
+		Entry("if its class has policy Retain", suite.Slow, SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
 	)
 
 	DescribeTable("is fulfilled in the member of its first Pod, and is deleted with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
@@ -175,7 +176,7 @@ var _ = Describe("A promise", func() {
 		Entry("the member's class binds immediately", SpecTimeout(storyTime), classPromiseImmediate),
 	)
 
-	It("keeps its disk for another claim if its class has policy Retain (I2)", func(ctx SpecContext) {
+	It("keeps its disk for another claim if its class has policy Retain (I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromiseRetain))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -226,7 +227,7 @@ var _ = Describe("A promise", func() {
 		patch(ctx, x.Host, again, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 	}, SpecTimeout(storyTime))
 
-	It("is re-created once its class exists again if the host lost it before it had a disk", func(ctx SpecContext) {
+	It("is re-created once its class exists again if the host lost it before it had a disk", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("promise-comes-back", classMirror, func(c *storagev1.StorageClass) {
 			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
@@ -364,7 +365,7 @@ var _ = Describe("A promise", func() {
 		s.fulfilled(ctx, "promised", two)
 	}, SpecTimeout(storyTime))
 
-	It("is released with its last Pod, and fulfilled again in the next Pod's member (I2)", func(ctx SpecContext) {
+	It("is released with its last Pod, and fulfilled again in the next Pod's member (I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
 		promised := s.promised(ctx, "scratch")
@@ -433,7 +434,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "scratch").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("can be abandoned by an admin while its member is away, and is then fulfilled in another member (I1, I3)", func(ctx SpecContext) {
+	It("can be abandoned by an admin while its member is away, and is then fulfilled in another member (I1, I3)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
 		s.pod(ctx, "first", using("scratch"), on(nodeTwo))
@@ -477,7 +478,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
 	}, SpecTimeout(storyTime))
 
-	It("works as the sample when-unused.yaml shows", func(ctx SpecContext) {
+	It("works as the sample when-unused.yaml shows", suite.Slow, func(ctx SpecContext) {
 		s := sample(ctx, "when-unused.yaml", one)
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
 		pv := until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, phase(corev1.VolumeBound))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 var _ = Describe("The deletion of a claim", func() {
@@ -81,9 +82,9 @@ var _ = Describe("The deletion of a claim", func() {
 			Expect(s.book(one, next).Calls(ledger.CreateVolume)).To(BeZero())
 		}
 	},
-		Entry("policy Retain in the host, and a claim with the same name", SpecTimeout(storyTime), classRetainHost, "data"),
-		Entry("policy Retain in the host, and a claim with another name", SpecTimeout(storyTime), classRetainHost, "other"),
-		Entry("policy Retain in the host, and a claim that does not name the volume", SpecTimeout(storyTime), classRetainHost, "any"),
+		Entry("policy Retain in the host, and a claim with the same name", suite.Slow, SpecTimeout(storyTime), classRetainHost, "data"),
+		Entry("policy Retain in the host, and a claim with another name", suite.Slow, SpecTimeout(storyTime), classRetainHost, "other"),
+		Entry("policy Retain in the host, and a claim that does not name the volume", suite.Slow, SpecTimeout(storyTime), classRetainHost, "any"),
 		Entry("policy Retain in the member, and a claim with the same name", SpecTimeout(storyTime), classRetained, "data"),
 	)
 
@@ -105,7 +106,7 @@ var _ = Describe("The deletion of a claim", func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("keeps the data of a volume that an admin abandons (I2)", func(ctx SpecContext) {
+	It("keeps the data of a volume that an admin abandons (I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classRetainHost))
 		s.pod(ctx, "app", using("data"), on(nodeOne))

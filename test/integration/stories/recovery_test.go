@@ -123,7 +123,7 @@ func (s *story) moved(ctx context.Context, claims ...string) {
 }
 
 var _ = Describe("A claim that a member cannot satisfy", func() {
-	It("is provisioned in another member, where its Pod runs, if the driver fails (I1, I3)", func(ctx SpecContext) {
+	It("is provisioned in another member, where its Pod runs, if the driver fails (I1, I3)", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the array is on fire", "data")
 		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
@@ -141,7 +141,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is provisioned in another member if no node suits the Pod, without reducing the published capacity (I8)", func(ctx SpecContext) {
+	It("is provisioned in another member if no node suits the Pod, without reducing the published capacity (I8)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.crowd(ctx, one)
@@ -167,11 +167,11 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data")
 		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "exceeded quota", part)
 	},
-		Entry("of claims", SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, "the claim"),
+		Entry("of claims", suite.Slow, SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, "the claim"),
 		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, "the Pod"),
 	)
 
-	It("is provisioned in another member if its class is deleted", func(ctx SpecContext) {
+	It("is provisioned in another member if its class is deleted", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		provisioner := stoppedProvisioner(ctx)
@@ -203,7 +203,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data", "logs")
 	}, SpecTimeout(storyTime))
 
-	It("is not reassigned if another claim of its Pod has a volume in that member, and reports that claim", func(ctx SpecContext) {
+	It("is not reassigned if another claim of its Pod has a volume in that member, and reports that claim", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.claim(ctx, "logs", ofClass(class))
@@ -226,7 +226,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is attempted in each member with exponential backoff if all fail, and is provisioned when one is repaired (I5)", func(ctx SpecContext) {
+	It("is attempted in each member with exponential backoff if all fail, and is provisioned when one is repaired (I5)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		s.faulty(two, codes.Internal, "the second is under water", "data")
@@ -241,7 +241,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data")
 	}, SpecTimeout(storyTime))
 
-	It("is reassigned to the next member and back if the scheduler does not place the Pod there", func(ctx SpecContext) {
+	It("is reassigned to the next member and back if the scheduler does not place the Pod there", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		class := s.impatient(ctx)
@@ -257,7 +257,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is reassigned if its Pod is replaced by one that can only run in another member, and the Pod reports why it waits", func(ctx SpecContext) {
+	It("is reassigned if its Pod is replaced by one that can only run in another member, and the Pod reports why it waits", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.waits(ctx, "15s")
 		s.crowd(ctx, one)
@@ -274,7 +274,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.moved(ctx, "data")
 	}, SpecTimeout(storyTime))
 
-	It("is reassigned only after Xylem has reduced the published capacity, if the member's driver lacks capacity", func(ctx SpecContext) {
+	It("is reassigned only after Xylem has reduced the published capacity, if the member's driver lacks capacity", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.ResourceExhausted, "the pool is full", "data")
@@ -310,7 +310,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		s.running(ctx, "small", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is reassigned without reducing the published capacity, if its Pod requires some of the member's nodes (I8)", func(ctx SpecContext) {
+	It("is reassigned without reducing the published capacity, if its Pod requires some of the member's nodes (I8)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.ResourceExhausted, "the zone is full", "data")
@@ -334,7 +334,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is not reassigned while the member is only slow", func(ctx SpecContext) {
+	It("is not reassigned while the member is only slow", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true})).To(Succeed())
@@ -400,7 +400,7 @@ var _ = Describe("A promise that its Pod's member cannot fulfill", func() {
 })
 
 var _ = Describe("The recovery sample", func() {
-	It("runs in the member that can provision its claim", func(ctx SpecContext) {
+	It("runs in the member that can provision its claim", suite.Slow, func(ctx SpecContext) {
 		s := beginIn(ctx, "roaming")
 		s.faulty(one, codes.Internal, "the array is on fire", "roaming")
 		sample := x.Root("config", "samples", "recovery.yaml")
@@ -413,7 +413,7 @@ var _ = Describe("The recovery sample", func() {
 })
 
 var _ = Describe("A member that becomes unreachable before it has provisioned a claim", func() {
-	It("loses the claim to another member if it has not begun to provision it", func(ctx SpecContext) {
+	It("loses the claim to another member if it has not begun to provision it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		cutOff(ctx, one, controlplane.Cut)
@@ -427,7 +427,7 @@ var _ = Describe("A member that becomes unreachable before it has provisioned a 
 		Expect(s.bound(ctx, "data").Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))))
 	}, SpecTimeout(storyTime))
 
-	It("keeps the claim if it has begun to provision it, and the claim reports what to do (I3)", func(ctx SpecContext) {
+	It("keeps the claim if it has begun to provision it, and the claim reports what to do (I3)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.Unavailable, "not yet", "data")

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // offerLabel is the label by which the sample selects classes.
@@ -97,7 +98,7 @@ func by(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy, member
 const deletes, retains = corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain
 
 var _ = Describe("A class that a member offers", func() {
-	It("is published in the host, serves claims in the members that offer it, and is deleted when no member offers it", func(ctx SpecContext) {
+	It("is published in the host, serves claims in the members that offer it, and is deleted when no member offers it", suite.Slow, suite.Core, func(ctx SpecContext) {
 		class := offered(ctx, x.Member(two), "bronze")
 		offered(ctx, x.Member(two), "unlabelled", func(c *storagev1.StorageClass) { c.Labels = nil })
 		s := sample(ctx, "reflection.yaml", two)
@@ -158,7 +159,7 @@ var _ = Describe("A class that a member offers", func() {
 		Expect(len(writes)).To(BeNumerically("<", changes/10), writes.String())
 	}, SpecTimeout(storyTime))
 
-	It("is published once if two members offer the same class; otherwise, the older registration's class is published, and the other registration reports the conflict", func(ctx SpecContext) {
+	It("is published once if two members offer the same class; otherwise, the older registration's class is published, and the other registration reports the conflict", suite.Slow, func(ctx SpecContext) {
 		begin(ctx)
 		first := offered(ctx, x.Member(one), "silver")
 		second := offered(ctx, x.Member(two), "silver")
@@ -209,7 +210,7 @@ var _ = Describe("A class that a member offers", func() {
 			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 	}, SpecTimeout(storyTime))
 
-	It("is kept in the host while the member is away, even if the manager restarts, but is deleted if an admin disables reflection", func(ctx SpecContext) {
+	It("is kept in the host while the member is away, even if the manager restarts, but is deleted if an admin disables reflection", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := offered(ctx, x.Member(one), "copper")
 		offered(ctx, x.Member(one), "iron")

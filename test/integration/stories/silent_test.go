@@ -16,7 +16,7 @@ import (
 var _ = Describe("A claim whose provisioner does not respond", func() {
 	const absent = "absent.example.com"
 
-	It("reports the provisioner, also on the Pod, does not move, and is provisioned once the provisioner runs (I3)", func(ctx SpecContext) {
+	It("reports the provisioner, also on the Pod, does not move, and is provisioned once the provisioner runs (I3)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		provisioner := stoppedProvisioner(ctx)
@@ -34,7 +34,7 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 		Expect(s.book(two, "data").LiveIDs()).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("reports a driver whose calls are always too slow, does not move, and is provisioned once a call succeeds (I3)", func(ctx SpecContext) {
+	It("reports a driver whose calls are always too slow, does not move, and is provisioned once a call succeeds (I3)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.Unavailable, "the array restarts", "data")
@@ -66,11 +66,11 @@ var _ = Describe("A claim whose provisioner does not respond", func() {
 			s.running(ctx, "app", nodeOne)
 			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 		},
-		Entry("the scheduler", SpecTimeout(storyTime), controlplane.Scheduler, v1alpha1.ReasonSchedulerSilent, "this scheduler runs"),
-		Entry("the controller manager", SpecTimeout(storyTime), controlplane.ControllerManager, v1alpha1.ReasonControllerManagerSilent, "kube-controller-manager"),
+		Entry("the scheduler", suite.Slow, SpecTimeout(storyTime), controlplane.Scheduler, v1alpha1.ReasonSchedulerSilent, "this scheduler runs"),
+		Entry("the controller manager", suite.Slow, SpecTimeout(storyTime), controlplane.ControllerManager, v1alpha1.ReasonControllerManagerSilent, "kube-controller-manager"),
 	)
 
-	It("reports a provisioner that is not installed", func(ctx SpecContext) {
+	It("reports a provisioner that is not installed", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		class := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = absent

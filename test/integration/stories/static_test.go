@@ -286,7 +286,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.noted(ctx, "Pod", "app", "VolumesApart", "no-such-id")
 	}, SpecTimeout(storyTime))
 
-	It("is kept if the admin deletes its PersistentVolume in the host, is an orphan if it was adopted, and can be adopted again (I1, I2)", func(ctx SpecContext) {
+	It("is kept if the admin deletes its PersistentVolume in the host, is an orphan if it was adopted, and can be adopted again (I1, I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		name := s.namespace + "-static"
@@ -343,11 +343,11 @@ var _ = Describe("An existing volume of a member", func() {
 		Expect(kept.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
 	},
 		Entry("both", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimDelete, true),
-		Entry("only in the host", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain, false),
+		Entry("only in the host", suite.Slow, SpecTimeout(storyTime), corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain, false),
 		Entry("only in the member", SpecTimeout(storyTime), corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, false),
 	)
 
-	It("is adopted even if the manager is killed after each of its writes (I6)", func(ctx SpecContext) {
+	It("is adopted even if the manager is killed after each of its writes (I6)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimRetain)
 		name := s.namespace + "-static"
@@ -366,7 +366,7 @@ var _ = Describe("An existing volume of a member", func() {
 		s.uses(ctx, d, "data", "app", name)
 	}, SpecTimeout(2*storyTime))
 
-	It("is adopted again after the host was restored to a state before the adoption (I2)", func(ctx SpecContext) {
+	It("is adopted again after the host was restored to a state before the adoption (I2)", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		d := s.disk(ctx, one, corev1.PersistentVolumeReclaimDelete)
 		d.consent(ctx)

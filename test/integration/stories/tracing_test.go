@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/xylem-io/xylem/internal/timeline"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // receiver is an OTLP collector that stores the spans that it receives.
@@ -59,7 +60,7 @@ func attributeOf(span *tracev1.Span, key string) string {
 }
 
 var _ = Describe("Tracing", Serial, func() {
-	It("exports the steps of a claim and its Pod once, but not those of a claim that was bound before tracing was enabled", func(ctx SpecContext) {
+	It("exports the steps of a claim and its Pod once, but not those of a claim that was bound before tracing was enabled", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "before") // this claim is bound while a manager without tracing runs
 		s.pod(ctx, "before", using("before"), on(nodeOne))

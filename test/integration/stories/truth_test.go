@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 func withoutTolerations(p *corev1.Pod) { p.Spec.Tolerations = nil }
@@ -56,7 +57,7 @@ var _ = Describe("A Pod that cannot be scheduled", Label(mistakes), func() {
 		Expect(s.book(one, "data").Calls(ledger.CreateVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("reports which members lack its class, and runs without that report when the class exists", func(ctx SpecContext) {
+	It("reports which members lack its class, and runs without that report when the class exists", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
 		s.mistake("The StorageClass does not exist in any member")
@@ -94,7 +95,7 @@ var _ = Describe("A Pod that cannot be scheduled", Label(mistakes), func() {
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonDataSourceUnsupported, `claim "data"`)
 	}, SpecTimeout(storyTime))
 
-	It("reports the member of its volume if that member is away", func(ctx SpecContext) {
+	It("reports the member of its volume if that member is away", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "first", using("data"), on(nodeTwo))
@@ -213,7 +214,7 @@ var _ = Describe("The Pods of an away member", func() {
 			HaveField("Type", corev1.NodeReady), HaveField("Status", status), HaveField("Reason", reason))))
 	}
 
-	It("are kept, are not ready until the member is connected again, and then continue, so that a Job runs only once", func(ctx SpecContext) {
+	It("are kept, are not ready until the member is connected again, and then continue, so that a Job runs only once", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		pod := job(ctx, s)
 		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
@@ -246,7 +247,7 @@ var _ = Describe("The Pods of an away member", func() {
 			HaveField("Spec.Taints", Not(ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))))
 	}, SpecTimeout(2*storyTime))
 
-	It("are evicted by the host if the registration requests it", func(ctx SpecContext) {
+	It("are evicted by the host if the registration requests it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		whenAway(ctx, two, v1alpha1.WhenAwayEvict)
 		pod := job(ctx, s)

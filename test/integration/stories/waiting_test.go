@@ -71,7 +71,7 @@ func deniedUnless(ctx context.Context, c *harness.Cluster, probe client.Object, 
 }
 
 var _ = Describe("What a Pod waits for", func() {
-	It("is an uncordoned node or a suitable member", func(ctx SpecContext) {
+	It("is an uncordoned node or a suitable member", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.cordoned(ctx, nodeOne)
 		uncordon := s.cordoned(ctx, nodeTwo)
@@ -88,7 +88,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.running(ctx, "app", nodeTwo)
 	}, SpecTimeout(storyTime))
 
-	It("is a connected member", func(ctx SpecContext) {
+	It("is a connected member", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		for _, member := range []string{one, two} {
 			cutOff(ctx, member, controlplane.Cut)
@@ -180,7 +180,7 @@ var _ = Describe("What a Pod waits for", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is the deletion of an earlier claim's leaf, which waits until an admin confirms a restore", func(ctx SpecContext) {
+	It("is the deletion of an earlier claim's leaf, which waits until an admin confirms a restore", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Unavailable, "not yet", "data")
 		s.claim(ctx, "data")
@@ -291,7 +291,7 @@ var _ = Describe("A Pod's address", func() {
 })
 
 var _ = Describe("A claim's volume", func() {
-	It("is kept while a PersistentVolume with another member's label represents it, until an admin abandons it (I2)", func(ctx SpecContext) {
+	It("is kept while a PersistentVolume with another member's label represents it, until an admin abandons it (I2)", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -334,7 +334,7 @@ var _ = Describe("A claim's volume", func() {
 })
 
 var _ = Describe("The nodes of a member", func() {
-	It("are reported if none is Ready: on the registration, on its Node, on a Pod that waits, and by `why` for a Pod that ran", func(ctx SpecContext) {
+	It("are reported if none is Ready: on the registration, on its Node, on a Pod that waits, and by `why` for a Pod that ran", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
@@ -382,7 +382,7 @@ var _ = Describe("The nodes of a member", func() {
 })
 
 var _ = Describe("The nodes of all members", func() {
-	It("are reported on a Pod that waits, if all of them are cordoned or tainted", func(ctx SpecContext) {
+	It("are reported on a Pod that waits, if all of them are cordoned or tainted", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		for i, name := range []string{one, two} {
 			member := x.Member(name)
@@ -450,7 +450,7 @@ func reconnected(ctx context.Context, member string) {
 }
 
 var _ = Describe("A member's connection", func() {
-	It("reports its first attempt, why it fails, and that Xylem is reading the member's objects", func(ctx SpecContext) {
+	It("reports its first attempt, why it fails, and that Xylem is reading the member's objects", suite.Slow, func(ctx SpecContext) {
 		states := statesOf(ctx, "silent")
 		silent(ctx, "silent")
 		Eventually(ctx, states).Should(Receive(HaveField("Object", And(
@@ -472,7 +472,7 @@ var _ = Describe("A member's connection", func() {
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("reports that the member's policies do not limit it, or that Xylem cannot check them", func(ctx SpecContext) {
+	It("reports that the member's policies do not limit it, or that Xylem cannot check them", suite.Slow, func(ctx SpecContext) {
 		member := x.Member(two)
 		binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
 		Expect(member.API.Get(ctx, client.ObjectKey{Name: "xylem-account"}, binding)).To(Succeed())

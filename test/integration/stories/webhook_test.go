@@ -128,10 +128,10 @@ var _ = Describe("A webhook that rejects what Xylem writes", func() {
 		Entry("a claim, without a status", SpecTimeout(storyTime), int32(0), registrationv1.Create, "persistentvolumeclaims", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
 		Entry("a claim, as not found", SpecTimeout(storyTime), int32(http.StatusNotFound), registrationv1.Create, "persistentvolumeclaims", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
 		Entry("a namespace", SpecTimeout(storyTime), int32(0), registrationv1.Create, "namespaces", "Pod", "app", v1alpha1.ReasonNamespaceRefused),
-		Entry("a change to a volume", SpecTimeout(storyTime), int32(http.StatusTooManyRequests), registrationv1.Update, "persistentvolumes", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
+		Entry("a change to a volume", suite.Slow, SpecTimeout(storyTime), int32(http.StatusTooManyRequests), registrationv1.Update, "persistentvolumes", "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember),
 	)
 
-	It("in a member: the deleted claim quotes the webhook, and its disk is destroyed once the webhook allows the deletion", func(ctx SpecContext) {
+	It("in a member: the deleted claim quotes the webhook, and its disk is destroyed once the webhook allows the deletion", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.deletePod(ctx, "app")
@@ -201,7 +201,7 @@ var _ = Describe("A webhook that rejects what Xylem writes", func() {
 			s.running(ctx, "app", nodeOne)
 		},
 		Entry("a volume", SpecTimeout(storyTime), registrationv1.Create, "persistentvolumes"),
-		Entry("a change to a claim", SpecTimeout(storyTime), registrationv1.Update, "persistentvolumeclaims"),
+		Entry("a change to a claim", suite.Slow, SpecTimeout(storyTime), registrationv1.Update, "persistentvolumeclaims"),
 	)
 
 	It("in the host: the Pod quotes the webhook if the Pod's status is rejected", func(ctx SpecContext) {
@@ -225,7 +225,7 @@ var _ = Describe("A webhook that does not respond", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is reported on the Pod if the member's API server waits for it", func(ctx SpecContext) {
+	It("is reported on the Pod if the member's API server waits for it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		hook := s.guards(ctx, x.Member(one), harness.MemberUser, registrationv1.Create, "pods")
 		hook.hangs.Store(true)
@@ -235,7 +235,7 @@ var _ = Describe("A webhook that does not respond", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(2*storyTime))
 
-	It("is reported on the claim and its Pod if the host's API server waits for it", func(ctx SpecContext) {
+	It("is reported on the claim and its Pod if the host's API server waits for it", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		hook := s.guards(ctx, x.Host, harness.HostUser, registrationv1.Create, "persistentvolumes")
 		hook.hangs.Store(true)

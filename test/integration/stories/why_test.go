@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // why expects `kubectl xylem why` to print a cause with a next step first, and to exit with 1. It
@@ -157,7 +158,7 @@ var _ = Describe("kubectl xylem why", func() {
 		s.why(ctx, "Pod", "gated", corev1.PodReasonSchedulingGated, "schedulingGates")
 	}, SpecTimeout(storyTime))
 
-	It("reports first that a member is away, for a Pod that ran in it and for the Pod's claim", func(ctx SpecContext) {
+	It("reports first that a member is away, for a Pod that ran in it and for the Pod's claim", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))
@@ -172,7 +173,7 @@ var _ = Describe("kubectl xylem why", func() {
 })
 
 var _ = Describe("kubectl xylem status", func() {
-	It("shows members, Pods that wait, and the volumes that were provisioned", func(ctx SpecContext) {
+	It("shows members, Pods that wait, and the volumes that were provisioned", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))

@@ -136,7 +136,7 @@ var _ = Describe("The end of a Pod", func() {
 		Entry("failure", SpecTimeout(storyTime), controlplane.AnnotationFail, batchv1.JobFailed, corev1.PodFailed),
 	)
 
-	It("uses the grace period with which the Pod is deleted", func(ctx SpecContext) {
+	It("uses the grace period with which the Pod is deleted", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStopAfter, "12s"))

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
-	"github.com/onsi/ginkgo/v2/types"
 	"github.com/onsi/gomega"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -31,22 +30,32 @@ const (
 	start = 5 * time.Minute
 )
 
-// Run runs the specs of a suite.
-func Run(t *testing.T, name string) {
+// Run runs the stories of a suite that belong to the tier in the environment. labels apply to all of
+// them.
+func Run(t *testing.T, name string, labels ...ginkgo.Labels) {
+	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	gomega.SetDefaultEventuallyTimeout(Settle)
 	gomega.SetDefaultEventuallyPollingInterval(poll)
 	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
-	ginkgo.RunSpecs(t, name)
+	config, reporter := ginkgo.GinkgoConfiguration()
+	if tier := os.Getenv(tierEnv); tier != "" {
+		if filters[tier] == "" {
+			t.Fatalf("%s is %q, but must be %s, %s or empty", tierEnv, tier, tierQuick, tierRest)
+		}
+		config.LabelFilter = filters[tier]
+	}
+	ginkgo.RunSpecs(t, name, slices.Concat(labels...), config, reporter)
 }
 
 // On runs a suite on a harness, which it starts, prepares and stops. After each spec, it checks
 // for panics, because no object shows a panic that controller-runtime has recovered. Call it at
 // the top level of the suite.
 func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, prepare func(ginkgo.SpecContext)) bool {
-	ginkgo.ReportAfterSuite("failures", failures)
+	ginkgo.BeforeEach(func() { ginkgo.DeferCleanup(measured, spent()) }) // the first node, so that its cleanup is the last one
 	ginkgo.AfterEach(func() { gomega.Expect((*x).Panics()).To(gomega.Succeed()) })
 	return ginkgo.BeforeSuite(func(ctx ginkgo.SpecContext) {
+		beginning := spent()
 		o := versioned(options(ctx))
 		o.Progress = Progress
 		var err error
@@ -54,7 +63,8 @@ func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, pre
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		ginkgo.DeferCleanup(func(ctx ginkgo.SpecContext) { gomega.Expect((*x).Stop(ctx)).To(gomega.Succeed()) })
 		prepare(ctx)
-	}, ginkgo.NodeTimeout(start))
+		measured(beginning)
+	}, ginkgo.NodeTimeout(start)) && Reported()
 }
 
 // Plugin runs kubectl xylem against a cluster, and returns its output, error output and exit code.
@@ -99,11 +109,6 @@ func From(c *harness.Cluster, version, why string) {
 	if kubebin.CompareVersions(served.Major+"."+served.Minor, version) < 0 {
 		ginkgo.Skip(c.Name() + " has Kubernetes " + served.GitVersion + ": " + why)
 	}
-}
-
-// Whole reports whether the suite runs all specs, without a focus or a skip.
-func Whole(config types.SuiteConfig) bool {
-	return len(config.FocusStrings)+len(config.SkipStrings)+len(config.FocusFiles)+len(config.SkipFiles) == 0
 }
 
 // Progress writes a line to the spec's output.

@@ -1,0 +1,137 @@
+package suite
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// Costs are CPU time, because stories mostly wait. They are compared with the cost of starting the
+// suite's clusters in the same run, so that the limits hold on any machine, at any load.
+const (
+	// storyLimit is the most that a quick story should cost. A dearer one should be Slow.
+	storyLimit = 0.5
+	// tierLimit is the most that a suite's quick stories may cost together, without the Core stories.
+	tierLimit = 45
+	// dearest is how many stories the report lists.
+	dearest = 10
+	// costEntry is the name of the report entry with a node's CPU seconds.
+	costEntry = "CPU seconds"
+	// userHertz is the number of ticks per second in /proc/PID/stat (proc(5)), on all platforms that Go
+	// supports.
+	userHertz = 100
+)
+
+// spent returns the CPU seconds that this process and its descendants have used, including those that
+// have ended and were waited for.
+func spent() float64 {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return 0
+	}
+	parents, ticks := map[int]int{}, map[int]int{}
+	for _, path := range stats {
+		content, err := os.ReadFile(path) //nolint:gosec // the kernel's
+		if err != nil {
+			continue // the process has ended
+		}
+		// The format is "pid (name) state ppid …", and the name may contain parentheses. utime, stime,
+		// cutime and cstime are the fields 14 to 17.
+		fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || len(fields) < 15 {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+		for _, field := range fields[11:15] {
+			n, _ := strconv.Atoi(field)
+			ticks[pid] += n
+		}
+	}
+	total := 0
+	for pid := range parents {
+		for p := pid; p > 1; p = parents[p] {
+			if p == os.Getpid() {
+				total += ticks[pid]
+				break
+			}
+		}
+	}
+	return float64(total) / userHertz
+}
+
+// measured adds the CPU seconds since the beginning to the current node's report.
+func measured(beginning float64) {
+	ginkgo.AddReportEntry(costEntry, strconv.FormatFloat(spent()-beginning, 'f', 2, 64), ginkgo.ReportEntryVisibilityNever)
+}
+
+func costOf(report types.SpecReport) float64 {
+	total := 0.0
+	for _, entry := range report.ReportEntries {
+		if entry.Name == costEntry {
+			seconds, _ := strconv.ParseFloat(entry.StringRepresentation(), 64)
+			total += seconds
+		}
+	}
+	return total
+}
+
+// costs prints what the tiers and the dearest stories cost, and returns an error if the quick stories
+// exceed their budget.
+func costs(report types.Report) error {
+	var starts []float64
+	for _, node := range report.SpecReports.WithLeafNodeType(types.NodeTypeBeforeSuite | types.NodeTypeSynchronizedBeforeSuite) {
+		if cost := costOf(node); cost > 0 {
+			starts = append(starts, cost)
+		}
+	}
+	stories := slices.DeleteFunc(report.SpecReports.WithLeafNodeType(types.NodeTypeIt), func(s types.SpecReport) bool { return s.RunTime == 0 || costOf(s) == 0 })
+	if len(starts) == 0 || len(stories) == 0 {
+		return nil
+	}
+	start := slices.Min(starts)
+	total, number := map[string]float64{}, map[string]int{}
+	for _, s := range stories {
+		total[tierOf(s)] += costOf(s)
+		number[tierOf(s)]++
+	}
+	fmt.Printf("\n%s: the clusters of a process started with %.1f CPU s. Stories:", report.SuiteDescription, start)
+	for _, tier := range slices.Sorted(slices.Values([]string{"quick", "core", "slow"})) {
+		fmt.Printf(" %d %s, %.0f CPU s;", number[tier], tier, total[tier])
+	}
+	fmt.Println(" the dearest:")
+	slices.SortStableFunc(stories, func(a, b types.SpecReport) int { return cmp.Compare(costOf(b), costOf(a)) })
+	for _, s := range stories[:min(dearest, len(stories))] {
+		note := ""
+		if tierOf(s) == "quick" && costOf(s) > storyLimit*start {
+			note = fmt.Sprintf(" (over the limit of %.1f CPU s: make it cheaper, or label it suite.Slow)", storyLimit*start)
+		}
+		fmt.Printf("  %5.1f CPU s %5.1f s  %s  %s%s\n", costOf(s), s.RunTime.Seconds(), tierOf(s), s.FullText(), note)
+	}
+	if limit := tierLimit * start; total["quick"] > limit {
+		return fmt.Errorf("the quick stories cost %.0f CPU s, but %.0f times the start of their clusters is the limit (%.0f CPU s): "+
+			"make the dearest ones cheaper, or label them suite.Slow", total["quick"], float64(tierLimit), limit)
+	}
+	return nil
+}
+
+// tierOf returns why a story runs in `make test` (quick or core), or that it does not (slow).
+func tierOf(s types.SpecReport) string {
+	labels := s.Labels()
+	switch {
+	case slices.Contains(labels, Core[0]):
+		return Core[0]
+	case slices.Contains(labels, Slow[0]):
+		return Slow[0]
+	default:
+		return tierQuick
+	}
+}

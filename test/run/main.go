@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "make test: %v\n", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called
+	}
+}
+
+// run executes the steps of the tiers.
+func run(ctx context.Context, chosen []string) error {
+	steps, err := stepsOf(chosen)
+	if err != nil {
+		return err
+	}
+	root, err := kubebin.Root()
+	if err != nil {
+		return err
+	}
+	cache, err := kubebin.CacheDir()
+	if err != nil {
+		return err
+	}
+	if err := endWithParent(); err != nil {
+		return err
+	}
+	unlock, err := lock(filepath.Join(cache, "test.lock"), root)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := enoughSpace(os.TempDir(), cache); err != nil {
+		return err
+	}
+	processes, err := storyProcesses(availableMemory())
+	if err != nil {
+		return err
+	}
+	r := &runner{root: root, reports: filepath.Join(root, "dist", "test"), processes: processes, out: os.Stdout}
+	if err := r.prepare(chosen); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "%s: %d steps; %s; %d processes run stories\n", strings.Join(chosen, ", "), len(steps), load(), processes)
+	return r.runAll(ctx, steps)
+}
+
+// runAll executes steps until one is interrupted, and prints what failed and what ran.
+func (r *runner) runAll(ctx context.Context, steps []step) error {
+	var results []result
+	for _, s := range steps {
+		fmt.Fprintf(r.out, "\n=== %s\n", s.name)
+		results = append(results, r.runStep(ctx, s))
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted during %q; no process is left", s.name)
+		}
+	}
+	r.printFailures(results)
+	printTable(r.out, results)
+	var failed []string
+	for _, res := range results {
+		if res.err != nil {
+			failed = append(failed, res.name)
+		}
+	}
+	if len(failed) > 0 {
+		return errors.New("failed: " + strings.Join(failed, ", ") + ". The logs are in dist/test")
+	}
+	return nil
+}

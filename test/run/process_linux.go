@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func init() {
+	// The kernel sends Pdeathsig when the thread that forked ends, so the main thread forks.
+	runtime.LockOSThread()
+}
+
+// endWithParent makes this program end, and with it its children, if make is killed.
+func endWithParent() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0); err != nil {
+		return fmt.Errorf("end with make: %w", err)
+	}
+	return nil
+}
+
+// start starts a command in its own process group. It dies with this program. Processes that outlive
+// their parents become children of this program.
+func start(command *exec.Cmd) error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt orphaned processes: %w", err)
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	return command.Start()
+}
+
+// killRest kills the processes that an ended step has left behind, and returns an error that names them.
+func killRest() error {
+	var names []string
+	for {
+		left := children()
+		if len(left) == 0 {
+			break
+		}
+		for pid, name := range left {
+			names = append(names, name)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			_, _ = syscall.Wait4(pid, nil, 0, nil)
+		}
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("left these processes behind, which were killed: %s", strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// children returns the names of this program's children by their IDs. Their own children follow when
+// they have ended.
+func children() map[int]string {
+	found := map[int]string{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		content, err := os.ReadFile(path) //nolint:gosec // the kernel's
+		if err != nil {
+			continue
+		}
+		// The format is "pid (name) state ppid …", and the name may contain parentheses.
+		opening, closing := bytes.IndexByte(content, '('), bytes.LastIndexByte(content, ')')
+		fields := strings.Fields(string(content[closing+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
+			found[pid] = string(content[opening+1 : closing])
+		}
+	}
+	return found
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStoryProcesses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		available int64
+		set       string
+		want      int
+		err       string
+	}{
+		"plenty":                     {available: 24 * gib, want: 3},
+		"a machine with 8 GiB":       {available: 7 * gib, want: 2},
+		"enough for one":             {available: 4 * gib, want: 1},
+		"not enough":                 {available: 2 * gib, err: "stop other programs, or set STORIES_PROCESSES=1"},
+		"not enough, but set":        {available: 2 * gib, set: "1", want: 1},
+		"set to something else":      {available: 24 * gib, set: "many", err: `"many"`},
+		"set to a number that fails": {available: 24 * gib, set: "0", err: `"0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("STORIES_PROCESSES", tc.set)
+			got, err := storyProcesses(tc.available)
+			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("storyProcesses(%d) = %d, %v, want %d, %q", tc.available, got, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
+func TestEnoughSpace(t *testing.T) {
+	if err := enoughSpace(t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	if err := enoughSpace("/proc"); err == nil || !strings.Contains(err.Error(), "set TMPDIR") {
+		t.Errorf("a full file system: %v", err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "cache", "test.lock")
+	unlock, err := lock(path, "/a/clone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(path, "/another/clone"); err == nil || !strings.Contains(err.Error(), "in /a/clone): wait until it ends, or stop it") {
+		t.Errorf("a second run: %v", err)
+	}
+	unlock()
+	unlock, err = lock(path, "/another/clone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+}
+
+func TestStepsOf(t *testing.T) {
+	steps, err := stepsOf([]string{quick, rest})
+	if err != nil || len(steps) != len(tiers[quick])+len(tiers[rest]) {
+		t.Errorf("%d steps, %v", len(steps), err)
+	}
+	for _, chosen := range [][]string{nil, {"everything"}} {
+		if _, err := stepsOf(chosen); err == nil || !strings.Contains(err.Error(), "the tiers are") {
+			t.Errorf("stepsOf(%v): %v", chosen, err)
+		}
+	}
+}
+
+// makefile has targets that pass, fail, leave a process behind, and never end.
+const makefile = `
+pass: ; @echo 'ok  	example/a	1s'; printf 'suite: 2 of 2' > "$$XYLEM_REPORTS/suite.ran"
+fail: ; @echo 'ok  	example/a	1s'; echo 'FAIL example/b'; printf 'its log' > "$$XYLEM_REPORTS/suite-0.failed"; exit 1
+leave: ; @setsid sleep 1000 &
+hang: ; @(trap '' TERM; setsid sleep 1000) & echo hanging; wait
+`
+
+func newRunner(t *testing.T) (*runner, *bytes.Buffer) {
+	t.Helper()
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "Makefile"), []byte(makefile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := &runner{root: root, reports: filepath.Join(root, "dist", "test"), processes: 1, out: &out}
+	if err := r.prepare([]string{quick}); err != nil {
+		t.Fatal(err)
+	}
+	return r, &out
+}
+
+func TestRunAll(t *testing.T) {
+	r, out := newRunner(t)
+	err := r.runAll(t.Context(), []step{{"first step", []string{"pass"}}, {"second", []string{"fail"}}, {"third", []string{"leave"}}, {"last", []string{"pass"}}})
+	if err == nil || !strings.Contains(err.Error(), "failed: second, third. The logs are in dist/test") {
+		t.Errorf("runAll() = %v", err)
+	}
+	text := out.String()
+	at := 0
+	for _, want := range []string{
+		"=== last", "=== Failed story: suite-0\nits log", "=== Failed: second (exit status 2)", "FAIL example/b",
+		"=== Failed: third (left these processes behind, which were killed: sleep)", "wall s", "first step", "suite: 2 of 2, 1 packages passed", "second", "FAILED", "total",
+	} {
+		n := strings.Index(text[at:], want)
+		if n < 0 {
+			t.Fatalf("no %q after %q in:\n%s", want, text[:at], text)
+		}
+		at += n + len(want)
+	}
+}
+
+// hanging cancels a context when the hanging target prints its line.
+type hanging struct {
+	bytes.Buffer
+	cancel context.CancelFunc
+}
+
+func (h *hanging) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("hanging")) {
+		h.cancel()
+	}
+	return h.Buffer.Write(p)
+}
+
+func TestInterrupted(t *testing.T) {
+	r, _ := newRunner(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.out = &hanging{cancel: cancel}
+	err := r.runAll(ctx, []step{{"endless", []string{"hang"}}, {"next", []string{"pass"}}})
+	if err == nil || err.Error() != `interrupted during "endless"; no process is left` {
+		t.Errorf("runAll() = %v", err)
+	}
+	if left := children(); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+func TestMemory(t *testing.T) {
+	values := make(chan int64, 3)
+	for _, v := range []int64{10, 4, 8} {
+		values <- v
+	}
+	sampled := make(chan struct{})
+	fell := lowest(func() int64 {
+		if len(values) == 1 {
+			defer close(sampled)
+		}
+		select {
+		case v := <-values:
+			return v
+		default:
+			return 8
+		}
+	})
+	select {
+	case <-sampled:
+	case <-time.After(time.Minute):
+		t.Fatal("nothing was sampled")
+	}
+	if n := fell(); n != 6 {
+		t.Errorf("fell by %d, want 6", n)
+	}
+}
