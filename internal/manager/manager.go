@@ -113,7 +113,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err != nil {
 		return err
 	}
-	gate := backlog.New(clock.RealClock{})
+	gate := backlog.New(clock.RealClock{}, o.ClaimsInProgress)
 	if err := gate.Setup(ctx, mgr.GetCache()); err != nil {
 		return err
 	}

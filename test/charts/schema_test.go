@@ -45,6 +45,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("a zero grace period for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
 		Entry("deletions that count as stuck immediately", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
 		Entry("an interval of less than a second between checks for orphans", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: must be at least 1s"),
+		Entry("no claims in progress", "xylem", `{claimsInProgress: 0}`, "/claimsInProgress"),
 		Entry("an interval of less than a second between attempts to connect", "xylem", `{recheckInterval: 500ms}`, "recheckInterval 500ms: must be at least 1s"),
 		Entry("tokens that are renewed too late", "xylem", `{renewTokensAfter: 0.7}`, "/renewTokensAfter"),
 		Entry("tokens that are renewed too late, as a string from --set", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: the maximum is 0.6"),
@@ -148,7 +149,7 @@ var _ = Describe("The manager's flags", func() {
 		new(options.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
-		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "recheck-interval", "stuck-after", "silent-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
+		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "recheck-interval", "claims-in-progress", "stuck-after", "silent-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
 			want := flags.Lookup(name).DefValue
 			_, rest, ok := strings.Cut(stream, "- --"+name+"=")
 			Expect(ok).To(BeTrue(), name)
