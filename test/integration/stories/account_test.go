@@ -40,7 +40,7 @@ func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.
 	return requests
 }
 
-var _ = Describe("Xylem", Serial, func() {
+var _ = Describe("Xylem", func() {
 	It("makes no writes once everything is settled (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		offered(ctx, x.Member(one), "at-rest")
@@ -193,7 +193,7 @@ var removal = budget{
 	"member delete pods": 1, "member get pods": 2, "host delete pods": 2, "host patch pods/status": 1,
 }
 
-var _ = Describe("The cost of a volume", Serial, func() {
+var _ = Describe("The cost of a volume", func() {
 	DescribeTable("is within its budget of requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne) // creates the namespace in the member
