@@ -5,7 +5,7 @@
 // of waiting claims takes CPU time away from binding: with two CPUs, 5,000 claims across four
 // members were never all bound.
 //
-// At most 300 claims are in progress at a time: those that the gate admitted within the last ten
+// By default, at most 300 claims are in progress at a time (--claims-in-progress): those that the gate admitted within the last ten
 // seconds, and those whose volume waits for the PV controller. Above that, new claims queue,
 // namespaces take turns, and the gate admits one claim for each that is bound. TestBursts simulates
 // this: as long as the PV controller binds up to 30 claims a second, it alone determines how long a

@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// limit is the maximum number of claims in progress. The PV controller binds five to seven
-	// claims a second with its client's default rate limit, and a few times as many with a higher
-	// limit.
-	limit = 300
+	// DefaultLimit is the default of the maximum number of claims in progress. The PV controller binds
+	// five to seven claims a second with its client's default rate limit, and a few times as many with
+	// a higher limit.
+	DefaultLimit = 300
 	// making is how long an admitted claim counts while the host has no volume for it. It is short
 	// because a slow provisioner does not slow down binding in the host.
 	making = 10 * time.Second
@@ -44,6 +44,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // Gate queues claims until they may be placed in their member. Cluster IDs identify members.
 type Gate struct {
 	clock clock.WithTicker
+	limit int
 
 	mu    sync.Mutex
 	lanes map[string]*lane
@@ -59,9 +60,10 @@ type lane struct {
 	line         line
 }
 
-// New creates a Gate. The Gate counts volumes once Setup has been called.
-func New(c clock.WithTicker) *Gate {
-	return &Gate{clock: c, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
+// New creates a Gate that lets up to limit claims be in progress. The Gate counts volumes once Setup
+// has been called.
+func New(c clock.WithTicker, limit int) *Gate {
+	return &Gate{clock: c, limit: limit, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
 }
 
 // Setup makes the gate watch the host's PVs. Call it before the cache starts.
@@ -147,7 +149,7 @@ func (g *Gate) capacity(member string) int {
 	if own == 0 {
 		members++
 	}
-	return max(limit-(all-own), limit/members, 1) - own
+	return max(g.limit-(all-own), g.limit/members, 1) - own
 }
 
 // Source queues a member's claims until the context ends, and enqueues admitted claims in the queue

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,8 @@ import (
 // here and there are the cluster IDs of two members.
 const here, there = "38aa", "77aa"
 
+const limit = DefaultLimit
+
 // rig is a gate with a member's queue and a fake clock.
 type rig struct {
 	*Gate
@@ -35,7 +38,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	fake := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	r := &rig{Gate: New(fake), t: t, clock: fake}
+	r := &rig{Gate: New(fake, limit), t: t, clock: fake}
 	r.queue = link(t.Context(), t, r.Gate, here)
 	return r
 }
@@ -112,6 +115,15 @@ func (r *rig) come() []string {
 	return names
 }
 
+// shows checks the metric of the claims that wait.
+func (r *rig) shows(want float64) {
+	r.t.Helper()
+	var m dto.Metric
+	if err := heldBack.WithLabelValues("member-" + here).Write(&m); err != nil || m.GetGauge().GetValue() != want {
+		r.t.Errorf("the metric shows %v waiting claims (%v), want %v", m.GetGauge().GetValue(), err, want)
+	}
+}
+
 func equal(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -141,10 +153,12 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
 	equal(t, "admitted before a claim is bound", r.pass())
+	r.shows(10)
 	r.bind(waiting[0], waiting[0])
 	equal(t, "admitted after a claim was bound and its event repeated", r.pass(), "team/0")
 	r.bind(waiting[1:4]...)
 	equal(t, "admitted after three claims were bound", r.pass(), "team/1", "team/2", "team/3")
+	r.shows(6)
 	waiting[4].Status.Phase = corev1.VolumeFailed
 	r.see(waiting[4])
 	r.forget(waiting[5])
@@ -157,6 +171,9 @@ func TestClaimsFollowBoundVolumes(t *testing.T) {
 	if r.Enter(here, claim("team", "7")).Come {
 		t.Error("a waiting claim is admitted only because it enters again")
 	}
+	r.bind(waiting[7:10]...)
+	equal(t, "admitted after the last claims were bound", r.pass(), "team/7", "team/8", "team/9")
+	r.shows(0)
 }
 
 // A claim counts from its admission, not only once it has a volume. Otherwise, a burst would be
@@ -447,7 +464,7 @@ func TestAwaitsBinding(t *testing.T) {
 func TestStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		g := New(clock.RealClock{})
+		g := New(clock.RealClock{}, limit)
 		q := link(ctx, t, g, here)
 		ended := make(chan error)
 		go func() { ended <- g.Start(ctx) }()

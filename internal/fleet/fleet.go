@@ -58,6 +58,9 @@ type Config struct {
 	// EpochInterval is the interval at which a fence advances its epoch within a leadership. A
 	// restore is detected if the restored state is older than this interval.
 	EpochInterval time.Duration
+	// RecheckInterval is the maximum interval between two attempts to connect to a member; see also
+	// Link.Recheck.
+	RecheckInterval time.Duration
 	// Revision is the host's revision, shared by all members.
 	Revision *hostrevision.Monitor
 	// Limits are the memory limits of each member.

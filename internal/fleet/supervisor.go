@@ -192,10 +192,10 @@ func (s *supervisor) update(change func(*State)) {
 func (s *supervisor) run(ctx context.Context) {
 	defer close(s.done)
 	metrics.Connected.WithLabelValues(s.name).Set(0) // so the series exists even if the member never connects
-	backoff := newBackoff()
+	backoff := s.newBackoff()
 	for ctx.Err() == nil {
 		registration, changed := s.current()
-		err := s.attempt(ctx, registration, changed, func() { backoff = newBackoff() })
+		err := s.attempt(ctx, registration, changed, func() { backoff = s.newBackoff() })
 		if ctx.Err() != nil {
 			break
 		}
@@ -205,7 +205,7 @@ func (s *supervisor) run(ctx context.Context) {
 		pause := backoff.Step()
 		select {
 		case <-changed:
-			backoff, pause = newBackoff(), 0
+			backoff, pause = s.newBackoff(), 0
 		default:
 			p := s.disconnected(err)
 			switch p.Reason {
@@ -218,7 +218,7 @@ func (s *supervisor) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-changed:
-			backoff = newBackoff()
+			backoff = s.newBackoff()
 		case <-s.fleet.clock.After(pause):
 		}
 	}
@@ -226,8 +226,8 @@ func (s *supervisor) run(ctx context.Context) {
 	s.update(func(state *State) { *state = State{Identity: state.Identity} })
 }
 
-func newBackoff() wait.Backoff {
-	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: member.LastRetry}
+func (s *supervisor) newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: s.fleet.RecheckInterval}
 }
 
 // disconnected records why a link ended or could not be created.
@@ -383,13 +383,13 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	if err != nil {
 		return nil, err
 	}
-	writes := rejection.OfMember(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock)
+	writes := rejection.OfMember(c.Live, s.fleet.HostID, r.Registration, s.fleet.Host, s.fleet.Recorder, s.fleet.clock, rejection.Patience(s.fleet.FenceDuration))
 	leaf := guarded.NewLeaf(writes, s.fleet.HostID, r.Registration, fence)
 	l := &member.Link{
 		Member: r.Member, Rules: r.Rules, Cache: memberCache, Workloads: workloads, Live: c.Live,
 		Discovery: discovery.ToDiscoveryInterfaceWithContext(c.Discovery), Metadata: c.Metadata,
 		Host: s.fleet.Host, HostLive: s.fleet.HostLive, Router: s.fleet.Router, Recorder: s.fleet.Recorder,
-		Clock: s.fleet.clock, Streams: c.Streams,
+		Clock: s.fleet.clock, Recheck: s.fleet.RecheckInterval, Streams: c.Streams,
 		Leaf: leaf,
 		Credentials: &member.Credentials{Connection: c, Leaf: leaf, ClusterID: r.ClusterID, Note: func(renewal *member.TokenRenewal) {
 			s.update(func(state *State) { state.Renewal = renewal })
@@ -408,7 +408,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 	if err := s.fleet.Session(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the member's controllers: %w", err)
 	}
-	kinds := optional.Reader{Link: l, Connection: c, Held: held, Scheme: s.fleet.Scheme, Clock: s.fleet.clock}
+	kinds := optional.Reader{Link: l, Connection: c, Held: held, Scheme: s.fleet.Scheme, Clock: s.fleet.clock, Recheck: s.fleet.RecheckInterval}
 	if l.HostSnapshots != nil {
 		l.Run(kinds.Snapshots)
 	}
@@ -502,7 +502,7 @@ var errEnded = errors.New("a part of the link ended early")
 // context ends. API servers enforce a policy only some seconds after its creation, and `kubectl
 // xylem register` creates the policy just before the member is linked.
 func (s *supervisor) provePolicyAgain(ctx context.Context, c *member.Connection) error {
-	backoff := newBackoff()
+	backoff := s.newBackoff()
 	for proven := false; !proven && backoff.Steps > 0; {
 		select {
 		case <-ctx.Done():

@@ -113,7 +113,7 @@ func Run(ctx context.Context, config *rest.Config, o options.Options) error {
 	if err != nil {
 		return err
 	}
-	gate := backlog.New(clock.RealClock{})
+	gate := backlog.New(clock.RealClock{}, o.ClaimsInProgress)
 	if err := gate.Setup(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
@@ -262,7 +262,7 @@ func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Id
 		Router: w.router, Recorder: w.recorder(), HostSnapshots: w.snapshots,
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
-		SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,
+		RecheckInterval: w.options.RecheckInterval, SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,
 		Limits: budget.Limits{Answer: w.options.AnswerLimit.Value(), Cache: w.options.CacheLimit.Value()},
 		Admit:  admit, Session: w.session, Log: ctrl.Log.WithName("member"),
 	})

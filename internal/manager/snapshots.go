@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"time"
 
 	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,12 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// snapshotLook is the interval at which the manager checks whether the host serves snapshots. Their
-// CustomResourceDefinitions may be installed later, or never.
-const snapshotLook = 30 * time.Second
-
 // serveSnapshots runs on the leader. It waits until the host serves snapshots, and then starts to
-// watch them.
+// watch them. Their CustomResourceDefinitions may be installed later, or never.
 func (w *wiring) serveSnapshots(ctx context.Context) error {
 	for {
 		problem, err := member.SnapshotsServed(ctx, w.live, "the host")
@@ -33,7 +28,7 @@ func (w *wiring) serveSnapshots(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-w.clock.After(snapshotLook):
+		case <-w.clock.After(w.options.RecheckInterval):
 		}
 	}
 }

@@ -106,7 +106,7 @@ func (w *wiring) recorder() events.EventRecorder {
 
 // add adds the host's controllers, and the fleet, which runs the members' controllers.
 func (w *wiring) add(ctx context.Context) error {
-	w.client = rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock)
+	w.client = rejection.OfHost(w.mgr.GetClient(), w.recorder(), w.clock, rejection.Patience(w.options.FenceDuration))
 	if err := w.traces(ctx); err != nil {
 		return err
 	}
@@ -142,9 +142,9 @@ func (w *wiring) add(ctx context.Context) error {
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
 			Client: w.client, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
-			Grace: w.options.NodeGrace,
+			Grace: w.options.NodeGrace, Recheck: w.options.RecheckInterval,
 		},
-		csinode.Name:            &csinode.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Clock: clock.RealClock{}},
+		csinode.Name:            &csinode.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Clock: clock.RealClock{}, Recheck: w.options.RecheckInterval},
 		csidriver.Name:          &csidriver.Reconciler{Client: w.client, Recorder: recorder},
 		hostclaim.Name:          &hostclaim.Reconciler{Client: w.client, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Classes: w.classes, Snapshots: w.snapshots, Clock: clock.RealClock{}},
 		hostservice.Name:        &hostservice.Reconciler{Client: w.client, Recorder: recorder},

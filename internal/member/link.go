@@ -37,10 +37,11 @@ import (
 
 const (
 	// firstRetry is the first backoff of a failing request. The backoff grows exponentially up to
-	// LastRetry, so the controller retries within half a minute after the cause is fixed.
+	// Link.Recheck, so by default, the controller retries within half a minute after the cause is
+	// fixed.
 	firstRetry = 50 * time.Millisecond
-	// LastRetry is the maximum backoff.
-	LastRetry = 30 * time.Second
+	// DefaultRecheck is the default of --recheck-interval.
+	DefaultRecheck = 30 * time.Second
 )
 
 // Link is a live connection to a member. It provides everything that the member's controllers use
@@ -78,6 +79,9 @@ type Link struct {
 	Recorder events.EventRecorder
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
+	// Recheck is the maximum backoff of a failing request, and the interval at which a controller
+	// checks again what no event reports.
+	Recheck time.Duration
 	// Leaf writes to the member.
 	Leaf *guarded.Leaf
 	// Root writes to the host on behalf of this member.
@@ -143,7 +147,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		Reconciler:              settling.Reconciler(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // each member has a controller with this name
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, l.Recheck),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return urgency.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 				Name: name, MetricsProvider: metrics.Queue{Cluster: l.Registration},

@@ -27,6 +27,8 @@ members: {allowInsecure: true, allowLoopback: true, answerLimit: 64Mi, cacheLimi
 fence: {duration: 1m30s, probeInterval: 15s, epochInterval: 1h}
 nodeGrace: 50s
 orphanInterval: 1h
+recheckInterval: 1m
+claimsInProgress: 600
 stuckAfter: 5m
 silentAfter: 10m
 nominatedNodeName: never

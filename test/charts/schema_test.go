@@ -45,6 +45,8 @@ var _ = Describe("Wrong values", func() {
 		Entry("a zero grace period for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
 		Entry("deletions that count as stuck immediately", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
 		Entry("an interval of less than a second between checks for orphans", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: must be at least 1s"),
+		Entry("no claims in progress", "xylem", `{claimsInProgress: 0}`, "/claimsInProgress"),
+		Entry("an interval of less than a second between attempts to connect", "xylem", `{recheckInterval: 500ms}`, "recheckInterval 500ms: must be at least 1s"),
 		Entry("tokens that are renewed too late", "xylem", `{renewTokensAfter: 0.7}`, "/renewTokensAfter"),
 		Entry("tokens that are renewed too late, as a string from --set", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: the maximum is 0.6"),
 		Entry("tokens that are renewed immediately", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
@@ -83,7 +85,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("a fence of three probe intervals", `{fence: {duration: 15s, probeInterval: 5s}}`),
 		Entry("a fence of three probe intervals, in other units", `{fence: {duration: 1m1.5s, probeInterval: 20500ms}}`),
 		Entry("a fraction as a string from --set", `{renewTokensAfter: "0.1"}`),
-		Entry("a second", `{fence: {duration: 1s, probeInterval: 300ms}, orphanInterval: 1000ms}`),
+		Entry("a second", `{fence: {duration: 1s, probeInterval: 300ms}, orphanInterval: 1000ms, recheckInterval: 1s}`),
 	)
 
 	It("are rejected at every level: no object in the charts' schemas accepts unknown keys", func() {
@@ -147,7 +149,7 @@ var _ = Describe("The manager's flags", func() {
 		new(options.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
-		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "stuck-after", "silent-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
+		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "recheck-interval", "claims-in-progress", "stuck-after", "silent-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
 			want := flags.Lookup(name).DefValue
 			_, rest, ok := strings.Cut(stream, "- --"+name+"=")
 			Expect(ok).To(BeTrue(), name)

@@ -232,7 +232,7 @@ func addTo(link *member.Link, name string, cached, live func(side) reader, other
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	switch name {
 	case rootpvc.Name:
-		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
+		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit), SilentAfter: rootpvc.DefaultSilentAfter, Others: others})
 	case rootpv.Name:
 		return rootpv.Setup(link, &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}})
 	case leafpv.Name:

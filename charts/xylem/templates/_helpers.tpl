@@ -69,8 +69,11 @@ requirements. */}}
 {{- fail (printf "fence.probeInterval (%s) is more than a third of fence.duration (%s). Set fence.probeInterval to %ss or less, or fence.duration to %ss or more"
   .Values.fence.probeInterval .Values.fence.duration (divf $duration 3.0 | toString) (mulf $probe 3.0 | toString)) }}
 {{- end }}
-{{- if lt (include "xylem.seconds" .Values.orphanInterval | float64) 1.0 }}
-{{- fail (printf "orphanInterval %s: must be at least 1s" .Values.orphanInterval) }}
+{{- range $name := list "orphanInterval" "recheckInterval" }}
+{{- $interval := get $.Values $name }}
+{{- if lt (include "xylem.seconds" $interval | float64) 1.0 }}
+{{- fail (printf "%s %s: must be at least 1s" $name $interval) }}
+{{- end }}
 {{- end }}
 {{- if gt (float64 .Values.nodeAPI.memberSessions) (float64 .Values.nodeAPI.sessions) }}
 {{- fail (printf "nodeAPI.memberSessions (%v) is more than nodeAPI.sessions (%v). Lower nodeAPI.memberSessions, or raise nodeAPI.sessions" .Values.nodeAPI.memberSessions .Values.nodeAPI.sessions) }}

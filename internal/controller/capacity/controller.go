@@ -32,10 +32,6 @@ const (
 	// after each volume and for each node, but the scheduler reads the capacity only once for each
 	// Pod. Deletions, and corrections of a capacity that is known to be too high, do not wait.
 	pause = 2 * time.Second
-	// estimateAgain is the interval at which an estimate is compared with what other members report.
-	// Their changes do not enqueue requests here, because each would enqueue one for every member
-	// (I7).
-	estimateAgain = 30 * time.Second
 )
 
 // Options configures the controller of one member.
@@ -130,7 +126,9 @@ func (r *reconciler) observe(ctx context.Context, class string) (observed, time.
 		o.limit, again = &limit, until.Sub(now)
 	}
 	if len(o.segments) == 0 {
-		again = min(cmp.Or(again, estimateAgain), estimateAgain)
+		// The changes of other members do not enqueue requests here, because each would enqueue one for
+		// every member (I7).
+		again = min(cmp.Or(again, r.Recheck), r.Recheck)
 		o.others, err = index.SegmentsOf(ctx, r.Host, class)
 	}
 	return o, again, err

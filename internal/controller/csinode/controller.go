@@ -2,6 +2,7 @@ package csinode
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -42,6 +43,9 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock provides the times of conditions.
 	Clock clock.PassiveClock
+	// Recheck is the interval at which the controller checks whether the name of a foreign CSINode is
+	// free again.
+	Recheck time.Duration
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
@@ -101,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	var o observed
+	o := observed{recheck: r.Recheck}
 	var err error
 	if o.node, err = index.Find[corev1.Node](ctx, r.Client, key); err != nil || o.node == nil || !nodes.IsVirtual(o.node) {
 		return observed{}, err

@@ -14,10 +14,6 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// takenRetry is how often the controller checks whether a CSINode name is free again. The cache
-// contains no foreign CSINodes, so no event reports their deletion.
-const takenRetry = 30 * time.Second
-
 // observed is the input of decide.
 type observed struct {
 	// node is nil if it is not a virtual node. csiNode is the CSINode with that name, even if it is
@@ -26,6 +22,9 @@ type observed struct {
 	csiNode *storagev1.CSINode
 	// counts reports whether the host's scheduler may check CSINodes.
 	counts bool
+	// recheck is when to check again whether the name of a foreign CSINode is free. The cache contains
+	// no foreign CSINodes, so no event reports their deletion.
+	recheck time.Duration
 }
 
 type act int
@@ -57,7 +56,7 @@ func decide(o observed) decision {
 	case o.csiNode.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
 		return decision{problem: &problem{v1alpha1.ReasonCSINodeNameTaken, fmt.Sprintf(
 			"CSINode %q exists, and Xylem did not create it, so Pods that use members' volumes cannot be placed on this node. Delete the CSINode with `kubectl delete csinode %s`, so that Xylem creates its own",
-			o.csiNode.Name, o.csiNode.Name)}, again: takenRetry}
+			o.csiNode.Name, o.csiNode.Name)}, again: o.recheck}
 	}
 	if after := completed(o.csiNode.DeepCopy(), o.node); !equality.Semantic.DeepEqual(o.csiNode, after) {
 		return decision{do: patch, after: after}

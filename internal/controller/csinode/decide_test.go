@@ -3,6 +3,7 @@ package csinode
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -70,7 +71,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.csiNode.DeepCopy()
-			got := decide(observed{node: virtual(), csiNode: tc.csiNode})
+			got := decide(observed{node: virtual(), csiNode: tc.csiNode, recheck: time.Minute})
 			if got.do != tc.do {
 				t.Errorf("decision is %d, want %d", got.do, tc.do)
 			}
@@ -79,6 +80,9 @@ func TestDecide(t *testing.T) {
 			}
 			if (got.problem != nil) != (tc.reason != "") || got.problem != nil && got.problem.reason != tc.reason {
 				t.Errorf("problem is %v, want reason %q", got.problem, tc.reason)
+			}
+			if want := tc.reason != ""; (got.again == time.Minute) != want {
+				t.Errorf("the next check is after %s, want one in a minute: %v", got.again, want)
 			}
 			if got.after != nil {
 				if next := decide(observed{node: virtual(), csiNode: got.after}); next.do != nothing {

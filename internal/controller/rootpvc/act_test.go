@@ -140,7 +140,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 func TestPlacementFollowsTheRequest(t *testing.T) {
 	r := newReconciler(&member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-	}, Options{Gate: backlog.New(clock.RealClock{})})
+	}, Options{Gate: backlog.New(clock.RealClock{}, backlog.DefaultLimit)})
 	place := func(o observing.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
 	if place(fresh) || r.reports.Owes(fresh.Root.UID) != reporting.Answer {
@@ -206,7 +206,7 @@ func TestPlaceUnlessElsewhere(t *testing.T) {
 			r := newReconciler(&member.Link{
 				Member: here, Host: nothing, HostLive: reads{claim: tc.o.Root}, Cache: nothing, Clock: clock, Recorder: told,
 				Root: guarded.NewRoot(host{writes{}, &statuses{}}, here.Registration, guarded.HostOnly{}),
-			}, Options{Gate: backlog.New(clock), Others: func(_ context.Context, self mirror.Member) ([]placing.Other, error) {
+			}, Options{Gate: backlog.New(clock, backlog.DefaultLimit), Others: func(_ context.Context, self mirror.Member) ([]placing.Other, error) {
 				wasAsked = self.ClusterID == here.ClusterID
 				return tc.others, tc.err
 			}})
@@ -318,7 +318,7 @@ func TestCreateUnlessElsewhere(t *testing.T) {
 			host.claim = s.root.DeepCopy()
 			r.Restores = func() restores.Times { return s.restores }
 			r.Others = func(context.Context, mirror.Member) ([]placing.Other, error) { return tc.others, nil }
-			r.Mirrors, r.attributes, r.Gate = account.NewMirrors(host, host), attributes.New(r.Link, r.reports), backlog.New(clocktesting.NewFakeClock(now.Time))
+			r.Mirrors, r.attributes, r.Gate = account.NewMirrors(host, host), attributes.New(r.Link, r.reports), backlog.New(clocktesting.NewFakeClock(now.Time), backlog.DefaultLimit)
 			if plan := planned(o); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("without a look at the other members, the step is %s", plan.Step)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queue) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
-	gate := backlog.New(clock)
+	gate := backlog.New(clock, backlog.DefaultLimit)
 	informers := &informertest.FakeInformers{}
 	if err := gate.Setup(t.Context(), informers); err != nil {
 		t.Fatal(err)
@@ -153,15 +154,47 @@ func TestClaimsAreEnqueued(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
+	enqueued(t, o.Root, clock, q, 6*time.Minute) // unbound volumes no longer count
+	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
+		t.Errorf("not placed after the gate enqueued it: %v", err)
+	}
+}
+
+// A claim that waits for long reports why, and how many volumes and claims are before it.
+func TestALongWaitIsReported(t *testing.T) {
+	r, _, clock, q := behind(t)
+	recorder := events.NewFakeRecorder(10)
+	r.Recorder = recorder
+	o := seen(placedIn(""), asked)
+	if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil || len(recorder.Events) > 0 {
+		t.Fatalf("%d events when the claim begins to wait (%v)", len(recorder.Events), err)
+	}
+	enqueued(t, o.Root, clock, q, time.Minute)
+	for range 2 {
+		if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d events, want one", len(recorder.Events))
+	}
+	got := <-recorder.Events
+	for _, part := range []string{v1alpha1.ReasonHeldBack, here.Registration, "still has 1000 volumes to bind", "Claims waiting for this member: 1"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("event %q, want it to contain %q", got, part)
+		}
+	}
+}
+
+// enqueued steps the gate's clock, and expects the gate to enqueue a claim.
+func enqueued(t *testing.T, claim *corev1.PersistentVolumeClaim, clock *clocktesting.FakeClock, q queue, after time.Duration) {
+	t.Helper()
 	for !clock.HasWaiters() {
 		runtime.Gosched() // wait until the gate has created its ticker
 	}
-	clock.Step(6 * time.Minute)                             // unbound volumes no longer count
+	clock.Step(after)
 	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // the claim is enqueued immediately or never
-	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.Root) {
+	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(claim) {
 		t.Errorf("enqueued %s, want the waiting claim", woken)
-	}
-	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
-		t.Errorf("not placed after the gate enqueued it: %v", err)
 	}
 }

@@ -31,9 +31,10 @@ const (
 	// within about a minute. A Pod's grace period does not count, because its deletionTimestamp
 	// is the time when that period ends.
 	DefaultAfter = 2 * time.Minute
-	// look is the maximum interval between two checks. Reports of other deletions can delay a
-	// report further (reportsAtOnce).
-	look = 15 * time.Second
+	// look is the maximum interval between two checks, and lateness the part of After by which a check
+	// may be late. Reports of other deletions can delay a report further (reportsAtOnce).
+	look     = 15 * time.Second
+	lateness = 4
 	// reportsAtOnce is the maximum number of a member's deletions that one check reports. If
 	// thousands are in progress, all are slow, and reporting each would slow them further. Those
 	// that were not reported before come first, oldest first. All are counted.
@@ -78,7 +79,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-w.Book.Changed(): // there may be a new member
-		case <-w.Clock.After(min(look, w.After)):
+		case <-w.Clock.After(min(look, w.After/lateness)):
 		}
 	}
 }

@@ -42,10 +42,6 @@ const (
 	// shorter than the 50 s of later versions.
 	DefaultGrace = 40 * time.Second
 
-	// takenRetry is how often the controller checks whether a node name is free again. If the Node
-	// with that name is in the cache, the watch reports this sooner.
-	takenRetry = 30 * time.Second
-
 	// podNodeName is the field selector of Pods bound to a node. The API server supports it,
 	// but the caches have no index with this name.
 	podNodeName = "spec.nodeName"
@@ -75,6 +71,9 @@ type Reconciler struct {
 	// Grace is how long a member may be away before its Node is reported as away. It defaults
 	// to DefaultGrace.
 	Grace time.Duration
+	// Recheck is the interval at which the controller checks whether a node name is free again. If
+	// the Node with that name is in the cache, the watch reports this sooner.
+	Recheck time.Duration
 
 	mu sync.Mutex
 	// awaySince maps a registration to the time when its member was first observed as away.
@@ -134,7 +133,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
-	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace}
+	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace, recheck: r.Recheck}
 	o.state, o.known = r.Fleet.State(name)
 
 	var err error

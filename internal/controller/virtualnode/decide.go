@@ -27,6 +27,7 @@ type observed struct {
 	// awaySince is when the member was first observed as away, or zero.
 	awaySince time.Time
 	grace     time.Duration
+	recheck   time.Duration // the interval of checks for a free name
 	now       metav1.Time
 	podIP     string
 	port      int32
@@ -107,7 +108,7 @@ func takenAgain(o observed) time.Duration {
 	if o.leaving() {
 		return 0
 	}
-	return takenRetry
+	return o.recheck
 }
 
 // cordoned reports whether the Node is cordoned, as it must be before it is deleted. The Node

@@ -48,8 +48,11 @@ func linked() fleet.State {
 	return fleet.State{Connected: true, Synced: true, Identity: member.Identity{ClusterID: clusterID, Version: "v1.36.3"}, Node: facts()}
 }
 
+// recheck is the interval of checks for a free name.
+const recheck = time.Minute
+
 func seen(change ...func(*observed)) observed {
-	o := observed{registration: registration(), state: linked(), known: true, grace: DefaultGrace, now: metav1.NewTime(start)}
+	o := observed{registration: registration(), state: linked(), known: true, grace: DefaultGrace, recheck: recheck, now: metav1.NewTime(start)}
 	for _, c := range change {
 		c(&o)
 	}
@@ -109,13 +112,13 @@ func TestDecide(t *testing.T) {
 		}), want: "nothing"},
 		"a foreign node": {observed: seen(func(o *observed) {
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
-		}), want: "nothing", again: takenRetry, taken: true},
+		}), want: "nothing", again: recheck, taken: true},
 		"a virtual node of another cluster": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelClusterID] = "else" })
-		}), want: "nothing", again: takenRetry, taken: true},
+		}), want: "nothing", again: recheck, taken: true},
 		"an ordinary node with the cluster's ID": {observed: seen(func(o *observed) {
 			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38", Labels: map[string]string{v1alpha1.LabelClusterID: clusterID}}}
-		}), want: "nothing", again: takenRetry, taken: true},
+		}), want: "nothing", again: recheck, taken: true},
 		"a label was removed": {observed: seen(func(o *observed) {
 			o.node = standing(t, func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) })
 		}), want: "patch"},

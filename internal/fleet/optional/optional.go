@@ -14,9 +14,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// lookInterval is the interval at which Xylem tries to read kinds that a member does not serve yet.
-const lookInterval = 30 * time.Second
-
 // Reader reads the optional kinds of one link.
 type Reader struct {
 	Link       *member.Link
@@ -24,6 +21,8 @@ type Reader struct {
 	Held       *leafcache.Held
 	Scheme     *runtime.Scheme
 	Clock      clock.Clock
+	// Recheck is the interval at which Xylem tries to read kinds that a member does not serve yet.
+	Recheck time.Duration
 }
 
 // kinds are optional kinds that are read together.
@@ -87,7 +86,7 @@ func (r Reader) serve(ctx context.Context, k kinds) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.Clock.After(lookInterval):
+		case <-r.Clock.After(r.Recheck):
 		}
 	}
 }

@@ -30,14 +30,17 @@ const (
 	// persists is how long an API server must reject a write until Reporter reports it. A shorter
 	// rejection, for example while an admin updates a policy, requires no action.
 	persists = 3 * time.Second
-	// hangs is how long an API server must not respond to a write until Reporter reports it. If the
-	// API server responds to no request at all, the link to the member, or this process's leadership,
-	// ends earlier.
+	// hangs is the maximum of Patience.
 	hangs = 20 * time.Second
 	// memory is how long a rejection is recorded. It exceeds the longest delay between two attempts
 	// of a controller, which is 1,000 s (client-go's DefaultTypedControllerRateLimiter).
 	memory = 30 * time.Minute
 )
+
+// Patience returns how long an API server must not respond to a write until a Reporter reports it,
+// if the members' fences last for the given time. If the API server responds to no request at all,
+// the link to the member, or this process's leadership, ends earlier.
+func Patience(fence time.Duration) time.Duration { return min(hangs, fence) }
 
 // Reporter is a client that observes the results of its writes. If the API server repeatedly rejects
 // a write or does not respond to it, Reporter emits an event on the host's object that the write is
@@ -49,6 +52,7 @@ type Reporter struct {
 	host     client.Reader
 	recorder events.EventRecorder
 	clock    clock.Clock
+	patience time.Duration   // see Patience
 	first    *cache.Expiring // write -> time.Time of the first rejection
 	// userOf returns the host's object that a write is for, or nil if nobody needs a report.
 	userOf func(doing string, obj client.Object, err error) client.Object
@@ -57,13 +61,13 @@ type Reporter struct {
 }
 
 // OfHost returns a Reporter for writes to the host.
-func OfHost(c client.Client, recorder events.EventRecorder, clk clock.Clock) *Reporter {
-	return &Reporter{c, c, recorder, clk, cache.NewExpiringWithClock(clk), func(_ string, obj client.Object, _ error) client.Object { return userOf(obj) }, report.RefusedByHost}
+func OfHost(c client.Client, recorder events.EventRecorder, clk clock.Clock, patience time.Duration) *Reporter {
+	return &Reporter{c, c, recorder, clk, patience, cache.NewExpiringWithClock(clk), func(_ string, obj client.Object, _ error) client.Object { return userOf(obj) }, report.RefusedByHost}
 }
 
 // OfMember returns a Reporter for writes to a member. It does not report rejections that the
 // controllers report themselves: of new objects, and of changes to Pods and claims.
-func OfMember(c client.Client, hostID, registration string, host client.Reader, recorder events.EventRecorder, clk clock.Clock) *Reporter {
+func OfMember(c client.Client, hostID, registration string, host client.Reader, recorder events.EventRecorder, clk clock.Clock, patience time.Duration) *Reporter {
 	user := func(doing string, obj client.Object, err error) client.Object {
 		origin, ours := mirror.OriginIn(hostID, obj)
 		if !ours || !report.Unanswered(err) && reported(doing, obj) {
@@ -71,7 +75,7 @@ func OfMember(c client.Client, hostID, registration string, host client.Reader, 
 		}
 		return rootOf(obj, origin)
 	}
-	return &Reporter{c, host, recorder, clk, cache.NewExpiringWithClock(clk), user, func(doing, what string, err error) *mirror.Refusal {
+	return &Reporter{c, host, recorder, clk, patience, cache.NewExpiringWithClock(clk), user, func(doing, what string, err error) *mirror.Refusal {
 		return report.RejectedByMember(registration, doing, what, err)
 	}}
 }
@@ -162,7 +166,7 @@ func (r *Reporter) observe(ctx context.Context, doing, part, owner string, obj c
 	case ctx.Err() != nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return
 	case report.Unanswered(err):
-		patience = hangs
+		patience = r.patience
 	case !report.Rejected(err):
 		return
 	}

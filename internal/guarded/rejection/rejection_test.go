@@ -78,7 +78,7 @@ func TestReporter(t *testing.T) {
 	wait := func(h *host, err error, write func(context.Context, *Reporter) error, pauses ...time.Duration) []string {
 		recorder := events.NewFakeRecorder(8)
 		now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-		r := OfHost(h, recorder, now)
+		r := OfHost(h, recorder, now, hangs)
 		for _, pause := range append([]time.Duration{0}, pauses...) {
 			now.Step(pause)
 			h.err = err
@@ -125,6 +125,15 @@ func TestReporter(t *testing.T) {
 	}
 }
 
+// An operator who sets a short fence wants to know early that an API server does not respond.
+func TestPatience(t *testing.T) {
+	for fence, want := range map[time.Duration]time.Duration{hangs / 2: hangs / 2, 30 * time.Second: hangs, time.Hour: hangs} {
+		if got := Patience(fence); got != want {
+			t.Errorf("with a fence of %s, patience is %s, want %s", fence, got, want)
+		}
+	}
+}
+
 // The event is on the object that its reader can find: for a capacity, its name is a hash.
 func TestUserOf(t *testing.T) {
 	owned := metav1.ObjectMeta{Namespace: "xylem-system", Name: "xylem-1f", OwnerReferences: []metav1.OwnerReference{
@@ -152,7 +161,7 @@ func TestReporterForgetsARejectionAfterASuccess(t *testing.T) {
 	h := &host{}
 	recorder := events.NewFakeRecorder(8)
 	now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-	r := OfHost(h, recorder, now)
+	r := OfHost(h, recorder, now, hangs)
 	for _, err := range []error{denied, nil, denied} {
 		h.err = err
 		_ = r.Create(t.Context(), &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}})
@@ -192,7 +201,7 @@ func TestReporterOfAMember(t *testing.T) {
 			h := &host{err: test.err, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "app"}}}}
 			recorder := events.NewFakeRecorder(8)
 			now := testclock.NewFakeClock(time.Unix(1_700_000_000, 0))
-			r := OfMember(h, "host", "east", h, recorder, now)
+			r := OfMember(h, "host", "east", h, recorder, now, hangs)
 			for range 2 {
 				_ = test.write(t.Context(), r)
 				now.Step(hangs)

@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/membertoken"
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/tracing"
 )
@@ -55,6 +57,11 @@ type Options struct {
 	OrphanInterval time.Duration
 	// StuckAfter is how long a deletion may take before it is reported.
 	StuckAfter time.Duration
+	// RecheckInterval is the interval at which Xylem checks again what no event reports, and the
+	// maximum interval between two attempts to connect to a member.
+	RecheckInterval time.Duration
+	// ClaimsInProgress is the maximum number of claims that wait for the host's PV controller.
+	ClaimsInProgress int
 	// SilentAfter is how long a member's programs may take to respond before this is
 	// reported.
 	SilentAfter time.Duration
@@ -113,6 +120,8 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "Time that a member may be unreachable before its Pods become unready and new Pods are scheduled elsewhere.")
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "Interval at which Xylem compares each member's volumes with the host's, to find orphans. It also compares them after each connection, and when an event may have caused an orphan.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "Time after which Xylem reports why the deletion of a volume, claim or Pod in a member has not finished. For a Pod, this time starts after the grace period.")
+	flags.DurationVar(&o.RecheckInterval, "recheck-interval", member.DefaultRecheck, "Interval at which Xylem checks again what no event reports: whether it can use a taken name of a Node or CSINode, read optional kinds, or correct an estimated capacity. Also the maximum interval between two attempts to connect to a member, or to complete a request that fails there. The minimum is 1s.")
+	flags.IntVar(&o.ClaimsInProgress, "claims-in-progress", backlog.DefaultLimit, "Maximum number of claims that Xylem places before the host's PV controller has bound them. If kube-controller-manager may send more requests (--kube-api-qps), increase it.")
 	flags.DurationVar(&o.SilentAfter, "silent-after", rootpvc.DefaultSilentAfter, "Time after which Xylem reports that a program in a member does not respond (kube-scheduler, kube-controller-manager, provisioner, snapshot-controller or csi-snapshotter), or that a provisioner's calls are too slow. If the drivers take longer to create volumes, increase it.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("Fraction of a member's token lifetime after which the manager renews the token. The maximum is %g. The manager adds jitter of up to 40%% to this time to spread the renewals.", membertoken.MaxAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
@@ -155,6 +164,12 @@ func (o *Options) Complete() error {
 	}
 	if o.StuckAfter <= 0 {
 		wrong = append(wrong, fmt.Errorf("--stuck-after %s: must be more than 0", o.StuckAfter))
+	}
+	if o.RecheckInterval < time.Second {
+		wrong = append(wrong, fmt.Errorf("--recheck-interval %s: must be at least 1s", o.RecheckInterval))
+	}
+	if o.ClaimsInProgress < 1 {
+		wrong = append(wrong, fmt.Errorf("--claims-in-progress %d: must be at least 1", o.ClaimsInProgress))
 	}
 	if o.SilentAfter <= 0 {
 		wrong = append(wrong, fmt.Errorf("--silent-after %s: must be more than 0", o.SilentAfter))

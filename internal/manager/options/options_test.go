@@ -26,6 +26,8 @@ func TestOptions(t *testing.T) {
 		"--orphan-interval=1ms":                                 "--orphan-interval",
 		"--stuck-after=-1s":                                     "--stuck-after",
 		"--silent-after=0":                                      "--silent-after",
+		"--claims-in-progress=0":                                "--claims-in-progress",
+		"--recheck-interval=100ms":                              "--recheck-interval",
 		"--nominated-node-name=sometimes":                       "--nominated-node-name",
 		"--member-answer-limit=64Mi":                            "",
 		"--member-answer-limit=1Mi":                             "--member-answer-limit",

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -189,12 +190,23 @@ func TestImports(t *testing.T) {
 		}), v1alpha1.ReasonAdoptionRefused},
 		"a host PV that is being deleted": {leaf(nil), host(func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted }), v1alpha1.ReasonAdoptionRefused},
 	}
+	parts := map[string][]string{ // of the messages
+		"no volume":                            {"no such volume"},
+		"a larger capacity":                    {"10Gi", "11Gi"},
+		"an access mode that the volume lacks": {"ReadWriteMany"},
+		"Block":                                {"Block", "Filesystem"},
+	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: test.leaf, Imports: []corev1.PersistentVolume{test.asks}}
 			p, reason := Next(s), ""
 			if refusal := problem.ReportUnimportable(s); refusal != nil {
 				reason = refusal.Reason
+				for _, part := range append(parts[name], member.Registration) {
+					if !strings.Contains(refusal.Message, part) {
+						t.Errorf("message %q, want it to contain %q", refusal.Message, part)
+					}
+				}
 			}
 			if reason != test.reason || (p.By(LeafPV) == Import) != (test.reason == "") {
 				t.Errorf("refused because of %q, with step %q; want %q", reason, p.Step, test.reason)

@@ -65,7 +65,7 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 	members[0].Storage = only
 	return harness.Options{
 		Host: controlplane.ClusterOptions{Kubelets: true}, Members: members,
-		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1", "--node-grace=8s", "--fence-epoch-interval=1s"},
+		ManagerArgs: []string{"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1", "--node-grace=" + suite.NodeGrace.String(), "--fence-epoch-interval=1s"},
 	}
 }, func(ctx SpecContext) {
 	for _, name := range []string{one, two} {

@@ -117,7 +117,7 @@ var _ = Describe("sessions", func() {
 		_ = err // the response does not matter
 	}, SpecTimeout(2*settle))
 
-	It("have the address of the replica that has the links, even after another replica takes over", Serial, func(ctx SpecContext) {
+	It("have the address of the replica that has the links, even after another replica takes over", func(ctx SpecContext) {
 		_, port, err := net.SplitHostPort(address)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(x.Manager.Stop()).To(Succeed())

@@ -35,7 +35,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members: controlplane.Members(one, two),
 		// Epochs are short, so that a backup is soon older than an epoch.
-		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s"},
+		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=" + suite.NodeGrace.String()},
 	}
 }, func(ctx SpecContext) {
 	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))

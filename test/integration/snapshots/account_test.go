@@ -54,7 +54,7 @@ func (s *story) spend(ctx context.Context, what, member string, allowed harness.
 	Expect(allowed.Exceeded(spent, budgeted)).To(BeEmpty(), "%s: %v", what, spent)
 }
 
-var _ = Describe("The cost", Serial, func() {
+var _ = Describe("The cost", func() {
 	It("of a snapshot is within its budget of requests", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)

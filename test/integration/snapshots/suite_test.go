@@ -47,7 +47,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members:     controlplane.Members(one, two),
 		Snapshots:   true,
-		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s", "--stuck-after=20s", "--silent-after=" + silentAfter.String()},
+		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=" + suite.NodeGrace.String(), "--stuck-after=20s", "--silent-after=" + silentAfter.String()},
 	}
 }, func(ctx SpecContext) {
 	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))

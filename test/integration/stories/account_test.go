@@ -40,7 +40,7 @@ func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.
 	return requests
 }
 
-var _ = Describe("Xylem", Serial, func() {
+var _ = Describe("Xylem", func() {
 	It("makes no writes once everything is settled (I5)", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		offered(ctx, x.Member(one), "at-rest")
@@ -173,7 +173,8 @@ var _ = Describe("Xylem", Serial, func() {
 })
 
 // budgeted is the number of volumes for which requests are compared with a budget.
-const budgeted = 12
+// With fewer, the tolerance of half a request for each volume is soon exceeded on a busy machine.
+const budgeted = 6
 
 // budget is the number of requests that the manager may make for each volume.
 type budget = harness.Budget
@@ -193,7 +194,7 @@ var removal = budget{
 	"member delete pods": 1, "member get pods": 2, "host delete pods": 2, "host patch pods/status": 1,
 }
 
-var _ = Describe("The cost of a volume", Serial, func() {
+var _ = Describe("The cost of a volume", func() {
 	DescribeTable("is within its budget of requests", func(ctx SpecContext, class string, copies bool, create, remove budget) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne) // creates the namespace in the member

@@ -118,7 +118,7 @@ var _ = Describe("The VolumeAttributesClass of a claim", func() {
 		s.shown(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonRefusedByMember, one, "exceeded quota")
 	}, SpecTimeout(storyTime))
 
-	It("is reported if the driver does not support the change, and the user can cancel the change", Serial, func(ctx SpecContext) {
+	It("is reported if the driver does not support the change, and the user can cancel the change", func(ctx SpecContext) {
 		s := begin(ctx)
 		gold, lead := s.namespace+"-gold", s.namespace+"-lead"
 		for _, name := range []string{gold, lead} {

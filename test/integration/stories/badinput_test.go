@@ -2,7 +2,6 @@ package stories_test
 
 import (
 	"context"
-	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
-	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -65,16 +63,6 @@ var _ = Describe("A claim that no member can provision", func() {
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ProvisioningFailed", one, "OutOfRange")
 		s.barrier(ctx, nodeOne)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
-	}, SpecTimeout(storyTime))
-
-	It("has a class that binds immediately in the host: it reports which mode to use", func(ctx SpecContext) {
-		s := begin(ctx)
-		s.claim(ctx, "data", ofClass(classImmediate))
-		s.noted(ctx, "PersistentVolumeClaim", "data", "ImmediateUnsupported", classImmediate, "WaitForFirstConsumer")
-		s.barrier(ctx, nodeOne)
-		for _, m := range []string{one, two} {
-			Expect(s.book(m, "data").Calls(ledger.CreateVolume)).To(BeZero())
-		}
 	}, SpecTimeout(storyTime))
 
 	It("is bound to a volume that only the host can use: a Pod in a member reports that it cannot use the volume", func(ctx SpecContext) {
@@ -143,25 +131,6 @@ var _ = Describe("A conflicting foreign object", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", suite.Unreported())
 	}, SpecTimeout(storyTime))
 
-	It("is not changed, and the Pod reports the conflict and waits: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
-		s := begin(ctx)
-		member := x.Member(one)
-		ns := s.strange(ctx, member, map[string]string{"team": "theirs"})
-		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		host := idOf(ctx, x.Host)
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("NamespaceConflict", one, fmt.Sprintf("kubectl label namespace %s %s=%s", s.namespace, v1alpha1.LabelHost, host)))
-		s.noted(ctx, "PersistentVolumeClaim", "data", "NamespaceConflict")
-		Expect(s.left(ctx, member)).To(BeEmpty())
-
-		patch(ctx, member, ns, `{"metadata":{"labels":{"`+v1alpha1.LabelHost+`":"`+host+`"}}}`)
-		s.running(ctx, "app", nodeOne)
-		ns = until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil()))
-		Expect(ours(ns.Labels)).To(Equal(map[string]string{v1alpha1.LabelHost: host}))
-		Expect(ours(ns.Annotations)).To(BeEmpty())
-		Expect(ns.Labels).NotTo(HaveKey(v1alpha1.LabelManagedBy))
-	}, SpecTimeout(storyTime))
-
 	It("blocks the Pod until it is gone: a terminating namespace, which Xylem then re-creates", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
@@ -176,19 +145,5 @@ var _ = Describe("A conflicting foreign object", func() {
 		patch(ctx, member, held, `{"metadata":{"finalizers":null}}`)
 		s.running(ctx, "app", nodeOne)
 		Expect(until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil())).Labels).To(HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue))
-	}, SpecTimeout(storyTime))
-
-	It("rejects the Pod: a restricted namespace, which Xylem reports before it retries", func(ctx SpecContext) {
-		s := begin(ctx)
-		member := x.Member(one)
-		labels := handedOver(ctx)
-		labels["pod-security.kubernetes.io/enforce"] = "restricted"
-		ns := s.strange(ctx, member, labels)
-		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		until[corev1.Pod](ctx, s, x.Host, "app", tells("RefusedByMember", one, "PodSecurity"))
-		s.noted(ctx, "Pod", "app", "RefusedByMember")
-		patch(ctx, member, ns, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`)
-		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 })

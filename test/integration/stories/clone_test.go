@@ -312,13 +312,7 @@ var _ = Describe("A clone of a claim", func() {
 			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", phase(corev1.ClaimPending))
 		},
 		Entry("a request for less than the source has", SpecTimeout(storyTime), "SourceMismatch", []string{"1Gi", "2Gi", "create it again with 2Gi"}, ofSize("1Gi"), anyPod),
-		Entry("another volume mode", suite.Slow, SpecTimeout(storyTime), "SourceMismatch", []string{"volumeMode Block", "Filesystem"},
-			func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = ptr.To(corev1.PersistentVolumeBlock) }, asDevice),
-		Entry("the claim itself as the source", suite.Slow, SpecTimeout(storyTime), "DataSourceUnsupported", []string{"names itself"}, from("copy"), anyPod),
-		Entry("a kind that no registration lists", SpecTimeout(storyTime), "DataSourceUnsupported", []string{"Image.example.com", "spec.storage.dataSources"}, ofImage, anyPod),
-		Entry("a class that binds immediately", SpecTimeout(storyTime), "ImmediateUnsupported", []string{classImmediate}, ofClass(classImmediate), anyPod),
 		Entry("a Pod whose node affinity excludes the member", suite.Slow, SpecTimeout(storyTime), "SourceElsewhere", []string{two, `Pod "app"`, "node affinity"}, anyClaim, on(nodeOne)),
-		Entry("a promise class with release WhenUnused", suite.Slow, SpecTimeout(storyTime), "DataSourceUnsupported", []string{v1alpha1.ParameterRelease}, ofClass(classPromiseUnused), anyPod),
 	)
 
 	It("is rejected if another claim of its Pod is in another member", suite.Slow, func(ctx SpecContext) {
@@ -414,13 +408,6 @@ func (s *story) sameData(member, a, b string) bool {
 func anyPod(*corev1.Pod) {}
 
 func anyClaim(*corev1.PersistentVolumeClaim) {}
-
-// asDevice makes a Pod use its volume "copy" as a block device.
-func asDevice(p *corev1.Pod) {
-	for i := range p.Spec.Containers {
-		p.Spec.Containers[i].VolumeDevices = append(p.Spec.Containers[i].VolumeDevices, corev1.VolumeDevice{Name: "copy", DevicePath: "/dev/data"})
-	}
-}
 
 func ofImage(c *corev1.PersistentVolumeClaim) {
 	c.Spec.DataSource = nil

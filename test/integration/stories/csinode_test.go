@@ -46,7 +46,7 @@ func csiNode(name string) *storagev1.CSINode {
 	return &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-var _ = Describe("The CSINode of a virtual node", Serial, func() {
+var _ = Describe("The CSINode of a virtual node", func() {
 	It("keeps a Pod with a promise off the host's nodes even without a nodeSelector", func(ctx SpecContext) {
 		prevented(ctx)
 		s := begin(ctx)

@@ -455,17 +455,6 @@ var _ = Describe("A rejected registration", func() {
 		Entry(nil, SpecTimeout(storyTime), "exec", func(_ *cluster, u *user) {
 			u.Exec = &clientcmdapi.ExecConfig{Command: "/bin/true", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}
 		}),
-		Entry(nil, SpecTimeout(storyTime), "auth-provider", func(_ *cluster, u *user) { u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"} }),
-		Entry(nil, SpecTimeout(storyTime), "tokenFile", func(_ *cluster, u *user) { u.TokenFile = "/etc/passwd" }),
-		Entry(nil, SpecTimeout(storyTime), "client-certificate", func(_ *cluster, u *user) { u.ClientCertificate = "/etc/passwd" }),
-		Entry(nil, SpecTimeout(storyTime), "client-key", func(_ *cluster, u *user) { u.ClientKey = "/etc/passwd" }),
-		Entry(nil, SpecTimeout(storyTime), "certificate-authority", func(c *cluster, _ *user) { c.CertificateAuthority = "/etc/passwd" }),
-		Entry(nil, SpecTimeout(storyTime), "proxy-url", func(c *cluster, _ *user) { c.ProxyURL = "http://user:secret@127.0.0.1:1" }),
-		Entry(nil, SpecTimeout(storyTime), "impersonation", func(_ *cluster, u *user) { u.Impersonate = "system:admin" }),
-		Entry(nil, SpecTimeout(storyTime), "insecure-skip-tls-verify", func(c *cluster, _ *user) {
-			c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil
-		}),
-		Entry(nil, SpecTimeout(storyTime), "username and password", func(_ *cluster, u *user) { u.Username, u.Password = "admin", "admin" }),
 	)
 
 	DescribeTable("has an unusable kubeconfig: Xylem reports what is wrong", func(ctx SpecContext, part, kubeconfig string) {
@@ -475,11 +464,6 @@ var _ = Describe("A rejected registration", func() {
 		Expect(x.Manager.PID()).To(Equal(pid))
 	},
 		Entry("binary data", SpecTimeout(storyTime), "cannot be parsed", "\x00\xff\xfe"),
-		Entry("a manifest of another kind", SpecTimeout(storyTime), "cannot be parsed", "apiVersion: v1\nkind: ConfigMap\n"),
-		Entry("no context", SpecTimeout(storyTime), "current-context", "apiVersion: v1\nkind: Config\n"),
-		Entry("a current context that does not exist", SpecTimeout(storyTime), "no context", "apiVersion: v1\nkind: Config\ncurrent-context: a\n"),
-		Entry("no credentials", SpecTimeout(storyTime), "no credentials", aKubeconfig("https://127.0.0.1:1", "{}")),
-		Entry("plain http", SpecTimeout(storyTime), "https", aKubeconfig("http://127.0.0.1:1", "{token: abc}")),
 	)
 })
 

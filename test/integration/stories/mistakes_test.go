@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
@@ -107,6 +108,11 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s.claim(ctx, "data", ofClass(classImmediate))
 		s.pod(ctx, "app", using("data"))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonImmediate, `claim "data"`, classImmediate, "volumeBindingMode", "WaitForFirstConsumer")
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonImmediate, classImmediate, "WaitForFirstConsumer")
+		s.barrier(ctx, nodeOne)
+		for _, m := range []string{one, two} {
+			Expect(s.book(m, "data").Calls(ledger.CreateVolume)).To(BeZero())
+		}
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("a member's quota: the Pod quotes it, and reports who can change it", func(ctx SpecContext, title string, resource corev1.ResourceName, reason, ofClaim string) {
@@ -130,20 +136,36 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 		s := begin(ctx)
 		labels := handedOver(ctx)
 		labels["pod-security.kubernetes.io/enforce"] = "restricted"
-		s.strange(ctx, x.Member(one), labels)
+		namespace := s.strange(ctx, x.Member(one), labels)
 		s.mistake("The Pod violates the Pod Security level of its namespace in the member")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonRefusedByMember, one, "PodSecurity", "securityContext", "Change the Pod")
+
+		By("removing the restriction as the member's admin, after which Xylem tries again")
+		patch(ctx, x.Member(one), namespace, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`)
+		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("a namespace that already exists in the member: the Pod reports the command that hands it over", func(ctx SpecContext) {
+	It("a namespace that already exists in the member: it is not changed, and the Pod waits and reports the command that hands it over (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
-		s.strange(ctx, x.Member(one), nil)
+		member, host := x.Member(one), idOf(ctx, x.Host)
+		namespace := s.strange(ctx, member, map[string]string{"team": "theirs"})
 		s.mistake("The namespace already exists in the member")
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNamespaceConflict, one, "kubectl label namespace "+s.namespace)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonNamespaceConflict, one, fmt.Sprintf("kubectl label namespace %s %s=%s", s.namespace, v1alpha1.LabelHost, host)))
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonNamespaceConflict)
+		Expect(s.left(ctx, member)).To(BeEmpty())
+
+		By("handing the namespace over as the member's admin")
+		patch(ctx, member, namespace, `{"metadata":{"labels":{"`+v1alpha1.LabelHost+`":"`+host+`"}}}`)
+		s.running(ctx, "app", nodeOne)
+		namespace = until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil()))
+		Expect(ours(namespace.Labels)).To(Equal(map[string]string{v1alpha1.LabelHost: host}))
+		Expect(ours(namespace.Annotations)).To(BeEmpty())
+		Expect(namespace.Labels).NotTo(HaveKey(v1alpha1.LabelManagedBy))
 	}, SpecTimeout(storyTime))
 
 	It("an access mode that the member's driver lacks: the Pod quotes the driver", func(ctx SpecContext) {

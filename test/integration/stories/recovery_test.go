@@ -341,7 +341,7 @@ var _ = Describe("A claim that a member cannot satisfy", func() {
 		DeferCleanup(func() { s.repaired(one) })
 		s.claim(ctx, "slow", ofClass(class))
 		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
-		// The provisioner aborts the call after callTimeout, and reports the timeout.
+		// The provisioner aborts the call after suite.CallTimeout, and reports the timeout.
 		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
 		By("making another claim fail: Xylem reassigns it")
 		Expect(x.Fleet.Member(one).SetFaults(

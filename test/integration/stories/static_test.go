@@ -258,16 +258,6 @@ var _ = Describe("An existing volume of a member", func() {
 		s.barrier(ctx, nodeOne)
 		d.untouched(ctx)
 	},
-		Entry("more capacity", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
-			pv.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
-		}, "1Gi", "2Gi"),
-		Entry("more access modes", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
-			pv.Spec.AccessModes = append(pv.Spec.AccessModes, corev1.ReadWriteMany)
-		}, "ReadWriteMany"),
-		Entry("another volume mode", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
-			block := corev1.PersistentVolumeBlock
-			pv.Spec.VolumeMode = &block
-		}, "Block", "Filesystem"),
 		Entry("another class", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.StorageClassName = classParameter }, classRetained, classParameter, controlplane.ClassFast, "parameter"),
 		Entry("a handle of a volume that does not exist", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle += "-not-there" }, "-not-there", "no such volume"),
 	)

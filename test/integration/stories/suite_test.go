@@ -21,15 +21,6 @@ import (
 
 const (
 	settle = suite.Settle
-	// nodeGrace is how long a member may be away before its node is NotReady.
-	nodeGrace = 8 * time.Second
-	// stuckAfter is how long a deletion may take before it is reported.
-	stuckAfter = 10 * time.Second
-	// silentAfter is how long a provisioner may take to respond before it is reported. It exceeds
-	// callTimeout, so slow calls are not reported.
-	silentAfter = callTimeout + 10*time.Second
-	// callTimeout is how long a member's sidecars wait for its driver.
-	callTimeout = 30 * time.Second
 	// storyTime is the timeout of a story.
 	storyTime = 4 * time.Minute
 )
@@ -75,7 +66,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
 		Unregistered: true,
-		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String(), "--stuck-after=" + stuckAfter.String(), "--silent-after=" + silentAfter.String()},
+		ManagerArgs:  []string{"--node-grace=" + suite.NodeGrace.String(), "--stuck-after=" + suite.StuckAfter.String(), "--silent-after=" + suite.SilentAfter.String()},
 	}
 }, func(ctx SpecContext) {
 	By("creating the host's classes")
@@ -102,7 +93,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 // classes.
 func memberOptions(name string) controlplane.ClusterOptions {
 	storage := controlplane.DefaultStorage()
-	storage.CallTimeout = callTimeout
+	storage.CallTimeout = suite.CallTimeout
 	limited := controlplane.Class(classLimited, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	limited.Parameters = map[string]string{csidriver.ParamMaxBytes: limitedBytes}
 	storage.Classes = append(storage.Classes, limited)

@@ -59,7 +59,7 @@ func attributeOf(span *tracev1.Span, key string) string {
 	return ""
 }
 
-var _ = Describe("Tracing", Serial, func() {
+var _ = Describe("Tracing", func() {
 	It("exports the steps of a claim and its Pod once, but not those of a claim that was bound before tracing was enabled", suite.Slow, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "before") // this claim is bound while a manager without tracing runs

@@ -56,7 +56,7 @@ func On(x **harness.Xylem, options func(ginkgo.SpecContext) harness.Options, pre
 	ginkgo.AfterEach(func() { gomega.Expect((*x).Panics()).To(gomega.Succeed()) })
 	return ginkgo.BeforeSuite(func(ctx ginkgo.SpecContext) {
 		beginning := spent()
-		o := versioned(options(ctx))
+		o := timed(versioned(options(ctx)))
 		o.Progress = Progress
 		var err error
 		*x, err = harness.Start(ctx, o)
