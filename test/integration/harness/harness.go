@@ -325,6 +325,7 @@ func (x *Xylem) install(ctx context.Context) error {
 // Kubectl runs kubectl as an admin of the cluster and returns its output.
 func (x *Xylem) Kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...) //nolint:gosec // our own kubectl
+	command.Env = append(os.Environ(), x.Fleet.KubectlCache())
 	var complaints strings.Builder
 	command.Stderr = &complaints
 	out, err := command.Output()
