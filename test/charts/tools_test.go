@@ -39,7 +39,7 @@ func run(ctx context.Context, stdin string, program string, arguments ...string)
 	command := exec.CommandContext(ctx, program, arguments...)
 	command.Stdin = strings.NewReader(stdin)
 	// Do not use the user's own configuration of Helm and kubectl.
-	command.Env = append(os.Environ(), "KUBECONFIG="+fleet.Host.KubeconfigPath(), "HELM_CACHE_HOME="+helmHome,
+	command.Env = append(os.Environ(), fleet.KubectlCache(), "KUBECONFIG="+fleet.Host.KubeconfigPath(), "HELM_CACHE_HOME="+helmHome,
 		"HELM_CONFIG_HOME="+helmHome, "HELM_DATA_HOME="+helmHome)
 	var out, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &out, &complaints

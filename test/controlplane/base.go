@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ensureBase creates the initial objects of a cluster: the programs' roles, the nodes, and the
-// storage. It does not change existing objects.
+// ensureBase creates the initial objects of a cluster: the programs' roles, the policy for KWOK's
+// deletions, the nodes, and the storage. It does not change existing objects.
 func (c *Cluster) ensureBase(ctx context.Context) error {
 	version, err := c.client.Discovery().ServerVersion()
 	if err != nil {
@@ -28,6 +28,7 @@ func (c *Cluster) ensureBase(ctx context.Context) error {
 	for user, rules := range c.roles() {
 		group.Go(func() error { return ensureRole(ctx, c.client, user, rules) })
 	}
+	group.Go(func() error { return c.ensureDeletionPolicy(ctx) })
 	for i, name := range c.NodeNames() {
 		group.Go(func() error {
 			_, err := c.client.CoreV1().Nodes().Create(ctx, c.node(i+1, name, version.GitVersion), metav1.CreateOptions{})

@@ -346,7 +346,10 @@ func (c *Cluster) unusable(ctx context.Context) error {
 			return fmt.Errorf("node %s is not ready or still tainted", name)
 		}
 	}
-	return nil
+	if len(c.NodeNames()) == 0 {
+		return nil
+	}
+	return c.deletionsLimited(ctx, c.NodeNames()[0])
 }
 
 func nodeUsable(node *corev1.Node) bool {

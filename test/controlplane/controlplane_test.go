@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"syscall"
@@ -383,11 +384,22 @@ var _ = Describe("Starting", func() {
 		Expect(late.Process(controlplane.KWOK).Start(ctx)).To(MatchError(ContainSubstring("the cluster was removed")))
 	})
 
-	It("leaves no process when its parent is killed", func(ctx SpecContext) {
-		dir := GinkgoT().TempDir()
-		child := startOrphan(dir)
-		Eventually(ctx, func(context.Context) []string { return processesOf(dir) }).Should(HaveLen(5), "etcd to kwok")
-		Expect(child.Process.Kill()).To(Succeed())
-		Eventually(ctx, func(context.Context) []string { return processesOf(dir) }).Should(BeEmpty())
+	It("leaves no process when its parent, or the make that runs it, is killed", func(ctx SpecContext) {
+		for _, command := range [][]string{nil, asMake()} {
+			dir := GinkgoT().TempDir()
+			child := startOrphan(dir, command...)
+			Eventually(ctx, func(context.Context) []string { return processesOf(dir) }).Should(HaveLen(5), "etcd to kwok")
+			Expect(child.Process.Kill()).To(Succeed())
+			Eventually(ctx, func(context.Context) []string { return processesOf(dir) }).Should(BeEmpty())
+		}
+	})
+
+	It("reports what to do when the machine lacks disk space", func(ctx SpecContext) {
+		members := make([]controlplane.ClusterOptions, 0, 10_000) // no disk has enough space
+		for i := range cap(members) {
+			members = append(members, controlplane.ClusterOptions{Name: fmt.Sprintf("m%d", i)})
+		}
+		_, err := controlplane.Start(ctx, controlplane.Options{Members: members})
+		Expect(err).To(MatchError(MatchRegexp(`^no space left in \S+ \(\d+ MB free, the clusters need \d+ MB\): free some, or set TMPDIR$`)))
 	})
 })

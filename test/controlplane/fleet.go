@@ -84,6 +84,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	if err := f.makeDir(); err != nil {
 		return nil, err
 	}
+	followParents()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, f.Stop(context.WithoutCancel(ctx)))
@@ -93,6 +94,9 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	defer cancel()
 
 	begin := time.Now()
+	if err := requireResources(f.Dir(), 1+len(o.Members)); err != nil {
+		return nil, err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	host := o.Host.withDefaults(true)
 	if f.Host, err = f.newCluster(host, nil); err != nil {
@@ -209,6 +213,9 @@ func (f *Fleet) newMember(o ClusterOptions) (*Cluster, error) {
 
 // AddMember starts one more member. If that fails, it removes the member again.
 func (f *Fleet) AddMember(ctx context.Context, o ClusterOptions) (*Cluster, error) {
+	if err := requireResources(f.Dir(), 1); err != nil {
+		return nil, err
+	}
 	c, err := f.newMember(o)
 	if err != nil {
 		return nil, err
@@ -253,6 +260,10 @@ func (f *Fleet) Dir() string { return f.options.Dir }
 
 // Kubectl returns the path of a kubectl that matches the clusters' version.
 func (f *Fleet) Kubectl() string { return f.programs.path(kubebin.Kubectl) }
+
+// KubectlCache is a variable for kubectl's environment. With it, kubectl stores what it learns about
+// the clusters among their data, and not in the user's home directory, where it would stay.
+func (f *Fleet) KubectlCache() string { return "KUBECACHEDIR=" + filepath.Join(f.Dir(), "kubectl") }
 
 // Stop kills every process, and removes the data unless it must be kept. It does not stop the
 // processes gracefully, because the data need not be consistent. A second call does nothing.

@@ -62,7 +62,7 @@ const (
 	// retryStart and retryMax are the default backoff of the sidecars and snapshot-controller.
 	retryStart, retryMax = 200 * time.Millisecond, 5 * time.Second
 	// startTimeout is the maximum time for the start of all clusters.
-	startTimeout = 3 * time.Minute
+	startTimeout = 4 * time.Minute
 )
 
 // Options configures Start. The zero value is a host without members.
@@ -79,7 +79,7 @@ type Options struct {
 	// BinDir is the directory of the cluster programs. By default, it is the one that `make kube`
 	// fills.
 	BinDir string
-	// Timeout is how long Start may take. 0 means three minutes.
+	// Timeout is how long Start may take. 0 means four minutes.
 	Timeout time.Duration
 	// Progress receives a message without a line break for each step that takes time. It may be
 	// nil, and must be safe for concurrent use.

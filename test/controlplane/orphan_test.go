@@ -28,13 +28,14 @@ func startAndWaitToBeKilled() int {
 	select {}
 }
 
-// startOrphan runs this program again so that it starts a host in dir.
-func startOrphan(dir string) *exec.Cmd {
+// startOrphan runs this program again, with a command, so that it starts a host in dir.
+func startOrphan(dir string, command ...string) *exec.Cmd {
 	GinkgoHelper()
 	if runtime.GOOS != "linux" {
 		Skip("only Linux kills children with their parent")
 	}
-	child := exec.Command(os.Args[0])
+	command = append(command, os.Args[0])
+	child := exec.Command(command[0], command[1:]...)
 	child.Env = append(os.Environ(), orphanEnv+"="+dir)
 	child.Stderr = GinkgoWriter
 	Expect(child.Start()).To(Succeed())
@@ -43,6 +44,14 @@ func startOrphan(dir string) *exec.Cmd {
 		_ = child.Wait()
 	})
 	return child
+}
+
+// asMake returns a command that runs a program with a shell that has the name of make.
+func asMake() []string {
+	GinkgoHelper()
+	shell := filepath.Join(GinkgoT().TempDir(), "make")
+	Expect(os.Symlink("/bin/sh", shell)).To(Succeed())
+	return []string{shell, "-c", `"$0" & wait`}
 }
 
 // processesOf returns the command lines of processes that mention dir.

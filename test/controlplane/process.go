@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,8 +27,9 @@ const (
 	readyPoll = 50 * time.Millisecond
 	// stopPoll is the interval for checking whether a process is frozen.
 	stopPoll = time.Millisecond
-	// readyTimeout is the maximum time until a process is ready.
-	readyTimeout = 90 * time.Second
+	// readyTimeout is the maximum time until a process is ready. At a load of 30 per processor, a
+	// kube-apiserver needs more than 90 seconds. Start notices immediately if a process ends.
+	readyTimeout = 3 * time.Minute
 	// logTailBytes is how many bytes at the end of the log an error quotes.
 	logTailBytes = 3000
 )
@@ -219,10 +221,11 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("%s of %s exited before it was ready: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail())
+			return errors.Join(shortage(filepath.Dir(p.logPath), r.err),
+				fmt.Errorf("%s of %s exited before it was ready: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail()))
 		case <-ctx.Done():
-			return fmt.Errorf("wait for %s of %s: %w (last: %w)\n%s",
-				p.name, p.cluster, context.Cause(ctx), err, p.LogTail())
+			return errors.Join(shortage(filepath.Dir(p.logPath), nil),
+				fmt.Errorf("wait for %s of %s: %w (last: %w)\n%s", p.name, p.cluster, context.Cause(ctx), err, p.LogTail()))
 		case <-ticker.C:
 		}
 	}

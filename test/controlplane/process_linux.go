@@ -1,13 +1,10 @@
 package controlplane
 
 import (
-	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 )
@@ -30,10 +27,7 @@ func stopped(pid int) bool {
 		return false
 	}
 	for _, thread := range threads {
-		stat, err := os.ReadFile(thread) //nolint:gosec // The kernel's.
-		// The format is "pid (name) state …", and the name may contain parentheses.
-		_, state, found := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-		if err != nil || !found || !strings.HasPrefix(state, "T") {
+		if _, fields := statOf(thread); len(fields) == 0 || fields[0] != "T" {
 			return false
 		}
 	}

@@ -50,6 +50,9 @@ func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 // same identity, objects, tokens and certificates, but its own address. It exists as long as the
 // fleet.
 func (f *Fleet) CloneHost(ctx context.Context, name string) (*Cluster, error) {
+	if err := requireResources(f.Dir(), 1); err != nil {
+		return nil, err
+	}
 	state, err := f.Host.Snapshot(ctx)
 	if err != nil {
 		return nil, err

@@ -141,7 +141,7 @@ func parse(name string, args []string) (*command, error) {
 func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // run executes the reference runs, and then the command's runs.
-func (c *command) run(ctx context.Context, name string) (err error) {
+func (c *command) run(ctx context.Context, name string) error {
 	if name == "slice" {
 		c.scenarios = slices.DeleteFunc(c.scenarios, func(s scenario.Scenario) bool { return !s.Core })
 	}
@@ -152,7 +152,6 @@ func (c *command) run(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
 	built := commit() // the commit of the manager's sources, even if the tree changes during the runs
 	say("%s: seed %d, commit %s, %d rigs, %d scenarios", name, c.Seed, built, c.Rigs, len(c.scenarios))
 	report := engine.NewReport(c.dumps, say)

@@ -83,7 +83,7 @@ func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[st
 	for _, m := range chosen {
 		spec, err := specOf(m)
 		if err != nil {
-			return nil, errors.Join(err, e.Close())
+			return nil, err
 		}
 		if !slices.ContainsFunc(scenarios, func(s scenario.Scenario) bool { return s.Name == m.Scenario }) {
 			scenarios = append(scenarios, spec.Scenario)
@@ -94,7 +94,7 @@ func (c *command) sound(ctx context.Context, chosen []mutation.Mutation) (map[st
 	}
 	say("unchanged manager: %d scenarios with %d faults", len(scenarios), len(faulty))
 	all := e.WithReferences(ctx, scenarios, func() iter.Seq[engine.Spec] { return slices.Values(faulty) })
-	if err := errors.Join(e.Specs(ctx, all, report.Add), e.Close()); err != nil {
+	if err := e.Specs(ctx, all, report.Add); err != nil {
 		return nil, err
 	}
 	if n := report.Total.Violations + report.Total.Errors; n > 0 {
@@ -168,7 +168,6 @@ func (c *command) mutant(ctx context.Context, m mutation.Mutation, references ma
 	})
 	slices.Sort(v.found)
 	v.found = slices.Compact(v.found)
-	v.err = errors.Join(v.err, e.Close())
 	return v
 }
 

@@ -28,11 +28,6 @@ func TestSlice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
 	core := slices.DeleteFunc(scenario.All(), func(s scenario.Scenario) bool { return !s.Core })
 	report := engine.NewReport(filepath.Join(os.TempDir(), "xylem-fault"), t.Logf)
 	specs := e.WithReferences(ctx, core, func() iter.Seq[engine.Spec] { return slices.Values(e.Slice(core)) })

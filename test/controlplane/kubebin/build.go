@@ -3,8 +3,6 @@ package kubebin
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -40,24 +37,11 @@ func build(ctx context.Context, m module, programs []string, progress func(forma
 		progress("cluster programs: already built in %s", dir)
 		return dir, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // As in CacheDir.
-		return "", fmt.Errorf("create the directory of the cluster programs: %w", err)
-	}
-	unlock, err := lock(ctx, filepath.Join(dir, ".lock"), func() {
-		progress("cluster programs: waiting for another build to finish")
-	})
+	unlock, err := enter(ctx, dir, "cluster programs", progress)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	// This process holds the lock, so killed builds left these behind.
-	leftovers, _ := filepath.Glob(filepath.Join(dir, buildPrefix+"*"))
-	for _, leftover := range leftovers {
-		if err := os.RemoveAll(leftover); err != nil {
-			return "", fmt.Errorf("remove the remains of a killed build: %w", err)
-		}
-	}
-
 	for _, group := range m.groups {
 		if err := buildMissing(ctx, m, dir, group, programs, progress); err != nil {
 			return "", err
@@ -259,59 +243,4 @@ func failed(ctx context.Context, what string, err error, printed []byte) error {
 		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 	}
 	return fmt.Errorf("%s: %w\n%s", what, err, bytes.TrimSpace(printed))
-}
-
-// driverSources are the source directories of the CSI driver.
-var driverSources = []string{
-	"test/controlplane/cmd/csidriver", "test/controlplane/csidriver", "test/controlplane/ledger",
-}
-
-// CSIDriver builds the CSI driver of the repository at root, unless it exists, and returns its
-// path. Its sources change more often than versions do, so it has its own name in the cache.
-func CSIDriver(ctx context.Context, root string, progress func(format string, args ...any)) (string, error) {
-	cache, err := CacheDir()
-	if err != nil {
-		return "", err
-	}
-	key, err := driverKey(root)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(cache, "csidriver-"+key)
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	progress("csidriver: building (takes a minute with an empty Go build cache)")
-	start := time.Now()
-	err = GoBuild(ctx, root, path, "./"+driverSources[0], "-trimpath", "-buildvcs=false", "-ldflags", "-s -w")
-	if err != nil {
-		return "", err
-	}
-	progress("csidriver: built in %s", time.Since(start).Round(time.Second))
-	return path, nil
-}
-
-func driverKey(root string) (string, error) {
-	files := []string{filepath.Join(root, "go.mod"), filepath.Join(root, "go.sum")}
-	for _, dir := range driverSources {
-		sources, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
-		if err != nil {
-			return "", fmt.Errorf("read the sources of the CSI driver: %w", err)
-		}
-		for _, s := range sources {
-			if !strings.HasSuffix(s, "_test.go") {
-				files = append(files, s)
-			}
-		}
-	}
-	h := sha256.New()
-	for _, name := range files {
-		content, err := os.ReadFile(name) //nolint:gosec // Sources of this repository.
-		if err != nil {
-			return "", fmt.Errorf("read the sources of the CSI driver: %w", err)
-		}
-		h.Write(fmt.Appendf(nil, "%s %d\n", filepath.Base(name), len(content)))
-		h.Write(content)
-	}
-	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }

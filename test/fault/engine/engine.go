@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,12 +15,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/fault/rig"
 	"github.com/xylem-io/xylem/test/fault/scenario"
-	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // Options configures runs.
 type Options struct {
-	// Manager is the manager's binary. If it is empty, New builds it.
+	// Manager is the manager's binary. If it is empty, New uses that of kubebin.Manager.
 	Manager string
 	// Rigs is the number of concurrent rigs. There can be more rigs than CPUs, because runs mostly
 	// wait.
@@ -41,10 +38,9 @@ type Options struct {
 	Progress func(format string, args ...any)
 }
 
-// Engine executes runs. Close it after use.
+// Engine executes runs.
 type Engine struct {
 	options Options
-	temp    string
 	number  atomic.Int64
 
 	mu         sync.Mutex
@@ -70,26 +66,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if o.Manager != "" {
 		return e, nil
 	}
+	// All rigs run the same manager, even if the tree changes during the runs.
 	root, err := kubebin.Root()
 	if err != nil {
 		return nil, err
 	}
-	if e.temp, err = os.MkdirTemp("", "xylem-fault-"); err != nil {
-		return nil, fmt.Errorf("create a directory for the manager: %w", err)
-	}
-	e.options.Manager = filepath.Join(e.temp, "manager")
-	if err := harness.BuildManager(ctx, root, e.options.Manager); err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	return e, nil
-}
-
-// Close removes the temporary directory that New created.
-func (e *Engine) Close() error {
-	if e.temp == "" {
-		return nil
-	}
-	return os.RemoveAll(e.temp)
+	e.options.Manager, err = kubebin.Manager(ctx, root, o.Progress)
+	return e, err
 }
 
 // Reference returns the result of a scenario without faults, or nil before the reference run.
@@ -287,7 +270,7 @@ func Run(ctx context.Context, o Options, name string, faults ...Fault) (Result, 
 			stop()
 		}
 	})
-	return last, errors.Join(err, e.Close())
+	return last, err
 }
 
 // Reference returns the result as a reference for other runs.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
 // Edit replaces text that occurs exactly once in a file.
@@ -91,7 +91,7 @@ func (m Mutation) Build(ctx context.Context, root, dir string) (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(dir, "manager")
-	if err := harness.BuildManager(ctx, root, binary, "-overlay", list); err != nil {
+	if err := kubebin.GoBuild(ctx, root, binary, "./cmd/manager", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-overlay", list); err != nil {
 		return "", fmt.Errorf("mutation %s: %w", m.Name, err)
 	}
 	return binary, nil

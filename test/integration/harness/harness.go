@@ -69,7 +69,8 @@ type Options struct {
 	// Bare only starts the clusters: the caller installs Xylem, and RunManager starts the
 	// manager. Manager is required.
 	Bare bool
-	// Manager is the manager's binary. If it is empty, Start builds it.
+	// Manager is the manager's binary, which is copied, because the caller may replace it. If it is
+	// empty, Start uses that of kubebin.Manager.
 	Manager string
 	// FenceDuration and ProbeInterval are flags of the manager. 0 means 6 s and 2 s.
 	FenceDuration, ProbeInterval time.Duration
@@ -132,15 +133,10 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	// The manager is built while the clusters start.
 	group, startCtx := errgroup.WithContext(ctx)
 	if binary == "" {
-		dir, err := os.MkdirTemp("", "xylem-manager-")
-		if err != nil {
-			return nil, fmt.Errorf("create a directory for the manager: %w", err)
-		}
-		defer func() { _ = os.RemoveAll(dir) }() // the program is copied below
-		binary = filepath.Join(dir, "manager")
 		group.Go(func() error {
-			x.progress("manager: building")
-			return BuildManager(startCtx, x.root, binary)
+			built, err := kubebin.Manager(startCtx, x.root, x.progress)
+			binary = built
+			return err
 		})
 	}
 	group.Go(func() error {
@@ -329,6 +325,7 @@ func (x *Xylem) install(ctx context.Context) error {
 // Kubectl runs kubectl as an admin of the cluster and returns its output.
 func (x *Xylem) Kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...) //nolint:gosec // our own kubectl
+	command.Env = append(os.Environ(), x.Fleet.KubectlCache())
 	var complaints strings.Builder
 	command.Stderr = &complaints
 	out, err := command.Output()

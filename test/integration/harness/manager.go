@@ -46,16 +46,6 @@ type Manager struct {
 // detector. The detector ends a process that changes a cached object.
 const detectMutation = "KUBE_CACHE_MUTATION_DETECTOR"
 
-// BuildManager builds the manager from the source in root, with additional flags for go build.
-func BuildManager(ctx context.Context, root, path string, flags ...string) error {
-	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{"./cmd/manager"})...) //nolint:gosec // our own
-	command.Dir = root
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the manager: %w\n%s", err, out)
-	}
-	return nil
-}
-
 // AnotherManager returns a second manager that runs the same program, for the host or for a clone
 // of the host. It does not start the manager. The caller must stop it.
 func (x *Xylem) AnotherManager(ctx context.Context, name string, host *controlplane.Cluster, args ...string) (*Manager, error) {
@@ -69,9 +59,12 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the manager's directory: %w", err)
 	}
-	m := &Manager{path: filepath.Join(dir, "manager"), log: filepath.Join(dir, "manager.log")}
-	if err := copyProgram(binary, m.path); err != nil {
-		return nil, err
+	m := &Manager{path: binary, log: filepath.Join(dir, "manager.log")}
+	if binary == o.Manager {
+		m.path = filepath.Join(dir, "manager")
+		if err := copyProgram(binary, m.path); err != nil {
+			return nil, err
+		}
 	}
 	kubeconfig, err := host.ServiceAccountKubeconfig(ctx, o.HostRoute, v1alpha1.DefaultNamespace, managerAccount)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,7 @@ func path(elements ...string) string { return filepath.Join(append([]string{root
 func kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, fleet.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...)
+	command.Env = append(os.Environ(), fleet.KubectlCache())
 	var out, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &out, &complaints
 	err := command.Run()
@@ -117,6 +119,7 @@ func unique(prefix string) string {
 func canI(ctx context.Context, kubeconfig string, args []string) string {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	command.Env = append(os.Environ(), fleet.KubectlCache())
 	out, err := command.Output()
 	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 		Expect(err).NotTo(HaveOccurred())

@@ -56,6 +56,7 @@ func writeLog(file string, size int) {
 func rate(ctx context.Context, kubeconfig string, args []string) (float64, int64) {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig, "-n", "shop"}, args...)...)
+	command.Env = append(os.Environ(), x.Fleet.KubectlCache())
 	out, err := command.StdoutPipe()
 	Expect(err).NotTo(HaveOccurred())
 	started := time.Now()

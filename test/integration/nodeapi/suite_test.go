@@ -152,7 +152,7 @@ func running(ctx context.Context, stdin string, variables []string, args ...stri
 
 func kubectlCommand(ctx context.Context, stdin string, variables []string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...)
-	command.Env = append(os.Environ(), variables...)
+	command.Env = append(append(os.Environ(), x.Fleet.KubectlCache()), variables...)
 	command.Stdin = strings.NewReader(stdin)
 	return command
 }

@@ -69,8 +69,6 @@ func hostWalks() {
 		suite.ConfirmRestore(ctx, x, two, v1alpha1.ReasonHostRestored)
 
 		By("7. re-creating the missing Pods: their earlier leaves were removed after the confirmation")
-		// KWOK deletes a Pod by name, and may repeat the request, which could then delete the next
-		// Pod.
 		for member, name := range claims {
 			gone[corev1.Pod](ctx, s, x.Member(member), name)
 		}
