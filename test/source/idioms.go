@@ -1,4 +1,4 @@
-package wording
+package source
 
 import (
 	"fmt"
@@ -62,9 +62,9 @@ var idioms = []rule{
 	{regexp.MustCompile(`\bin vain\b`), `"without effect"`},
 }
 
-// outside contains the paths in which the rules about idioms are not checked, such as these rules
+// notProse contains the paths in which the rules about idioms are not checked, such as these rules
 // themselves and a nested module.
-var outside = []string{"test/wording", "test/kube", "bin", "dist", ".git"}
+var notProse = []string{"test/source/idioms.go", "test/source/idioms_test.go", "test/source/style.go", "test/source/style_test.go", "test/kube", "bin", "dist", ".git"}
 
 // prose returns what people read below a module: the comments and strings in Go files, the
 // paragraphs of Markdown pages outside of code blocks, and the comments of manifests and of the
@@ -80,7 +80,7 @@ func prose(root string) ([]message, error) {
 			return fmt.Errorf("find %s in the module: %w", path, err)
 		}
 		name = filepath.ToSlash(name)
-		switch skip := slices.Contains(outside, name); {
+		switch skip := slices.Contains(notProse, name); {
 		case skip && entry.IsDir():
 			return filepath.SkipDir
 		case skip, entry.IsDir():
@@ -118,7 +118,7 @@ func ofGo(path, name string) ([]message, error) {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
-			if text, err := strconv.Unquote(n.Value); err == nil && strings.Count(text, " ") >= fewest {
+			if text, err := strconv.Unquote(n.Value); err == nil && strings.Count(text, " ") >= fewestSpaces {
 				found = append(found, message{name, files.Position(n.Pos()).Line, oneLine(text)})
 			}
 		}

@@ -1,13 +1,9 @@
-package wording
+package source
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,58 +18,34 @@ type message struct {
 	text string
 }
 
-// fewest is the minimum number of spaces in a message. Names and keys have none.
-const fewest = 2
+// fewestSpaces is the minimum number of spaces in a message. Names and keys have none.
+const fewestSpaces = 2
 
 // errorsShown lists the folders whose errors users see verbatim: the plugin's commands. The errors
 // of controllers go to the log, where keys identify the objects.
 var errorsShown = []string{"internal/cli/"}
 
-// messages returns the messages in the Go files below a folder of the module: every string of
-// several words, except errors that only appear in the log.
-func messages(root, folder string) ([]message, error) {
+// messagesIn returns the messages in a file: every string of several words, except errors that only
+// appear in the log.
+func messagesIn(fset *token.FileSet, file sourceFile) []message {
 	var found []message
-	files := token.NewFileSet()
-	err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
+	shown := slices.ContainsFunc(errorsShown, func(folder string) bool { return strings.HasPrefix(file.name, folder) })
+	ast.Inspect(file.File, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			return shown || nameOfCalled(n) != "Errorf"
+		case *ast.BasicLit:
+			text, err := strconv.Unquote(n.Value)
+			if n.Kind == token.STRING && err == nil && strings.Count(text, " ") >= fewestSpaces {
+				found = append(found, message{file.name, fset.Position(n.Pos()).Line, text})
+			}
 		}
-		file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return fmt.Errorf("parse %s: %w", path, err)
-		}
-		name, err := filepath.Rel(root, path)
-		if err != nil {
-			return fmt.Errorf("find %s in the module: %w", path, err)
-		}
-		c := &collector{files: files, file: filepath.ToSlash(name), found: &found}
-		ast.Inspect(file, c.look)
-		return nil
+		return true
 	})
-	slices.SortFunc(found, func(a, b message) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line)) })
-	return found, err
+	return found
 }
 
-type collector struct {
-	files *token.FileSet
-	file  string
-	found *[]message
-}
-
-func (c *collector) look(n ast.Node) bool {
-	switch n := n.(type) {
-	case *ast.CallExpr:
-		return called(n) != "Errorf" || slices.ContainsFunc(errorsShown, func(p string) bool { return strings.HasPrefix(c.file, p) })
-	case *ast.BasicLit:
-		text, err := strconv.Unquote(n.Value)
-		if n.Kind == token.STRING && err == nil && strings.Count(text, " ") >= fewest {
-			*c.found = append(*c.found, message{c.file, c.files.Position(n.Pos()).Line, text})
-		}
-	}
-	return true
-}
-
-func called(call *ast.CallExpr) string {
+func nameOfCalled(call *ast.CallExpr) string {
 	switch fun := call.Fun.(type) {
 	case *ast.SelectorExpr:
 		return fun.Sel.Name
@@ -90,9 +62,9 @@ type rule struct {
 	instead string
 }
 
-// rules are the rules of the style guide that a program can check: words that read as
+// styleRules are the rules of the style guide that a program can check: words that read as
 // translated, names without quotes, and counts without a correct plural.
-var rules = []rule{
+var styleRules = []rule{
 	{regexp.MustCompile(`\banew\b`), `"again", or "re-creates"`},
 	{regexp.MustCompile(`\b(let|lets|letting) go of\b|\bis let go\b`), `"releases", or "abandons"`},
 	{regexp.MustCompile(`\bse(e|es|eing) to\b`), `"check"`},
@@ -115,15 +87,12 @@ var rules = []rule{
 	{regexp.MustCompile(`%d (Pods|claims|volumes|classes|members|nodes|deletions|conditions|lines|files|objects)\b`), `a true plural: text.Count`},
 }
 
-// commands match quoted commands, to which the rules do not apply.
-var commands = regexp.MustCompile("`[^`]*`")
+// quotedCommands match quoted commands, to which the rules do not apply.
+var quotedCommands = regexp.MustCompile("`[^`]*`")
 
-// broken returns, for each rule that a message breaks, what to write instead.
-func broken(text string) []string { return matches(rules, text) }
-
-// matches returns, for each of the rules that a text breaks, what to write instead.
-func matches(rules []rule, text string) []string {
-	text = commands.ReplaceAllString(text, "`…`")
+// brokenRules returns, for each of the rules that a text breaks, what to write instead.
+func brokenRules(rules []rule, text string) []string {
+	text = quotedCommands.ReplaceAllString(text, "`…`")
 	var found []string
 	for _, r := range rules {
 		if word := r.breaks.FindString(text); word != "" {
