@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,7 @@ func nameOfCalled(call *ast.CallExpr) string {
 
 // rule is a rule for every message.
 type rule struct {
-	breaks *regexp.Regexp
+	breaks pattern
 	// instead is the better wording.
 	instead string
 }
@@ -65,26 +66,26 @@ type rule struct {
 // styleRules are the rules of the style guide that a program can check: words that read as
 // translated, names without quotes, and counts without a correct plural.
 var styleRules = []rule{
-	{regexp.MustCompile(`\banew\b`), `"again", or "re-creates"`},
-	{regexp.MustCompile(`\b(let|lets|letting) go of\b|\bis let go\b`), `"releases", or "abandons"`},
-	{regexp.MustCompile(`\bse(e|es|eing) to\b`), `"check"`},
-	{regexp.MustCompile(`\bholds? (it|something|anything|nothing)?\s*against\b|\bis held against\b`), `"rejects", or "is compared with"`},
-	{regexp.MustCompile(`\bstands? (for|at)\b|\bstood (for|at)\b`), `"represents", or "has policy"`},
-	{regexp.MustCompile(`\bwoken\b|\bwakes?\b`), `"enqueues"`},
-	{regexp.MustCompile(`\blanded\b|\blands\b`), `"was bound to the node"`},
-	{regexp.MustCompile(`\broom\b`), `"capacity"`},
-	{regexp.MustCompile(`\btake it that\b|\bwhosoever\b|\bwhoever\b`), `"assume", or "the user"`},
-	{regexp.MustCompile(`\b(says|said|tells|told|speaks|hears)\b`), `"shows", "reports"`},
-	{regexp.MustCompile(`\b(is|was|are|were|be) made\b`), `"is created", "is provisioned"`},
-	{regexp.MustCompile(`\btaken back\b|\btakes back\b`), `"withdrawn"`},
-	{regexp.MustCompile(`\b(stays|goes on) (there|being|to)\b`), `"is kept", "is still"`},
-	{regexp.MustCompile(`\bmember's is\b|\b(has|have|had) to have\b|\bis nobody's\b`), `the owner as the subject`},
-	{regexp.MustCompile(`\b(any more|all the same|of its own accord|meanwhile)\b`), `"no longer", "anyway", "since"`},
-	{regexp.MustCompile(`\bhave (it|them|that|all [a-z ]+) (removed|deleted|put)\b`), `"ask the member's admin to delete it"`},
-	{regexp.MustCompile(`\b(member|registration|claim|volume|node|namespace|Secret|Pod|Service|Lease|Deployment|ServiceAccount|ConfigMap|PersistentVolume|StorageClass|ClusterRegistration) %s\b`), `the name in quotes: %q`},
-	{regexp.MustCompile(`(^|[^"0-9a-z=])%s/%s`), `the name in quotes: \"%s/%s\"`},
-	{regexp.MustCompile(`\b(he|she|him|his|her)\b`), `"they"`},
-	{regexp.MustCompile(`%d (Pods|claims|volumes|classes|members|nodes|deletions|conditions|lines|files|objects)\b`), `a true plural: text.Count`},
+	{phrase(`\banew\b`), `"again", or "re-creates"`},
+	{phrase(`\b(let|lets|letting) go of\b|\bis let go\b`), `"releases", or "abandons"`},
+	{phrase(`\bse(e|es|eing) to\b`), `"check"`},
+	{phrase(`\bholds? (it|something|anything|nothing)?\s*against\b|\bis held against\b`), `"rejects", or "is compared with"`},
+	{phrase(`\bstands? (for|at)\b|\bstood (for|at)\b`), `"represents", or "has policy"`},
+	{phrase(`\bwoken\b|\bwakes?\b`), `"enqueues"`},
+	{phrase(`\blanded\b|\blands\b`), `"was bound to the node"`},
+	{phrase(`\broom\b`), `"capacity"`},
+	{phrase(`\btake it that\b|\bwhosoever\b|\bwhoever\b`), `"assume", or "the user"`},
+	{phrase(`\b(says|said|tells|told|speaks|hears)\b`), `"shows", "reports"`},
+	{phrase(`\b(is|was|are|were|be) made\b`), `"is created", "is provisioned"`},
+	{phrase(`\btaken back\b|\btakes back\b`), `"withdrawn"`},
+	{phrase(`\b(stays|goes on) (there|being|to)\b`), `"is kept", "is still"`},
+	{phrase(`\bmember's is\b|\b(has|have|had) to have\b|\bis nobody's\b`), `the owner as the subject`},
+	{phrase(`\b(any more|all the same|of its own accord|meanwhile)\b`), `"no longer", "anyway", "since"`},
+	{phrase(`\bhave (it|them|that|all [a-z ]+) (removed|deleted|put)\b`), `"ask the member's admin to delete it"`},
+	{phrase(`\b(member|registration|claim|volume|node|namespace|Secret|Pod|Service|Lease|Deployment|ServiceAccount|ConfigMap|PersistentVolume|StorageClass|ClusterRegistration) %s\b`), `the name in quotes: %q`},
+	{phrase(`(^|[^"0-9a-z=])%s/%s`), `the name in quotes: \"%s/%s\"`},
+	{phrase(`\b(he|she|him|his|her)\b`), `"they"`},
+	{phrase(`%d (Pods|claims|volumes|classes|members|nodes|deletions|conditions|lines|files|objects)\b`), `a true plural: text.Count`},
 }
 
 // quotedCommands match quoted commands, to which the rules do not apply.
@@ -95,9 +96,74 @@ func brokenRules(rules []rule, text string) []string {
 	text = quotedCommands.ReplaceAllString(text, "`…`")
 	var found []string
 	for _, r := range rules {
-		if word := r.breaks.FindString(text); word != "" {
+		if word := r.breaks.find(text); word != "" {
 			found = append(found, fmt.Sprintf("%q: write %s", word, r.instead))
 		}
 	}
 	return found
+}
+
+// pattern is a regular expression. Every match contains one of the literals. Without a search for them,
+// the proofs would spend most of their time in regular expressions that do not match.
+type pattern struct {
+	*regexp.Regexp
+	literals []string
+}
+
+// phrase compiles a pattern.
+func phrase(expression string) pattern {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		panic(err)
+	}
+	return pattern{regexp.MustCompile(expression), literalsOf(parsed)}
+}
+
+// find returns the first match in a text, or "".
+func (p pattern) find(text string) string {
+	if len(p.literals) > 0 && !slices.ContainsFunc(p.literals, func(literal string) bool { return strings.Contains(text, literal) }) {
+		return ""
+	}
+	return p.FindString(text)
+}
+
+// literalsOf returns texts of which every match of an expression contains at least one. It returns nil
+// if there are no such texts.
+func literalsOf(expression *syntax.Regexp) []string {
+	switch {
+	case expression.Op == syntax.OpLiteral && expression.Flags&syntax.FoldCase == 0:
+		return []string{string(expression.Rune)}
+	case expression.Op == syntax.OpCapture:
+		return literalsOf(expression.Sub[0])
+	case expression.Op == syntax.OpConcat: // the part whose literals are the longest
+		var best []string
+		for _, part := range expression.Sub {
+			if literals := literalsOf(part); shortest(literals) > shortest(best) {
+				best = literals
+			}
+		}
+		return best
+	case expression.Op == syntax.OpAlternate:
+		var all []string
+		for _, alternative := range expression.Sub {
+			literals := literalsOf(alternative)
+			if literals == nil {
+				return nil
+			}
+			all = append(all, literals...)
+		}
+		return all
+	}
+	return nil
+}
+
+// shortest returns the length of the shortest text, or 0.
+func shortest(texts []string) int {
+	length := 0
+	for i, text := range texts {
+		if i == 0 || len(text) < length {
+			length = len(text)
+		}
+	}
+	return length
 }

@@ -74,3 +74,18 @@ func f() {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 }
+
+func TestLiteralsOf(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`\bby hand\b`:           {"by hand"},
+		`\bis? held to\b`:       {" held to"},
+		`\b(is|are) nobody's\b`: {" nobody's"},
+		`\bwoken\b|\bwakes?\b`:  {"woken", "wake"},
+		`ever|[0-9]+`:           nil,
+		`(?i)ever`:              nil,
+	} {
+		if diff := cmp.Diff(want, phrase(expression).literals); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", expression, diff)
+		}
+	}
+}
