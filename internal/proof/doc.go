@@ -37,7 +37,7 @@
 // Unprovisioned (before recovery reassigns a claim), LeafPodGone and Unbound (before a Pod is set to
 // Failed), Unmarked (before a leaf Pod that uses a promise is created), and those of packages placing and
 // adoption. A test fails if a volume controller reads live
-// without these packages (internal/livereads_test.go lists the exceptions).
+// without these packages (test/source/live_reads_test.go lists the exceptions).
 //
 // # Evidence
 //

@@ -28,5 +28,5 @@
 // waits, to claims that are selected for its member. host_claim never removes the selection of a
 // connected member. Every write of a claim's destination includes the claim's resourceVersion, so that
 // one of two concurrent writes fails. A test in each of the two packages checks the statements about
-// recovery and host_claim. internal/claimwriters_test.go checks the one about writes.
+// recovery and host_claim. test/source/placement_writes_test.go checks the one about writes.
 package lifecycle

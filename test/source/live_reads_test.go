@@ -1,18 +1,13 @@
-package internal_test
+package source
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 )
 
-// liveReads lists the functions in the volumes' controllers that read a cluster live without
+// liveReadsWithoutProof lists the functions in the volumes' controllers that read a cluster live without
 // package proof, and why they do.
-var liveReads = map[string]string{
+var liveReadsWithoutProof = map[string]string{
 	"hostvolume.claimOf":        "finds the claim to which a promise is returned, and destroys nothing",
 	"hostvolume.proof":          "passes the reader to package proof",
 	"leafpod.stillFails":        "decides again with the current Pod",
@@ -31,22 +26,11 @@ var liveReads = map[string]string{
 func TestOnlyProofProves(t *testing.T) {
 	found := map[string]bool{}
 	for _, controller := range []string{"hostvolume", "leafpod", "leafpv", "promise", "recovery", "rootpv", "rootpvc"} {
-		own, err := filepath.Glob(filepath.Join("controller", controller, "*.go"))
-		if err != nil || len(own) == 0 {
-			t.Fatalf("no files for controller %s: %v", controller, err)
+		files := product(t).filesBelow("internal/controller/" + controller)
+		if len(files) == 0 {
+			t.Fatalf("controller %s has no files", controller)
 		}
-		below, err := filepath.Glob(filepath.Join("controller", controller, "*", "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range slices.Concat(own, below) {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, file := range files {
 			for _, declaration := range file.Decls {
 				function, ok := declaration.(*ast.FuncDecl)
 				if ok && readsLive(function) {
@@ -55,7 +39,7 @@ func TestOnlyProofProves(t *testing.T) {
 			}
 		}
 	}
-	onlyListed(t, found, liveReads, "read a cluster live", "use internal/proof, or list it here and explain why it does not prove anything")
+	onlyListed(t, found, liveReadsWithoutProof, "read a cluster live", "use internal/proof, or list it here and explain why it does not prove anything")
 }
 
 // onlyListed fails the test if a function does something forbidden (what) without being listed with

@@ -1,23 +1,12 @@
-package watches
+package source
 
 import (
-	"context"
 	"fmt"
 	"go/ast"
 	"go/types"
 	"slices"
 	"strings"
-
-	"github.com/xylem-io/xylem/test/gosource"
 )
-
-// program is the type-checked source below internal/.
-type program struct{ *gosource.Program }
-
-func load(ctx context.Context, root string, extra ...string) (*program, error) {
-	p, err := gosource.Load(ctx, root, []string{"./internal/..."}, extra...)
-	return &program{p}, err
-}
 
 // access identifies what a controller reads or watches: a kind in a cache.
 type access struct {
@@ -27,8 +16,8 @@ type access struct {
 
 func (a access) String() string { return string(a.side) + " " + a.kind }
 
-// controller lists a controller's reads and watches, with their positions in the source.
-type controller struct {
+// controllerAccesses lists a controller's reads and watches, with their positions in the source.
+type controllerAccesses struct {
 	// name is the package and the type of the controller's reconciler.
 	name           string
 	reads, watches map[access]string
@@ -37,7 +26,7 @@ type controller struct {
 }
 
 // unwatched returns what the controller reads but does not watch, in order.
-func (c *controller) unwatched() []access {
+func (c *controllerAccesses) unwatched() []access {
 	var all []access
 	for a := range c.reads {
 		if _, watched := c.watches[a]; !watched {
@@ -49,10 +38,10 @@ func (c *controller) unwatched() []access {
 }
 
 // controllers returns all controllers that the packages below internal/controller register.
-func (p *program) controllers() ([]*controller, error) {
-	var all []*controller
-	for f, decl := range p.Functions {
-		if !strings.HasPrefix(f.Pkg().Path(), gosource.Module+"internal/controller/") {
+func (p *program) controllers() ([]*controllerAccesses, error) {
+	var all []*controllerAccesses
+	for f, decl := range p.functions {
+		if !strings.HasPrefix(f.Pkg().Path(), module+"internal/controller/") {
 			continue
 		}
 		var found error
@@ -66,7 +55,7 @@ func (p *program) controllers() ([]*controller, error) {
 				return true
 			}
 			for _, targs := range p.instances(f) {
-				c, err := p.controller(f, reconciler, targs)
+				c, err := p.accessesOf(f, reconciler, targs)
 				if err != nil {
 					found = err
 					return false
@@ -79,20 +68,20 @@ func (p *program) controllers() ([]*controller, error) {
 			return nil, found
 		}
 	}
-	slices.SortFunc(all, func(a, b *controller) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b *controllerAccesses) int { return strings.Compare(a.name, b.name) })
 	return all, nil
 }
 
 // registered returns the reconciler that a call registers, or nil.
 func (p *program) registered(call *ast.CallExpr) ast.Expr {
-	f := p.callee(call)
+	f := p.declaredCallee(call)
 	if f == nil {
 		return nil
 	}
 	var reconciler ast.Expr
 	switch f.Name() {
 	case "Controller":
-		if f.Pkg().Path() != gosource.Module+"internal/member" {
+		if f.Pkg().Path() != module+"internal/member" {
 			return nil
 		}
 		reconciler = call.Args[2]
@@ -105,7 +94,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 		return nil
 	}
 	if wrapper, ok := reconciler.(*ast.CallExpr); ok {
-		if f := p.callee(wrapper); f != nil && f.FullName() == gosource.Module+"internal/guarded/settling.Reconciler" {
+		if f := p.declaredCallee(wrapper); f != nil && f.FullName() == module+"internal/guarded/settling.Reconciler" {
 			return wrapper.Args[0]
 		}
 	}
@@ -121,8 +110,8 @@ func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	}
 	var all []map[*types.TypeParam]types.Type
 	known := map[string]bool{}
-	for ident, instance := range p.Info.Instances {
-		if p.Info.Uses[ident] != types.Object(f) {
+	for ident, instance := range p.info.Instances {
+		if p.info.Uses[ident] != types.Object(f) {
 			continue
 		}
 		targs := bindTypes(parameters, instance.TypeArgs, nil)
@@ -134,19 +123,19 @@ func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	return all
 }
 
-// controller determines what a setup function watches, and what its reconciler reads.
-func (p *program) controller(setup *types.Func, reconciler ast.Expr, targs map[*types.TypeParam]types.Type) (*controller, error) {
-	t := subst(p.Info.TypeOf(reconciler), targs)
+// accessesOf determines what a setup function watches, and what its reconciler reads.
+func (p *program) accessesOf(setup *types.Func, reconciler ast.Expr, targs map[*types.TypeParam]types.Type) (*controllerAccesses, error) {
+	t := subst(p.info.TypeOf(reconciler), targs)
 	named, ok := deref(t).(*types.Named)
 	if !ok {
-		return nil, fmt.Errorf("%s: the reconciler is a %s", p.Files.Position(reconciler.Pos()), t)
+		return nil, fmt.Errorf("%s: the reconciler is a %s", p.fset.Position(reconciler.Pos()), t)
 	}
 	method, _, _ := types.LookupFieldOrMethod(t, true, named.Obj().Pkg(), "Reconcile")
 	reconcile, ok := method.(*types.Func)
 	if !ok {
 		return nil, fmt.Errorf("%s lacks method Reconcile", named)
 	}
-	c := &controller{name: named.Obj().Pkg().Name() + "." + named.Obj().Name()}
+	c := &controllerAccesses{name: named.Obj().Pkg().Name() + "." + named.Obj().Name()}
 	if described := describe(targs); described != "" {
 		c.name += "[" + described + "]"
 	}

@@ -1,4 +1,4 @@
-package watches
+package source
 
 import (
 	"fmt"
@@ -7,12 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// depth is the maximum number of assignments through which a value is traced.
-const depth = 8
+// maxAssignments is the maximum number of assignments through which a value is traced.
+const maxAssignments = 8
 
 // assigned is an assigned expression. For a call with several results, result is the index of the
 // result that is assigned.
@@ -25,24 +23,24 @@ type assigned struct {
 // describes an unknown reader.
 func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	e = ast.Unparen(e)
-	if level > depth {
+	if level > maxAssignments {
 		return nil
 	}
 	switch e := e.(type) {
 	case *ast.SelectorExpr:
-		field, ok := w.Info.Uses[e.Sel].(*types.Var)
+		field, ok := w.info.Uses[e.Sel].(*types.Var)
 		if !ok || !field.IsField() {
 			break
 		}
-		if known := in.assigned[field.Origin()]; readers[w.fieldName(field)] == "" && len(known) > 0 {
+		if known := in.assigned[field.Origin()]; readerFields[w.fieldName(field)] == "" && len(known) > 0 {
 			return w.sidesOfAll(known, in, level)
 		}
-		if s := readers[w.fieldName(field)]; s != "" {
+		if s := readerFields[w.fieldName(field)]; s != "" {
 			return []side{s}
 		}
 		return []side{side("?the reader " + w.fieldName(field) + " is not in the table")}
 	case *ast.Ident:
-		variable := w.Info.Uses[e]
+		variable := w.info.Uses[e]
 		if bound, ok := in.sides[variable]; ok {
 			return bound
 		}
@@ -50,11 +48,11 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	case *ast.UnaryExpr:
 		return w.sidesOf(e.X, in, level+1)
 	case *ast.CallExpr: // the manager's cache is the host's cache
-		if f := w.callee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
-			return []side{host}
+		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
+			return []side{hostSide}
 		}
-		if f := w.callee(e); f != nil && f.Pkg().Path() == gosource.Module+"internal/member" && slices.Contains([]string{"LeafSnapshots", "LeafAttachments"}, f.Name()) {
-			return []side{leaf}
+		if f := w.declaredCallee(e); f != nil && f.Pkg().Path() == module+"internal/member" && slices.Contains([]string{"LeafSnapshots", "LeafAttachments"}, f.Name()) {
+			return []side{leafSide}
 		}
 	}
 	return nil
@@ -72,22 +70,22 @@ func (w *walk) sidesOfAll(all []assigned, in *frame, level int) []side {
 // kindsOf returns the possible kinds of an object, or of the items in a list.
 func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 	e = ast.Unparen(e)
-	if level > depth {
+	if level > maxAssignments {
 		return nil
 	}
-	if kind := kindOf(subst(w.Info.TypeOf(e), in.targs)); kind != "" {
+	if kind := kindOf(subst(w.info.TypeOf(e), in.targs)); kind != "" {
 		return []string{kind}
 	}
 	var from []assigned
 	switch e := e.(type) {
 	case *ast.Ident:
-		variable := w.Info.Uses[e]
+		variable := w.info.Uses[e]
 		if bound := in.kinds[variable]; len(bound) > 0 {
 			return bound
 		}
 		from = in.assigned[variable]
 	case *ast.SelectorExpr:
-		if field, ok := w.Info.Uses[e.Sel].(*types.Var); ok {
+		if field, ok := w.info.Uses[e.Sel].(*types.Var); ok {
 			from = in.assigned[field.Origin()]
 		}
 	case *ast.TypeAssertExpr:
@@ -109,13 +107,13 @@ func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 
 // kindsReturned returns the possible kinds of a function's result.
 func (w *walk) kindsReturned(call *ast.CallExpr, result, level int) []string {
-	f := w.callee(call)
-	if f == nil || w.Functions[f] == nil {
+	f := w.declaredCallee(call)
+	if f == nil || w.functions[f] == nil {
 		return nil
 	}
-	in := &frame{assigned: w.assignments(w.Functions[f].Body)}
+	in := &frame{assigned: w.assignments(w.functions[f].Body)}
 	var found []string
-	ast.Inspect(w.Functions[f].Body, func(n ast.Node) bool {
+	ast.Inspect(w.functions[f].Body, func(n ast.Node) bool {
 		if returned, ok := n.(*ast.ReturnStmt); ok && result < len(returned.Results) {
 			found = append(found, w.kindsOf(returned.Results[result], in, level)...)
 		}
@@ -152,7 +150,7 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 		if !ok {
 			return
 		}
-		obj := p.Info.ObjectOf(name)
+		obj := p.info.ObjectOf(name)
 		all[obj] = append(all[obj], assigned{value, result})
 		if literal, ok := value.(*ast.FuncLit); ok {
 			literals[obj] = literal
@@ -185,8 +183,8 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 	})
 	ast.Inspect(body, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if name, ok := call.Fun.(*ast.Ident); ok && literals[p.Info.Uses[name]] != nil {
-				p.pass(literals[p.Info.Uses[name]], call.Args, all)
+			if name, ok := call.Fun.(*ast.Ident); ok && literals[p.info.Uses[name]] != nil {
+				p.pass(literals[p.info.Uses[name]], call.Args, all)
 			}
 		}
 		return true
@@ -196,14 +194,14 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 
 // fields records the assignments to fields in a struct literal.
 func (p *program) fields(literal *ast.CompositeLit, into map[types.Object][]assigned) {
-	structure, ok := deref(p.Info.TypeOf(literal)).Underlying().(*types.Struct)
+	structure, ok := deref(p.info.TypeOf(literal)).Underlying().(*types.Struct)
 	if !ok {
 		return
 	}
 	for i, element := range literal.Elts {
 		if pair, ok := element.(*ast.KeyValueExpr); ok {
 			if name, ok := pair.Key.(*ast.Ident); ok {
-				if field, ok := p.Info.Uses[name].(*types.Var); ok {
+				if field, ok := p.info.Uses[name].(*types.Var); ok {
 					into[field.Origin()] = append(into[field.Origin()], assigned{expr: pair.Value})
 				}
 			}
@@ -220,7 +218,7 @@ func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Obj
 	for _, group := range literal.Type.Params.List {
 		for _, name := range group.Names {
 			if i < len(args) {
-				obj := p.Info.Defs[name]
+				obj := p.info.Defs[name]
 				into[obj] = append(into[obj], assigned{expr: args[i]})
 			}
 			i++
@@ -228,10 +226,10 @@ func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Obj
 	}
 }
 
-// fieldName returns a struct field's package, type and name, as in readers.
+// fieldName returns a struct field's package, type and name, as in readerFields.
 func (p *program) fieldName(field *types.Var) string {
 	field = field.Origin()
-	for _, pkg := range p.Packages {
+	for _, pkg := range p.packages {
 		if pkg != field.Pkg() {
 			continue
 		}

@@ -1,4 +1,4 @@
-package internal_test
+package source
 
 import (
 	"go/ast"
@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// The header and the minimum size of README.md's table "To change X, edit Y".
+// The header and the minimum size of the table in internal/README.md, "To change X, edit Y".
 const (
-	tableBegins  = "| to change | edit |\n|---|---|\n"
-	leastChanges = 20
+	changeTableHeader = "| to change | edit |\n|---|---|\n"
+	leastChanges      = 20
 )
 
 var (
@@ -28,13 +28,13 @@ var (
 // TestChangeTable checks that each path in the table exists, that a path followed by ": `name`"
 // declares that name, and that each row names a path.
 func TestChangeTable(t *testing.T) {
-	page, err := os.ReadFile("README.md")
+	page, err := os.ReadFile(filepath.Join(root, "internal", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(page), tableBegins)
+	_, rest, ok := strings.Cut(string(page), changeTableHeader)
 	if !ok {
-		t.Fatalf("README.md has no table %q", tableBegins)
+		t.Fatalf("README.md has no table %q", changeTableHeader)
 	}
 	rows := 0
 	for row := range strings.Lines(rest) {
@@ -43,7 +43,7 @@ func TestChangeTable(t *testing.T) {
 			break
 		}
 		rows++
-		for _, problem := range problems(cells[1]) {
+		for _, problem := range changeProblems(cells[1]) {
 			t.Errorf("to change %q: %s", cells[0], problem)
 		}
 	}
@@ -52,15 +52,15 @@ func TestChangeTable(t *testing.T) {
 	}
 }
 
-// problems describes what is wrong with a row's paths and names.
-func problems(cell string) []string {
+// changeProblems describes what is wrong with a row's paths and names.
+func changeProblems(cell string) []string {
 	var wrong []string
 	path := ""
 	for _, match := range quoted.FindAllStringSubmatch(cell, -1) {
 		follows, text := match[1] != "", match[2]
 		switch {
 		case rooted.MatchString(text):
-			path = filepath.Join("..", text)
+			path = filepath.Join(root, text)
 			if _, err := os.Stat(path); err != nil {
 				wrong = append(wrong, text+" does not exist")
 			}
@@ -105,21 +105,21 @@ func specifies(spec ast.Spec, name string) bool {
 	}
 }
 
-// TestProblems checks that problems finds mistakes.
-func TestProblems(t *testing.T) {
+// TestChangeProblems checks that changeProblems finds mistakes.
+func TestChangeProblems(t *testing.T) {
 	tests := map[string]struct {
 		cell string
 		want int
 	}{
-		"all paths and names exist": {"`internal/readme_test.go`: `declares`, `tableBegins`; `internal`", 0},
+		"all paths and names exist": {"`test/source/change_table_test.go`: `declares`, `changeTableHeader`; `internal`", 0},
 		"a method":                  {"`internal/guarded/leaf.go`: `SetDelete`", 0},
 		"a path does not exist":     {"`internal/nowhere.go`", 1},
-		"a name is not declared":    {"`internal/readme_test.go`: `nothing`", 1},
+		"a name is not declared":    {"`test/source/change_table_test.go`: `nothing`", 1},
 		"the row names no path":     {"something", 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := problems(tc.cell); len(got) != tc.want {
+			if got := changeProblems(tc.cell); len(got) != tc.want {
 				t.Errorf("problems of %s: %q, want %d", tc.cell, got, tc.want)
 			}
 		})

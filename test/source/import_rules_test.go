@@ -1,4 +1,4 @@
-package internal_test
+package source
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 // TestImportRulesCoverAllPackages prevents a new package from escaping the import rules in
 // .golangci.yml.
 func TestImportRulesCoverAllPackages(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join("..", ".golangci.yml"))
+	content, err := os.ReadFile(filepath.Join(root, ".golangci.yml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,17 +41,17 @@ func TestImportRulesCoverAllPackages(t *testing.T) {
 			}
 		}
 	}
-	entries, err := os.ReadDir(".")
+	entries, err := os.ReadDir(filepath.Join(root, "internal"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
-		if entry.IsDir() && hasGo(entry.Name()) && !slices.Contains(covered, entry.Name()) {
+		if entry.IsDir() && hasGo(filepath.Join(root, "internal", entry.Name())) && !slices.Contains(covered, entry.Name()) {
 			t.Errorf("no import rule of .golangci.yml covers internal/%s: add it to one", entry.Name())
 		}
 	}
 	for _, name := range covered {
-		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		if info, err := os.Stat(filepath.Join(root, "internal", name)); err != nil || !info.IsDir() {
 			t.Errorf(".golangci.yml has an import rule for internal/%s, which does not exist", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package wording
+package source
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 // TestTextHasNoTranslatedIdioms checks that no text in the repository contains a phrase that reads
 // as translated.
 func TestTextHasNoTranslatedIdioms(t *testing.T) {
-	all, err := prose(module)
+	all, err := prose(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestTextHasNoTranslatedIdioms(t *testing.T) {
 		t.Fatalf("%d texts were found, want at least %d", len(all), least)
 	}
 	for _, m := range all {
-		if why := matches(idioms, m.text); len(why) > 0 {
+		if why := brokenRules(idioms, m.text); len(why) > 0 {
 			t.Errorf("%s:%d: %.300q\n\t%s", m.file, m.line, m.text, strings.Join(why, "\n\t"))
 		}
 	}
@@ -46,7 +46,7 @@ func TestIdioms(t *testing.T) {
 		"if any more Pods need the data, or all the same one": nil,
 		"the member's data stays, and nothing is taken":       nil,
 	} {
-		if diff := cmp.Diff(want, matches(idioms, text)); diff != "" {
+		if diff := cmp.Diff(want, brokenRules(idioms, text)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}

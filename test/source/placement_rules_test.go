@@ -1,11 +1,7 @@
-package internal_test
+package source
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -30,29 +26,18 @@ var outsidePlacement = map[string]string{
 // TestOnlyPlacementReadsRules prevents other packages from deciding what may be placed in a member.
 func TestOnlyPlacementReadsRules(t *testing.T) {
 	found := map[string]bool{}
-	for _, root := range []string{"api", "cmd", "internal"} {
-		if err := filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
-			name := strings.TrimPrefix(filepath.ToSlash(path), "../")
-			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
-				strings.HasPrefix(name, "internal/placement/") || strings.Contains(name, "/zz_generated.") {
-				return err
+	for _, file := range product(t).files {
+		if strings.HasPrefix(file.name, "internal/placement/") || strings.Contains(file.name, "/zz_generated.") {
+			continue
+		}
+		for _, declaration := range file.Decls {
+			in := file.name
+			if function, ok := declaration.(*ast.FuncDecl); ok {
+				in += ": " + function.Name.Name
 			}
-			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				return err
+			if namesRule(declaration) {
+				found[in] = true
 			}
-			for _, declaration := range file.Decls {
-				in := name
-				if function, ok := declaration.(*ast.FuncDecl); ok {
-					in += ": " + function.Name.Name
-				}
-				if namesRule(declaration) {
-					found[in] = true
-				}
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
 		}
 	}
 	onlyListed(t, found, outsidePlacement, "read a placement rule", "use internal/placement, or list it here and explain why it does not decide anything")

@@ -1,4 +1,4 @@
-package wording
+package source
 
 import (
 	"cmp"
@@ -9,16 +9,14 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// sources are the names of string fields that hold messages.
-var sources = []string{"Message", "Note"}
+// messageFields are the names of string fields that hold messages.
+var messageFields = []string{"Message", "Note"}
 
-// look lists the functions that inspect a text, by package. An empty list means all functions in
+// inspecting lists the functions that inspect a text, by package. An empty list means all functions in
 // the package.
-var look = map[string][]string{
+var inspecting = map[string][]string{
 	"strings": {
 		"Compare", "Contains", "ContainsAny", "ContainsFunc", "ContainsRune", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields",
 		"FieldsFunc", "HasPrefix", "HasSuffix", "Index", "IndexAny", "IndexByte", "IndexFunc", "IndexRune", "LastIndex", "LastIndexAny",
@@ -29,44 +27,44 @@ var look = map[string][]string{
 	"encoding/json": {"Unmarshal"},
 }
 
-// carry lists the functions whose result is a message if an argument is a message, by package.
-var carry = map[string][]string{
+// carrying lists the functions whose result is a message if an argument is a message, by package.
+var carrying = map[string][]string{
 	"strings": {"Clone", "Join", "Replace", "ReplaceAll", "ToLower", "ToUpper", "Trim", "TrimFunc", "TrimLeft", "TrimRight", "TrimSpace"},
 	"fmt":     {"Sprint", "Sprintf", "Sprintln"},
 }
 
-// reading is a place that inspects a message.
-type reading struct {
+// inspection is a place that inspects a message.
+type inspection struct {
 	function, how string
 	at            token.Position
 }
 
 // follower records what holds a message: variables, parameters, fields and functions' results.
 type follower struct {
-	*gosource.Program
+	*program
 	holds   map[types.Object]bool
 	results map[*types.Func]bool
 	changed bool
-	found   map[string]reading
+	found   map[string]inspection
 }
 
-// readings returns all places below internal/ and cmd/ that inspect a message, except those in
+// inspections returns all places in the program that inspect a message, except those in
 // package wording.
-func readings(p *gosource.Program) []reading {
-	f := &follower{Program: p, holds: map[types.Object]bool{}, results: map[*types.Func]bool{}}
+func inspections(p *program) []inspection {
+	f := &follower{program: p, holds: map[types.Object]bool{}, results: map[*types.Func]bool{}}
 	for f.changed = true; f.changed; {
-		f.changed, f.found = false, map[string]reading{}
-		for fn, decl := range p.Functions {
-			if fn.Pkg().Path() != gosource.Module+"internal/wording" {
+		f.changed, f.found = false, map[string]inspection{}
+		for fn, decl := range p.functions {
+			if fn.Pkg().Path() != module+"internal/wording" {
 				f.function(fn, decl)
 			}
 		}
 	}
-	all := make([]reading, 0, len(f.found))
-	for _, r := range f.found {
-		all = append(all, r)
+	all := make([]inspection, 0, len(f.found))
+	for _, i := range f.found {
+		all = append(all, i)
 	}
-	slices.SortFunc(all, func(a, b reading) int { return cmp.Compare(a.at.String(), b.at.String()) })
+	slices.SortFunc(all, func(a, b inspection) int { return cmp.Compare(a.at.String(), b.at.String()) })
 	return all
 }
 
@@ -114,15 +112,15 @@ func (f *follower) mark(e ast.Expr) {
 	if selector, ok := e.(*ast.SelectorExpr); ok {
 		e = selector.Sel
 	}
-	if name, ok := e.(*ast.Ident); ok && isString(f.Info.TypeOf(name)) {
-		f.hold(f.Info.ObjectOf(name))
+	if name, ok := e.(*ast.Ident); ok && isString(f.info.TypeOf(name)) {
+		f.hold(f.info.ObjectOf(name))
 	}
 }
 
 // hold marks a variable, a parameter or a field permanently. It ignores fields in other modules'
-// types, because sources lists those by name.
+// types, because messageFields lists those by name.
 func (f *follower) hold(obj types.Object) {
-	if obj != nil && obj.Pkg() != nil && strings.HasPrefix(obj.Pkg().Path(), gosource.Module) && !f.holds[obj] {
+	if obj != nil && obj.Pkg() != nil && strings.HasPrefix(obj.Pkg().Path(), module) && !f.holds[obj] {
 		f.holds[obj], f.changed = true, true
 	}
 }
@@ -137,12 +135,12 @@ func (f *follower) call(in *types.Func, call *ast.CallExpr) {
 	if !messages {
 		return
 	}
-	if names, ok := look[callee.Pkg().Path()]; ok && (names == nil || slices.Contains(names, callee.Name())) {
+	if names, ok := inspecting[callee.Pkg().Path()]; ok && (names == nil || slices.Contains(names, callee.Name())) {
 		f.note(in, path.Base(callee.Pkg().Path())+"."+callee.Name(), call.Pos())
 		return
 	}
 	signature := callee.Signature()
-	if !strings.HasPrefix(callee.Pkg().Path(), gosource.Module) || callee.Pkg().Path() == gosource.Module+"internal/wording" {
+	if !strings.HasPrefix(callee.Pkg().Path(), module) || callee.Pkg().Path() == module+"internal/wording" {
 		return
 	}
 	for i, argument := range call.Args {
@@ -162,11 +160,11 @@ func (f *follower) compare(in *types.Func, e *ast.BinaryExpr) {
 		return
 	}
 	for _, side := range []ast.Expr{e.X, e.Y} {
-		if value := f.Info.Types[side].Value; value != nil && value.String() == `""` {
+		if value := f.info.Types[side].Value; value != nil && value.String() == `""` {
 			return
 		}
 	}
-	if isString(f.Info.TypeOf(e.X)) {
+	if isString(f.info.TypeOf(e.X)) {
 		f.note(in, e.Op.String(), e.Pos())
 	}
 }
@@ -177,12 +175,12 @@ func (f *follower) message(e ast.Expr) bool {
 	case *ast.ParenExpr:
 		return f.message(e.X)
 	case *ast.Ident:
-		return f.holds[f.Info.ObjectOf(e)]
+		return f.holds[f.info.ObjectOf(e)]
 	case *ast.SelectorExpr:
-		field, ok := f.Info.Uses[e.Sel].(*types.Var)
-		return ok && field.IsField() && isString(field.Type()) && (slices.Contains(sources, field.Name()) || f.holds[field])
+		field, ok := f.info.Uses[e.Sel].(*types.Var)
+		return ok && field.IsField() && isString(field.Type()) && (slices.Contains(messageFields, field.Name()) || f.holds[field])
 	case *ast.BinaryExpr:
-		return e.Op == token.ADD && isString(f.Info.TypeOf(e)) && (f.message(e.X) || f.message(e.Y))
+		return e.Op == token.ADD && isString(f.info.TypeOf(e)) && (f.message(e.X) || f.message(e.Y))
 	case *ast.SliceExpr:
 		return f.message(e.X)
 	case *ast.CallExpr:
@@ -193,7 +191,7 @@ func (f *follower) message(e ast.Expr) bool {
 
 // result reports whether a call returns a message.
 func (f *follower) result(call *ast.CallExpr) bool {
-	if conversion := f.Info.Types[call.Fun]; conversion.IsType() {
+	if conversion := f.info.Types[call.Fun]; conversion.IsType() {
 		return len(call.Args) == 1 && f.message(call.Args[0])
 	}
 	callee := f.callee(call)
@@ -206,35 +204,17 @@ func (f *follower) result(call *ast.CallExpr) bool {
 		return false
 	}
 	return f.results[callee.Origin()] ||
-		slices.Contains(carry[callee.Pkg().Path()], callee.Name()) && slices.ContainsFunc(call.Args, f.message)
-}
-
-func (f *follower) callee(call *ast.CallExpr) *types.Func {
-	fun := call.Fun
-	if index, ok := fun.(*ast.IndexExpr); ok {
-		fun = index.X
-	}
-	var name *ast.Ident
-	switch fun := fun.(type) {
-	case *ast.Ident:
-		name = fun
-	case *ast.SelectorExpr:
-		name = fun.Sel
-	default:
-		return nil
-	}
-	callee, _ := f.Info.Uses[name].(*types.Func)
-	return callee
+		slices.Contains(carrying[callee.Pkg().Path()], callee.Name()) && slices.ContainsFunc(call.Args, f.message)
 }
 
 func (f *follower) note(in *types.Func, how string, at token.Pos) {
-	position := f.Files.Position(at)
+	position := f.fset.Position(at)
 	name := in.Name()
 	if receiver := in.Signature().Recv(); receiver != nil {
 		name = types.TypeString(receiver.Type(), func(*types.Package) string { return "" }) + "." + name
 	}
-	f.found[position.String()] = reading{
-		function: fmt.Sprintf("%s.%s", strings.TrimPrefix(in.Pkg().Path(), gosource.Module), strings.TrimPrefix(name, "*")), how: how, at: position,
+	f.found[position.String()] = inspection{
+		function: fmt.Sprintf("%s.%s", strings.TrimPrefix(in.Pkg().Path(), module), strings.TrimPrefix(name, "*")), how: how, at: position,
 	}
 }
 

@@ -1,11 +1,8 @@
-package internal_test
+package source
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,8 +14,8 @@ import (
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
-// tables lists the tables, with the controllers that take their steps.
-var tables = []struct {
+// stepTables lists the tables, with the controllers that take their steps.
+var stepTables = []struct {
 	controllers map[string]states.Owner
 	needs       func(states.Step) states.Needs
 	reasons     func(states.Step) []string
@@ -32,36 +29,36 @@ var tables = []struct {
 	}, snapshots.NeedsOf, snapshots.ReasonsOf, snapshots.StepsOf},
 }
 
-// helpers lists the packages that report on behalf of these controllers.
-var helpers = map[string][]string{
-	"attributes": {"controller", "rootpvc", "attributes"}, "reporting": {"controller", "rootpvc", "reporting"},
-	"report": {"mirror", "report"}, "desired": {"volume", "desired"}, "pvc": {"mirror", "pvc"}, "placement": {"placement"},
+// reportingPackages lists the packages that report on behalf of these controllers.
+var reportingPackages = map[string]string{
+	"attributes": "internal/controller/rootpvc/attributes", "reporting": "internal/controller/rootpvc/reporting",
+	"report": "internal/mirror/report", "desired": "internal/volume/desired", "pvc": "internal/mirror/pvc", "placement": "internal/placement",
 }
 
-// helperFields maps the reconcilers' fields, and the method Place, to the packages of their types.
-var helperFields = map[string]string{"attributes": "attributes", "reports": "reporting", "Place": "placement"}
+// reportingFields maps the reconcilers' fields, and the method Place, to the packages of their types.
+var reportingFields = map[string]string{"attributes": "attributes", "reports": "reporting", "Place": "placement"}
 
-// passing lists functions that are not followed. Most only pass on a reason. The table's rows report the
+// notFollowed lists functions that are not followed. Most only pass on a reason. The table's rows report the
 // reasons of observer.
-var passing = []string{"Problem", "SetPlaced", "FailsClaim", "Paced", "observer"}
+var notFollowed = []string{"Problem", "SetPlaced", "FailsClaim", "Paced", "observer"}
 
 // TestStepsPresentWhatTheyNeed compares the evidence, proofs and reported reasons that the table lists
 // for a step with those in the step's case in act, and in the functions that this case calls.
 func TestStepsPresentWhatTheyNeed(t *testing.T) {
 	reasons, provers, others := reasonValues(t), map[string]*ast.FuncDecl{}, map[string]map[string]*ast.FuncDecl{}
-	for _, path := range [][]string{{"proof"}, {"proof", "dropping"}, {"proof", "snapshots"}} {
-		maps.Copy(provers, functionsOf(t, path...))
+	for _, dir := range []string{"internal/proof", "internal/proof/dropping", "internal/proof/snapshots"} {
+		maps.Copy(provers, functionsOf(t, dir))
 	}
-	for name, path := range helpers {
-		others[name] = functionsOf(t, path...)
+	for name, dir := range reportingPackages {
+		others[name] = functionsOf(t, dir)
 	}
-	for _, table := range tables {
+	for _, table := range stepTables {
 		for controller, owner := range table.controllers {
 			t.Run(controller, func(t *testing.T) {
-				functions := functionsOf(t, "controller", controller)
+				functions := functionsOf(t, "internal/controller/"+controller)
 				steps := stepsOf(functions["act"])
 				for step, body := range steps {
-					got := obtained{
+					got := stepEvidence{
 						functions: functions, provers: provers, helpers: others, reasonValues: reasons,
 						seen: map[*ast.FuncDecl]bool{}, proofs: map[string]bool{}, evidence: map[string]bool{}, reasons: map[string]bool{},
 					}
@@ -69,9 +66,9 @@ func TestStepsPresentWhatTheyNeed(t *testing.T) {
 						got.look(statement, functions["act"], functions)
 					}
 					want := table.needs(step)
-					compare(t, step, "evidence", want.Evidence, got.evidence)
-					compare(t, step, "proofs", want.Proofs, got.proofs)
-					compare(t, step, "reported reasons", table.reasons(step), got.reasons)
+					compareNeeds(t, step, "evidence", want.Evidence, got.evidence)
+					compareNeeds(t, step, "proofs", want.Proofs, got.proofs)
+					compareNeeds(t, step, "reported reasons", table.reasons(step), got.reasons)
 				}
 				for _, step := range table.steps(owner) {
 					if _, taken := steps[step]; !taken {
@@ -83,8 +80,8 @@ func TestStepsPresentWhatTheyNeed(t *testing.T) {
 	}
 }
 
-// compare compares what the table lists for a step with what the code does.
-func compare(t *testing.T, step states.Step, what string, listed []string, done map[string]bool) {
+// compareNeeds compares what the table lists for a step with what the code does.
+func compareNeeds(t *testing.T, step states.Step, what string, listed []string, done map[string]bool) {
 	t.Helper()
 	if diff := cmp.Diff(slices.Sorted(slices.Values(listed)), slices.Sorted(maps.Keys(done))); diff != "" {
 		t.Errorf("%s of step %s (-table +code):\n%s", what, step, diff)
@@ -92,26 +89,11 @@ func compare(t *testing.T, step states.Step, what string, listed []string, done 
 }
 
 // functionsOf returns a package's functions, by name.
-func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
+func functionsOf(t *testing.T, dir string) map[string]*ast.FuncDecl {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(append(path, "*.go")...))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files in %v: %v", path, err)
-	}
-	functions := map[string]*ast.FuncDecl{}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, declaration := range file.Decls {
-			if function, ok := declaration.(*ast.FuncDecl); ok {
-				functions[function.Name.Name] = function
-			}
-		}
+	functions := product(t).functionsIn(dir)
+	if len(functions) == 0 {
+		t.Fatalf("no functions in %s", dir)
 	}
 	return functions
 }
@@ -134,16 +116,16 @@ func stepsOf(act *ast.FuncDecl) map[states.Step][]ast.Stmt {
 	return bodies
 }
 
-// destructive lists the methods of package guarded that the tables' steps call with evidence as the
+// destructiveMethods lists the methods of package guarded that the tables' steps call with evidence as the
 // last argument.
-var destructive = []string{
+var destructiveMethods = []string{
 	"DeleteClaim", "SetDelete", "DeleteVolume", "DropVolume", "FreePromise",
 	"DeleteSnapshot", "SetContentDelete", "DeleteContent", "DropContent",
 }
 
-// obtained collects the proofs that a step's code obtains from package proof, the evidence that it
+// stepEvidence collects the proofs that a step's code obtains from package proof, the evidence that it
 // passes to guarded, and the reasons that it reports.
-type obtained struct {
+type stepEvidence struct {
 	functions, provers map[string]*ast.FuncDecl
 	helpers            map[string]map[string]*ast.FuncDecl
 	reasonValues       map[string]string
@@ -153,7 +135,7 @@ type obtained struct {
 }
 
 // look follows the package's functions that are called or passed as arguments, and those of helpers.
-func (o *obtained) look(node ast.Node, in *ast.FuncDecl, scope map[string]*ast.FuncDecl) {
+func (o *stepEvidence) look(node ast.Node, in *ast.FuncDecl, scope map[string]*ast.FuncDecl) {
 	ast.Inspect(node, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.CallExpr:
@@ -161,7 +143,7 @@ func (o *obtained) look(node ast.Node, in *ast.FuncDecl, scope map[string]*ast.F
 			switch {
 			case ok && isProver(selector.X):
 				o.proofs[selector.Sel.Name] = true
-			case ok && slices.Contains(destructive, selector.Sel.Name) && len(node.Args) > 2:
+			case ok && slices.Contains(destructiveMethods, selector.Sel.Name) && len(node.Args) > 2:
 				o.evidence[o.typeOf(node.Args[len(node.Args)-1], in)] = true
 			}
 		case *ast.SelectorExpr:
@@ -176,16 +158,16 @@ func (o *obtained) look(node ast.Node, in *ast.FuncDecl, scope map[string]*ast.F
 }
 
 // selects handles pkg.Name, receiver.method and receiver.helper.method.
-func (o *obtained) selects(node *ast.SelectorExpr, scope map[string]*ast.FuncDecl) {
+func (o *stepEvidence) selects(node *ast.SelectorExpr, scope map[string]*ast.FuncDecl) {
 	of := ""
 	switch x := node.X.(type) {
 	case *ast.Ident:
 		of = x.Name
 	case *ast.SelectorExpr:
-		of = helperFields[x.Sel.Name]
+		of = reportingFields[x.Sel.Name]
 	case *ast.CallExpr:
 		if method, ok := x.Fun.(*ast.SelectorExpr); ok {
-			of = helperFields[method.Sel.Name]
+			of = reportingFields[method.Sel.Name]
 		}
 	}
 	switch helper := o.helpers[of]; {
@@ -200,8 +182,8 @@ func (o *obtained) selects(node *ast.SelectorExpr, scope map[string]*ast.FuncDec
 	}
 }
 
-func (o *obtained) follow(function *ast.FuncDecl, scope map[string]*ast.FuncDecl) {
-	if function != nil && function.Body != nil && !o.seen[function] && !slices.Contains(passing, function.Name.Name) {
+func (o *stepEvidence) follow(function *ast.FuncDecl, scope map[string]*ast.FuncDecl) {
+	if function != nil && function.Body != nil && !o.seen[function] && !slices.Contains(notFollowed, function.Name.Name) {
 		o.seen[function] = true
 		o.look(function.Body, function, scope)
 	}
@@ -210,17 +192,13 @@ func (o *obtained) follow(function *ast.FuncDecl, scope map[string]*ast.FuncDecl
 // reasonValues returns the values of the API's constants for reasons, by their names.
 func reasonValues(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "api", "v1alpha1", "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no files of the API: %v", err)
+	files := product(t).filesBelow("api/v1alpha1")
+	if len(files) == 0 {
+		t.Fatal("no files of the API")
 	}
 	values := map[string]string{}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(node ast.Node) bool {
+	for _, file := range files {
+		ast.Inspect(file.File, func(node ast.Node) bool {
 			spec, ok := node.(*ast.ValueSpec)
 			if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Reason") {
 				return true
@@ -236,7 +214,7 @@ func reasonValues(t *testing.T) map[string]string {
 
 // typeOf returns the evidence type of an expression: the type of a literal, or of the variable,
 // parameter or result that the expression names.
-func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
+func (o *stepEvidence) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	if literal, ok := expression.(*ast.CompositeLit); ok {
 		return evidenceType(literal.Type)
 	}
@@ -248,11 +226,11 @@ func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 	ast.Inspect(in, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.Field: // a parameter, or a named result
-			if names(node.Names, variable.Name) {
+			if hasName(node.Names, variable.Name) {
 				found = evidenceType(node.Type)
 			}
 		case *ast.ValueSpec:
-			if names(node.Names, variable.Name) {
+			if hasName(node.Names, variable.Name) {
 				found = evidenceType(node.Type)
 			}
 		case *ast.AssignStmt:
@@ -267,7 +245,7 @@ func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
 }
 
 // resultOf returns the evidence type that a function in the package, or in package proof, returns.
-func (o *obtained) resultOf(call *ast.CallExpr) string {
+func (o *stepEvidence) resultOf(call *ast.CallExpr) string {
 	selector, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return ""
@@ -282,7 +260,7 @@ func (o *obtained) resultOf(call *ast.CallExpr) string {
 	return evidenceType(function.Type.Results.List[0].Type)
 }
 
-func names(idents []*ast.Ident, name string) bool {
+func hasName(idents []*ast.Ident, name string) bool {
 	return slices.ContainsFunc(idents, func(ident *ast.Ident) bool { return ident.Name == name })
 }
 

@@ -1,19 +1,15 @@
-package wording
+package source
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/xylem-io/xylem/test/controlplane/kubebin"
-	"github.com/xylem-io/xylem/test/gosource"
 )
 
-// exceptions lists the functions that inspect a message but do not base a decision on it, each with
-// its purpose. An unnecessary entry fails the test.
-var exceptions = map[string]string{
+// inspectMessages lists the functions that inspect a message but do not base a decision on it, each
+// with its purpose. An unnecessary entry fails the test.
+var inspectMessages = map[string]string{
 	"internal/cli/bundle/redact.Text":       "removes credentials before a text leaves the cluster",
 	"internal/cli/tree/gather.Plain":        "puts text on one line, for a terminal",
 	"internal/cli/tree/render.Wrap":         "wraps text, for a terminal",
@@ -33,22 +29,22 @@ var exceptions = map[string]string{
 
 func TestNoDecisionReadsMessageText(t *testing.T) {
 	used := map[string]bool{}
-	for _, r := range readings(source(t)) {
-		if used[r.function] = true; exceptions[r.function] == "" {
+	for _, r := range inspections(product(t)) {
+		if used[r.function] = true; inspectMessages[r.function] == "" {
 			t.Errorf("%s: %s inspects a message with %s. Pass the fact in a field, an annotation or a reason. Only internal/wording parses other programs' messages", r.at, r.function, r.how)
 		}
 	}
-	for function := range exceptions {
+	for function := range inspectMessages {
 		if !used[function] {
 			t.Errorf("%s no longer inspects a message: remove the exception", function)
 		}
 	}
 }
 
-// TestReadings checks that the analysis finds each way to inspect a message.
-func TestReadings(t *testing.T) {
+// TestInspectionsAreFound checks that the analysis finds each way to inspect a message.
+func TestInspectionsAreFound(t *testing.T) {
 	var found []string
-	for _, r := range readings(source(t, filepath.Join("testdata", "reads"))) {
+	for _, r := range inspections(productWith(t, "reads")) {
 		if name, ok := strings.CutPrefix(r.function, "internal/controller/reads."); ok {
 			found = append(found, name+" "+r.how)
 		}
@@ -59,16 +55,4 @@ func TestReadings(t *testing.T) {
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-}
-
-func source(t *testing.T, extra ...string) *gosource.Program {
-	root, err := kubebin.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := gosource.Load(t.Context(), root, []string{"./internal/...", "./cmd/..."}, extra...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }

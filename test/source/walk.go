@@ -1,12 +1,10 @@
-package watches
+package source
 
 import (
 	"go/ast"
 	"go/types"
 	"slices"
 	"strings"
-
-	"github.com/xylem-io/xylem/test/gosource"
 )
 
 // binding contains the arguments of a function call that affect the analysis.
@@ -39,7 +37,7 @@ type frame struct {
 
 // follow follows all calls that a function with these arguments may make.
 func (w *walk) follow(f *types.Func, b binding) {
-	decl := w.Functions[f]
+	decl := w.functions[f]
 	if decl == nil {
 		return // a function in another module
 	}
@@ -68,13 +66,13 @@ func (w *walk) follow(f *types.Func, b binding) {
 // mention follows a function that is used as a value instead of called. It may be called later,
 // with unknown arguments.
 func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
-	f, ok := w.Info.Uses[name].(*types.Func)
+	f, ok := w.info.Uses[name].(*types.Func)
 	if !ok || called[name] {
 		return
 	}
 	called[name] = true
 	b := binding{}
-	if instance, ok := w.Info.Instances[name]; ok {
+	if instance, ok := w.info.Instances[name]; ok {
 		b.targs = bindTypes(f.Origin().Signature().TypeParams(), instance.TypeArgs, in.targs)
 	}
 	w.follow(f.Origin(), b)
@@ -82,15 +80,15 @@ func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
 
 // call records a read or a watch, or follows the call.
 func (w *walk) call(call *ast.CallExpr, in *frame) {
-	f := w.callee(call)
+	f := w.declaredCallee(call)
 	if f == nil {
 		return // a conversion or a function value; function literals are examined where they are defined
 	}
 	receiver, _ := function(call).(*ast.SelectorExpr)
 	switch {
 	case w.accesses(call, f, receiver, in):
-	case !strings.HasPrefix(f.Pkg().Path(), gosource.Module):
-	case receiver != nil && types.IsInterface(w.Info.TypeOf(receiver.X)):
+	case !strings.HasPrefix(f.Pkg().Path(), module):
+	case receiver != nil && types.IsInterface(w.info.TypeOf(receiver.X)):
 		for _, method := range w.implementations(f) {
 			w.follow(method, w.bind(call, method, in))
 		}
@@ -99,26 +97,26 @@ func (w *walk) call(call *ast.CallExpr, in *frame) {
 	}
 }
 
-// source is a function that adds a watch. The argument at index object determines the kind. If side
+// watchingCall is a function that adds a watch. The argument at index object determines the kind. If side
 // is empty, the first argument determines the side.
-type source struct {
+type watchingCall struct {
 	path, name string
 	side       side
 	object     int
 }
 
-var sources = []source{
-	{"sigs.k8s.io/controller-runtime/pkg/builder", "For", host, 0},
-	{"sigs.k8s.io/controller-runtime/pkg/builder", "Owns", host, 0},
-	{"sigs.k8s.io/controller-runtime/pkg/builder", "Watches", host, 0},
-	{"sigs.k8s.io/controller-runtime/pkg/builder", "WatchesMetadata", host, 0},
+var watchingCalls = []watchingCall{
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "For", hostSide, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "Owns", hostSide, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "Watches", hostSide, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "WatchesMetadata", hostSide, 0},
 	{"sigs.k8s.io/controller-runtime/pkg/source", "Kind", "", 1},
-	{gosource.Module + "internal/member", "RootSource", host, 0},
-	{gosource.Module + "internal/member", "LeafSource", leaf, 0},
-	{gosource.Module + "internal/member", "LeafSnapshotSource", leaf, 0},
-	{gosource.Module + "internal/member", "LeafAttachmentSource", leaf, 0},
-	{gosource.Module + "internal/member", "HostSnapshotSource", host, 0},
-	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
+	{module + "internal/member", "RootSource", hostSide, 0},
+	{module + "internal/member", "LeafSource", leafSide, 0},
+	{module + "internal/member", "LeafSnapshotSource", leafSide, 0},
+	{module + "internal/member", "LeafAttachmentSource", leafSide, 0},
+	{module + "internal/member", "HostSnapshotSource", hostSide, 0},
+	{module + "internal/route", "Events", hostSide, 0}, // LeafSnapshotSource and LeafAttachmentSource also call it
 }
 
 // accesses records a call that reads or watches, and returns false for other calls.
@@ -132,29 +130,29 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 		}
 		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
 		return true
-	case path == gosource.Module+"internal/route" && name == "Each": // Each reads from the host's informers
-		w.record(w.reads, &w.unknownReads, call, []side{host}, w.kindsOf(call.Args[1], in, 0))
+	case path == module+"internal/route" && name == "Each": // Each reads from the host's informers
+		w.record(w.reads, &w.unknownReads, call, []side{hostSide}, w.kindsOf(call.Args[1], in, 0))
 		return true
 	}
-	i := slices.IndexFunc(sources, func(s source) bool { return s.path == path && s.name == name })
+	i := slices.IndexFunc(watchingCalls, func(s watchingCall) bool { return s.path == path && s.name == name })
 	if i < 0 {
 		return false
 	}
-	sides := []side{sources[i].side}
-	if sources[i].side == "" {
+	sides := []side{watchingCalls[i].side}
+	if watchingCalls[i].side == "" {
 		sides = w.sidesOf(call.Args[0], in, 0)
 	}
-	w.record(w.watches, &w.unknownWatches, call, sides, w.kindsOf(call.Args[sources[i].object], in, 0))
+	w.record(w.watches, &w.unknownWatches, call, sides, w.kindsOf(call.Args[watchingCalls[i].object], in, 0))
 	return true
 }
 
 // record records an access to each kind on each side.
 func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallExpr, sides []side, kinds []string) {
-	where := w.Files.Position(call.Pos()).String()
+	where := w.fset.Position(call.Pos()).String()
 	if len(sides) == 0 {
 		*unknown = append(*unknown, where+": unknown reader")
 	}
-	if len(kinds) == 0 && !slices.Equal(sides, []side{live}) {
+	if len(kinds) == 0 && !slices.Equal(sides, []side{liveSide}) {
 		*unknown = append(*unknown, where+": unknown kind")
 	}
 	for _, s := range sides {
@@ -163,39 +161,11 @@ func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallE
 			continue
 		}
 		for _, kind := range kinds {
-			if s != live {
+			if s != liveSide {
 				into[access{s, kind}] = where
 			}
 		}
 	}
-}
-
-// callee returns the function that a call names, or nil for function values and conversions.
-func (p *program) callee(call *ast.CallExpr) *types.Func {
-	var name *ast.Ident
-	switch fun := function(call).(type) {
-	case *ast.Ident:
-		name = fun
-	case *ast.SelectorExpr:
-		name = fun.Sel
-	}
-	f, ok := p.Info.Uses[name].(*types.Func)
-	if !ok || f.Pkg() == nil {
-		return nil
-	}
-	return f.Origin()
-}
-
-// function returns the called expression, without parentheses and type arguments.
-func function(call *ast.CallExpr) ast.Expr {
-	fun := ast.Unparen(call.Fun)
-	switch index := fun.(type) {
-	case *ast.IndexExpr:
-		fun = index.X
-	case *ast.IndexListExpr:
-		fun = index.X
-	}
-	return fun
 }
 
 // implementations returns the methods that a call of an interface method may reach.
@@ -205,7 +175,7 @@ func (p *program) implementations(f *types.Func) []*types.Func {
 		return nil
 	}
 	var all []*types.Func
-	for _, pkg := range p.Packages {
+	for _, pkg := range p.packages {
 		for _, name := range pkg.Scope().Names() {
 			named, ok := pkg.Scope().Lookup(name).(*types.TypeName)
 			if !ok || types.IsInterface(named.Type()) || !types.Implements(types.NewPointer(named.Type()), in) {
@@ -226,10 +196,10 @@ func (w *walk) bind(call *ast.CallExpr, f *types.Func, in *frame) binding {
 	signature := f.Signature()
 	switch fun := function(call).(type) {
 	case *ast.Ident:
-		b.targs = bindTypes(signature.TypeParams(), w.Info.Instances[fun].TypeArgs, in.targs)
+		b.targs = bindTypes(signature.TypeParams(), w.info.Instances[fun].TypeArgs, in.targs)
 	case *ast.SelectorExpr:
-		b.targs = bindTypes(signature.TypeParams(), w.Info.Instances[fun.Sel].TypeArgs, in.targs)
-		if named, ok := deref(subst(w.Info.TypeOf(fun.X), in.targs)).(*types.Named); ok && signature.RecvTypeParams().Len() == named.TypeArgs().Len() {
+		b.targs = bindTypes(signature.TypeParams(), w.info.Instances[fun.Sel].TypeArgs, in.targs)
+		if named, ok := deref(subst(w.info.TypeOf(fun.X), in.targs)).(*types.Named); ok && signature.RecvTypeParams().Len() == named.TypeArgs().Len() {
 			b.targs = bindTypes(signature.RecvTypeParams(), named.TypeArgs(), in.targs)
 		}
 	}

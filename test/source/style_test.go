@@ -1,8 +1,8 @@
-package wording
+package source
 
 import (
-	"os"
-	"path/filepath"
+	"go/parser"
+	"go/token"
 	"slices"
 	"strings"
 	"testing"
@@ -10,26 +10,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const module = "../.."
-
 // TestMessagesKeepTheStyle checks that all of the product's messages follow the style guide.
 func TestMessagesKeepTheStyle(t *testing.T) {
-	all, err := messages(module, "internal")
-	if err != nil {
-		t.Fatal(err)
+	p := product(t)
+	var all []message
+	for _, file := range p.filesBelow("internal") {
+		all = append(all, messagesIn(p.fset, file)...)
 	}
 	const least = 400
 	if len(all) < least {
 		t.Fatalf("%d messages were found in the source, want at least %d", len(all), least)
 	}
 	for _, m := range all {
-		if why := broken(m.text); len(why) > 0 {
+		if why := brokenRules(styleRules, m.text); len(why) > 0 {
 			t.Errorf("%s:%d: %q\n\t%s", m.file, m.line, m.text, strings.Join(why, "\n\t"))
 		}
 	}
 }
 
-func TestBroken(t *testing.T) {
+func TestStyleRules(t *testing.T) {
 	for text, want := range map[string][]string{
 		`no StorageClass %q in member %q (mapped from %q by spec.storage.classes). Create it there or change the mapping`: nil,
 		"member %s lets go of it":         {`"lets go of": write "releases", or "abandons"`, `"member %s": write the name in quotes: %q`},
@@ -41,15 +40,14 @@ func TestBroken(t *testing.T) {
 		"the member tells what it lacks":  {`"tells": write "shows", "reports"`},
 		"it was made in the member":       {`"was made": write "is created", "is provisioned"`},
 	} {
-		if diff := cmp.Diff(want, broken(text)); diff != "" {
+		if diff := cmp.Diff(want, brokenRules(styleRules, text)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
 }
 
-// TestMessagesAreFound checks that messages finds a message, however it is composed.
+// TestMessagesAreFound checks that messagesIn finds a message, however it is composed.
 func TestMessagesAreFound(t *testing.T) {
-	dir := t.TempDir()
 	source := `package p
 func f() {
 	r.Recorder.Eventf(pod, nil, "Warning", reason, "Push", "an event of %s", x)
@@ -59,26 +57,35 @@ func f() {
 	return fmt.Errorf("an error for the log %w", err)
 }
 `
-	for _, folder := range []string{"internal/p", "internal/cli/p"} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o750); err != nil {
+	fset, got := token.NewFileSet(), map[string][]string{}
+	for _, name := range []string{"internal/p/p.go", "internal/cli/p/p.go"} {
+		file, err := parser.ParseFile(fset, name, source, parser.SkipObjectResolution)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, folder, "p.go"), []byte(source), 0o600); err != nil {
-			t.Fatal(err)
+		for _, m := range messagesIn(fset, sourceFile{File: file, name: name}) {
+			got[m.file] = append(got[m.file], m.text)
 		}
-	}
-	all, err := messages(dir, "internal")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string][]string{}
-	for _, m := range all {
-		got[m.file] = append(got[m.file], m.text)
 	}
 	want := []string{"an event of %s", "a refusal of ", "many parts in it", "a field of %s", "a line of the log"}
 	if diff := cmp.Diff(map[string][]string{
 		"internal/p/p.go": want, "internal/cli/p/p.go": append(slices.Clone(want), "an error for the log %w"),
 	}, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestLiteralsOf(t *testing.T) {
+	for expression, want := range map[string][]string{
+		`\bby hand\b`:           {"by hand"},
+		`\bis? held to\b`:       {" held to"},
+		`\b(is|are) nobody's\b`: {" nobody's"},
+		`\bwoken\b|\bwakes?\b`:  {"woken", "wake"},
+		`ever|[0-9]+`:           nil,
+		`(?i)ever`:              nil,
+	} {
+		if diff := cmp.Diff(want, phrase(expression).literals); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", expression, diff)
+		}
 	}
 }

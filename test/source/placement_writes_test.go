@@ -1,34 +1,34 @@
-package internal_test
+package source
 
 import (
 	"go/ast"
-	"path/filepath"
+	"strings"
 	"testing"
 )
 
-// claimAnnotations are the annotations that determine a claim's member.
-var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true, "AnnotationSource": true}
+// placementAnnotations are the annotations that determine a claim's member.
+var placementAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true, "AnnotationSource": true}
 
-// TestOneWriteOfAPlacementAtATime prevents two controllers from acting on one claim at the same
+// TestPlacementWritesConflict prevents two controllers from acting on one claim at the same
 // time. Several controllers change the annotations that determine a claim's member: each member's
 // root_pvc, recovery, host_claim, source, host_volume and, when a member is deregistered,
 // cluster_registration. Each uses guarded.AnnotateClaim, which sends the claim's resourceVersion.
 // If two controllers decide on the same state, one gets a conflict and reads the claim again.
-func TestOneWriteOfAPlacementAtATime(t *testing.T) {
-	directories, err := filepath.Glob(filepath.Join("controller", "*"))
-	if err != nil || len(directories) == 0 {
-		t.Fatal(err)
-	}
-	writers := 0
-	for _, directory := range directories {
-		functions := functionsOf(t, "controller", filepath.Base(directory))
+func TestPlacementWritesConflict(t *testing.T) {
+	p, writers := product(t), 0
+	for _, pkg := range p.packages {
+		dir := strings.TrimPrefix(pkg.Path(), module)
+		if !strings.HasPrefix(dir, "internal/controller/") {
+			continue
+		}
+		functions := p.functionsIn(dir)
 		for name, function := range functions {
 			if function.Body == nil || !writesPlacement(function) {
 				continue
 			}
 			writers++
-			if !hands(functions, function, map[string]bool{}) {
-				t.Errorf("%s.%s writes a claim's placement without AnnotateClaim", filepath.Base(directory), name)
+			if !callsAnnotateClaim(functions, function, map[string]bool{}) {
+				t.Errorf("%s.%s writes a claim's placement without AnnotateClaim", dir, name)
 			}
 		}
 	}
@@ -37,7 +37,7 @@ func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 	}
 }
 
-// writesPlacement reports whether a function sets or deletes one of the claimAnnotations.
+// writesPlacement reports whether a function sets or deletes one of the placementAnnotations.
 func writesPlacement(function *ast.FuncDecl) bool {
 	found := false
 	ast.Inspect(function.Body, func(node ast.Node) bool {
@@ -60,11 +60,11 @@ func writesPlacement(function *ast.FuncDecl) bool {
 
 func isPlacement(expression ast.Expr) bool {
 	selector, ok := expression.(*ast.SelectorExpr)
-	return ok && claimAnnotations[selector.Sel.Name]
+	return ok && placementAnnotations[selector.Sel.Name]
 }
 
-// hands reports whether a function calls AnnotateClaim, directly or through another function.
-func hands(functions map[string]*ast.FuncDecl, function *ast.FuncDecl, seen map[string]bool) bool {
+// callsAnnotateClaim reports whether a function calls AnnotateClaim, directly or through another function.
+func callsAnnotateClaim(functions map[string]*ast.FuncDecl, function *ast.FuncDecl, seen map[string]bool) bool {
 	found := false
 	ast.Inspect(function.Body, func(node ast.Node) bool {
 		selector, ok := node.(*ast.SelectorExpr)
@@ -75,7 +75,7 @@ func hands(functions map[string]*ast.FuncDecl, function *ast.FuncDecl, seen map[
 			found = true
 		} else if next := functions[selector.Sel.Name]; next != nil && next.Body != nil && !seen[selector.Sel.Name] {
 			seen[selector.Sel.Name] = true
-			found = hands(functions, next, seen)
+			found = callsAnnotateClaim(functions, next, seen)
 		}
 		return !found
 	})

@@ -1,0 +1,62 @@
+package source
+
+// side is the cache that a reader reads from.
+type side string
+
+const (
+	hostSide      side = "host"
+	leafSide      side = "leaf"
+	workloadsSide side = "workloads" // the member's Pods that do not belong to this host
+	liveSide      side = "live"      // live reads from either cluster
+)
+
+// readerFields maps each struct field that contains a reader to the reader's cache. A field is identified
+// by package, type and name. A field that is not in the map is reported as unknown.
+var readerFields = map[string]side{
+	"member.Link.Host":      hostSide,
+	"member.Link.HostLive":  liveSide,
+	"member.Link.Cache":     leafSide,
+	"member.Link.Workloads": workloadsSide,
+	"member.Link.Live":      liveSide,
+
+	"proof.Prover.Host":     hostSide,
+	"proof.Prover.HostLive": liveSide,
+	"proof.Prover.Cache":    leafSide,
+	"proof.Prover.Live":     liveSide,
+	"placing.Other.Live":    liveSide,
+
+	"observe.Observer.LeafSnapshots": leafSide,
+
+	"hostrevision.Monitor.Live": liveSide,
+	"hostrecord.Records.Live":   liveSide,
+	"member.Connection.Live":    liveSide,
+	"fencing.Fence.host":        liveSide,
+	"fencing.Fence.member":      liveSide,
+
+	"deregistration.Leaver.Client":          hostSide,
+	"clusterregistration.Reconciler.Client": hostSide,
+	"clusterregistration.Reconciler.Live":   liveSide,
+	"awaypod.Reconciler.Client":             hostSide,
+	"leafattachment.Reconciler.Client":      hostSide,
+	"hostservice.Reconciler.Client":         hostSide,
+	"waitingpod.Reconciler.Client":          hostSide,
+	"csidriver.Reconciler.Client":           hostSide,
+	"csinode.Reconciler.Client":             hostSide,
+	"csinode.Reconciler.Live":               liveSide,
+	"heartbeat.Heartbeat.Cache":             hostSide,
+	"heartbeat.Heartbeat.Live":              liveSide,
+	"hostclaim.Reconciler.Client":           hostSide,
+	"hostclaim.Reconciler.Live":             liveSide,
+	"hostclass.Reconciler.Client":           hostSide,
+	"account.Mirrors.host":                  hostSide,
+	"account.Mirrors.live":                  liveSide,
+	"hostsnapshot.Reconciler.Client":        hostSide,
+	"hostsnapshot.Reconciler.Live":          liveSide,
+	"hostvolume.Reconciler.Client":          hostSide,
+	"hostvolume.Reconciler.Live":            liveSide,
+	"promise.Reconciler.Client":             hostSide,
+	"source.Reconciler.Client":              hostSide,
+	"reflectedclass.Reconciler.Client":      hostSide,
+	"virtualnode.Reconciler.Client":         hostSide,
+	"virtualnode.Reconciler.Live":           liveSide,
+}
