@@ -255,7 +255,11 @@ func (s *Server) run(ctx context.Context, command *Command, env []string, stream
 		}
 		go feed(in, from)
 	}
-	return cmd.Run()
+	// The command must not outlive this program.
+	if err := controlplane.Spawn(cmd); err != nil {
+		return err
+	}
+	return cmd.Wait()
 }
 
 // statusOf returns the status that a kubelet sends at the end of a command.
