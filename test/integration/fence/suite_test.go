@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/integration/suite"
 )
@@ -41,15 +40,16 @@ var _ = suite.Reported()
 var _ = BeforeSuite(func(ctx SpecContext) {
 	root, err := kubebin.Root()
 	Expect(err).NotTo(HaveOccurred())
-	fleet, err := controlplane.Start(ctx, controlplane.Options{Host: controlplane.ClusterOptions{APIOnly: true}})
+	binaries, err := kubebin.Dir(root)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(fleet.Stop(ctx)).To(Succeed()) })
-	config, err = fleet.Host.RESTConfig(controlplane.Direct)
+	Expect(kubebin.Check(binaries, kubebin.Core())).To(Succeed(), "run make kube first")
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory: binaries, ControlPlaneStartTimeout: timeout, ControlPlaneStopTimeout: timeout,
+		CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,
+	}
+	config, err = environment.Start()
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{
-		Paths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfPathMissing: true,
-	})
-	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
 	scheme = runtime.NewScheme()
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
