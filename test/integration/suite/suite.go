@@ -27,7 +27,7 @@ const (
 	Settle = 90 * time.Second
 	poll   = 100 * time.Millisecond
 	// start is the timeout for starting the clusters and preparing the suite.
-	start = 5 * time.Minute
+	start = 8 * time.Minute
 )
 
 // Run runs the stories of a suite that belong to the tier in the environment. labels apply to all of
