@@ -213,6 +213,8 @@ type answer struct {
 type search struct {
 	variant
 	memo map[decision]answer
+	// buffer is the memory of the last result of edges.
+	buffer []edge
 }
 
 func (s *search) decide(h hostSide, m memberSide, wanted bool) answer {
@@ -228,9 +230,9 @@ func (s *search) decide(h hostSide, m memberSide, wanted bool) answer {
 	return a
 }
 
-// edges returns the transitions from a state.
+// edges returns the transitions from a state. They are valid until the next call.
 func (s *search) edges(w world) []edge {
-	var all []edge
+	all := s.buffer[:0]
 	add := func(name string, automatic bool, change func(*world) string) {
 		to := w
 		wrong := change(&to)
@@ -250,6 +252,7 @@ func (s *search) edges(w world) []edge {
 	s.xylem(w, add)
 	kubernetes(w, add)
 	s.people(w, add)
+	s.buffer = all
 	return all
 }
 
