@@ -33,7 +33,7 @@ func attachment(status corev1.ConditionStatus, reason string, parts ...string) g
 
 var unattached = HaveField("Status.Conditions", Not(ContainElement(HaveField("Type", v1alpha1.ClaimAttached))))
 
-var _ = Describe("A volume that must be attached", Ordered, func() {
+var _ = Describe("A volume that must be attached", suite.Slow, Ordered, func() {
 	const (
 		attaching = "cluster41"
 		node      = "kosmos-" + attaching
@@ -75,7 +75,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		return until[corev1.Pod](ctx, s, member, "app", HaveField("Spec.NodeName", Not(BeEmpty()))).Spec.NodeName
 	}
 
-	It("is shown with the member's node while a Pod uses it, and as detached afterwards (I5)", suite.Slow, func(ctx SpecContext) {
+	It("is shown with the member's node while a Pod uses it, and as detached afterwards (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shown := shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, `attached to node "`+leafNode+`" of member "`+attaching+`" since 20`))
@@ -102,7 +102,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached, attaching))
 	}, SpecTimeout(storyTime))
 
-	It("has no condition Attached if the member's driver does not attach volumes", suite.Slow, func(ctx SpecContext) {
+	It("has no condition Attached if the member's driver does not attach volumes", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -138,7 +138,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("reports that attaching, and then detaching, takes too long, even if the driver reports no error", suite.Slow, func(ctx SpecContext) {
+	It("reports that attaching, and then detaching, takes too long, even if the driver reports no error", func(ctx SpecContext) {
 		s := begin(ctx)
 		attacher := member.Process(controlplane.Attacher)
 		Expect(attacher.Freeze()).To(Succeed())
@@ -158,7 +158,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionFalse, v1alpha1.ReasonDetached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state while the member is away, and the current state when the member is connected again", suite.Slow, func(ctx SpecContext) {
+	It("has an unknown state while the member is away, and the current state when the member is connected again", func(ctx SpecContext) {
 		s := begin(ctx)
 		leafNode := runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -207,7 +207,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state, without other effects, if an older member chart does not let Xylem read attachments", suite.Slow, func(ctx SpecContext) {
+	It("has an unknown state, without other effects, if an older member chart does not let Xylem read attachments", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
@@ -233,7 +233,7 @@ var _ = Describe("A volume that must be attached", Ordered, func() {
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))
 	}, SpecTimeout(storyTime))
 
-	It("has an unknown state while the member is deregistered", suite.Slow, func(ctx SpecContext) {
+	It("has an unknown state while the member is deregistered", func(ctx SpecContext) {
 		s := begin(ctx)
 		runs(ctx, s)
 		shows(ctx, s, attachment(corev1.ConditionTrue, v1alpha1.ReasonAttached))

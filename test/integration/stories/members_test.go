@@ -64,7 +64,7 @@ func confirmed(name string) string {
 	return `{"metadata":{"annotations":{"` + v1alpha1.AnnotationConfirmDeregister + `":"` + name + `"}}}`
 }
 
-var _ = Describe("A member that is registered and deregistered", Ordered, func() {
+var _ = Describe("A member that is registered and deregistered", suite.Slow, Ordered, func() {
 	const (
 		third   = "cluster40"
 		renamed = "forty"
@@ -107,7 +107,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		return s.bound(ctx, "data").Spec.VolumeName
 	}
 
-	It("is connected and identified, and has a virtual node", suite.Slow, suite.Core, func(ctx SpecContext) {
+	It("is connected and identified, and has a virtual node", func(ctx SpecContext) {
 		cr := registration(ctx, third, And(
 			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected, id),
 			says(v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonSynced),
@@ -150,7 +150,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(lease.Annotations).To(HaveKey(v1alpha1.AnnotationFenceEpoch))
 	}, SpecTimeout(storyTime))
 
-	It("stays cordoned until an admin uncordons it (I5)", suite.Slow, func(ctx SpecContext) {
+	It("stays cordoned until an admin uncordons it (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-" + third}}
 		patch(ctx, x.Host, node, `{"spec":{"unschedulable":true}}`)
@@ -160,7 +160,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		patch(ctx, x.Host, node, `{"spec":{"unschedulable":null}}`)
 	}, SpecTimeout(storyTime))
 
-	It("keeps its leaves when its token changes, and reports unusable kubeconfigs", suite.Slow, func(ctx SpecContext) {
+	It("keeps its leaves when its token changes, and reports unusable kubeconfigs", func(ctx SpecContext) {
 		s := begin(ctx)
 		web(ctx, s)
 		leaves := s.uids(ctx, member)
@@ -210,7 +210,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is deregistered with policy Retain, and adopted under another name (I2)", suite.Slow, func(ctx SpecContext) {
+	It("is deregistered with policy Retain, and adopted under another name (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := web(ctx, s)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
@@ -306,7 +306,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		s.destroyed(ctx, third, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("keeps its Node for its Pods if somebody removes the registration without deregistering it", suite.Slow, func(ctx SpecContext) {
+	It("keeps its Node for its Pods if somebody removes the registration without deregistering it", func(ctx SpecContext) {
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s := begin(ctx)
 		volume := web(ctx, s)
@@ -330,7 +330,7 @@ var _ = Describe("A member that is registered and deregistered", Ordered, func()
 		Expect(x.Deregister(ctx, third)).To(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("is neither read nor written to once its address points to another cluster (I2)", suite.Slow, func(ctx SpecContext) {
+	It("is neither read nor written to once its address points to another cluster (I2)", func(ctx SpecContext) {
 		Expect(x.Register(ctx, third, third)).To(Succeed())
 		s := begin(ctx)
 		s.lost = third

@@ -478,7 +478,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
 	}, SpecTimeout(storyTime))
 
-	It("works as the sample when-unused.yaml shows", suite.Slow, func(ctx SpecContext) {
+	It("works as the sample when-unused.yaml shows", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := sample(ctx, "when-unused.yaml", one)
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
 		pv := until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, phase(corev1.VolumeBound))

@@ -28,7 +28,7 @@ var many = withModes(corev1.ReadWriteMany)
 
 // Members owner and user share a backend. Member stranger names the same backend, but its admin does
 // not allow copies.
-var _ = Describe("A shared volume", Ordered, func() {
+var _ = Describe("A shared volume", suite.Slow, Ordered, func() {
 	const (
 		owner, user, stranger = "cluster44", "cluster45", "cluster46"
 		backend               = "files"
@@ -100,7 +100,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		ended(ctx, s, host)
 	}
 
-	It("is provisioned once, used by Pods in both members, and destroyed after its copy (I1, I3, I5, I6)", suite.Slow, func(ctx SpecContext) {
+	It("is provisioned once, used by Pods in both members, and destroyed after its copy (I1, I3, I5, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, many)
 		Expect(host.Finalizers).NotTo(ContainElement(HavePrefix(v1alpha1.FinalizerCopyPrefix)), "no member needs a copy yet")
@@ -135,7 +135,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		removed(ctx, s, host.Name)
 	}, SpecTimeout(storyTime))
 
-	It("can be used in another member while its own member is away", suite.Slow, suite.Core, func(ctx SpecContext) {
+	It("can be used in another member while its own member is away", suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, withModes(corev1.ReadOnlyMany))
 		back := cutOff(ctx, owner, controlplane.Cut)
@@ -145,7 +145,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		removed(ctx, s, host.Name)
 	}, SpecTimeout(storyTime))
 
-	It("does not tie a Pod with another, new claim to the volume's own member, which is away", suite.Slow, func(ctx SpecContext) {
+	It("does not tie a Pod with another, new claim to the volume's own member, which is away", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, many)
 		back := cutOff(ctx, owner, controlplane.Cut)
@@ -158,7 +158,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		removed(ctx, s, host.Name)
 	}, SpecTimeout(storyTime))
 
-	It("is not destroyed while a member with a copy is away, and Xylem reports the member (I2)", suite.Slow, func(ctx SpecContext) {
+	It("is not destroyed while a member with a copy is away, and Xylem reports the member (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, many)
 		used(ctx, s, "second")
@@ -177,7 +177,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		ended(ctx, s, host.Name)
 	}, SpecTimeout(storyTime))
 
-	It("gets a new copy if the member's admin deletes the copy", suite.Slow, func(ctx SpecContext) {
+	It("gets a new copy if the member's admin deletes the copy", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, many)
 		used(ctx, s, "second")
@@ -207,7 +207,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		Expect(s.book(owner, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("keeps its data if the member's admin sets the copy to Delete: Xylem sets it back to Retain, and removes it only then (I1, I2)", suite.Slow, func(ctx SpecContext) {
+	It("keeps its data if the member's admin sets the copy to Delete: Xylem sets it back to Retain, and removes it only then (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, many)
 		used(ctx, s, "second")
@@ -271,7 +271,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		removed(ctx, s, host.Name)
 	}, SpecTimeout(storyTime))
 
-	It("is not copied over another claim, and the Pod reports the claim", suite.Slow, func(ctx SpecContext) {
+	It("is not copied over another claim, and the Pod reports the claim", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioned(ctx, s, many)
 		s.pod(ctx, "other", on(onUser)) // creates the namespace in the member
@@ -286,7 +286,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		s.running(ctx, "second", onUser)
 	}, SpecTimeout(storyTime))
 
-	It("is not copied if the two registrations describe the backend differently", suite.Slow, func(ctx SpecContext) {
+	It("is not copied if the two registrations describe the backend differently", func(ctx SpecContext) {
 		s := begin(ctx)
 		host := provisioned(ctx, s, many)
 		change := func(ctx context.Context, edit func(*v1alpha1.ClusterRegistration)) {
@@ -308,7 +308,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		s.running(ctx, "second", onUser)
 	}, SpecTimeout(storyTime))
 
-	It("is released from a member with a copy that is deregistered", suite.Slow, func(ctx SpecContext) {
+	It("is released from a member with a copy that is deregistered", func(ctx SpecContext) {
 		const leaver = "cluster47"
 		m, err := x.AddMember(ctx, memberOptions(leaver))
 		Expect(err).NotTo(HaveOccurred())
@@ -330,7 +330,7 @@ var _ = Describe("A shared volume", Ordered, func() {
 		s.destroyed(ctx, owner, "data", host.Name)
 	}, SpecTimeout(storyTime))
 
-	It("gets the mount options of each member's own class", suite.Slow, func(ctx SpecContext) {
+	It("gets the mount options of each member's own class", func(ctx SpecContext) {
 		class := &storagev1.StorageClass{}
 		Expect(x.Member(user).API.Get(ctx, client.ObjectKey{Name: classMirror}, class)).To(Succeed())
 		Expect(class.MountOptions).To(BeEmpty())

@@ -173,7 +173,7 @@ var _ = Describe("kubectl xylem why", func() {
 })
 
 var _ = Describe("kubectl xylem status", func() {
-	It("shows members, Pods that wait, and the volumes that were provisioned", suite.Slow, func(ctx SpecContext) {
+	It("shows members, Pods that wait, and the volumes that were provisioned", suite.Slow, suite.Core, func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
