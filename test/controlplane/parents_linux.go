@@ -1,15 +1,13 @@
 package controlplane
 
 import (
-	"bytes"
-	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/xylem-io/xylem/test/machine"
 )
 
 // parentPoll is the interval for checking whether the programs that run this one still exist.
@@ -49,30 +47,15 @@ func followParents() {
 func parentsOf(pid int) []int {
 	var parents []int
 	for {
-		_, fields := statOf(fmt.Sprintf("/proc/%d/stat", pid))
-		if len(fields) < 2 {
+		p, running := machine.ReadProcess(pid)
+		if !running || p.Parent <= 1 {
 			return parents
 		}
-		parent, err := strconv.Atoi(fields[1])
-		if err != nil || parent <= 1 {
-			return parents
-		}
-		parents, pid = append(parents, parent), parent
+		parents, pid = append(parents, p.Parent), p.Parent
 	}
 }
 
 func nameOf(pid int) string {
-	name, _ := statOf(fmt.Sprintf("/proc/%d/stat", pid))
-	return name
-}
-
-// statOf reads a stat file of /proc. The format is "pid (name) state parent …", and the name may
-// contain parentheses. The fields begin with the state. There are none if the process ended.
-func statOf(path string) (name string, fields []string) {
-	content, err := os.ReadFile(path) //nolint:gosec // The kernel's.
-	begin, end := bytes.IndexByte(content, '('), bytes.LastIndexByte(content, ')')
-	if err != nil || begin < 0 || end < begin {
-		return "", nil
-	}
-	return string(content[begin+1 : end]), strings.Fields(string(content[end+1:]))
+	p, _ := machine.ReadProcess(pid)
+	return p.Name
 }

@@ -1,12 +1,13 @@
 package controlplane
 
 import (
-	"fmt"
 	"os/exec"
-	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/xylem-io/xylem/test/machine"
 )
 
 const (
@@ -22,16 +23,8 @@ var (
 // stopped reports whether all threads of a process have stopped: SIGSTOP stops them one after the
 // other, and on a busy machine the last one may still respond to a request.
 func stopped(pid int) bool {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	if err != nil || len(threads) == 0 {
-		return false
-	}
-	for _, thread := range threads {
-		if _, fields := statOf(thread); len(fields) == 0 || fields[0] != "T" {
-			return false
-		}
-	}
-	return true
+	threads := machine.Threads(pid)
+	return len(threads) > 0 && !slices.ContainsFunc(threads, func(thread machine.Process) bool { return thread.State != "T" })
 }
 
 // Spawn starts a process in its own group, so that Ctrl-C reaches only the caller, which then stops

@@ -18,10 +18,6 @@ func stopped(int) bool { return true }
 // followParents does nothing, because these platforms have no /proc.
 func followParents() {}
 
-// requireResources and shortage return nil: they are implemented only for Linux.
-func requireResources(string, int) error { return nil }
-func shortage(string, error) error       { return nil }
-
 // Spawn starts a process in its own group, so that Ctrl-C reaches only the caller, which then stops
 // its processes. There is no Pdeathsig on these platforms. If the caller is killed, its processes
 // must be stopped manually.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/machine"
 )
 
 func main() {
@@ -48,7 +49,7 @@ func run(ctx context.Context, chosen []string) error {
 	if err := enoughSpace(os.TempDir(), cache); err != nil {
 		return err
 	}
-	processes, err := storyProcesses(availableMemory())
+	processes, err := storyProcesses(machine.AvailableMemory())
 	if err != nil {
 		return err
 	}

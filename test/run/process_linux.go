@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xylem-io/xylem/test/machine"
 )
 
 func init() {
@@ -61,18 +60,9 @@ func killRest() error {
 // they have ended.
 func children() map[int]string {
 	found := map[int]string{}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range stats {
-		content, err := os.ReadFile(path) //nolint:gosec // the kernel's
-		if err != nil {
-			continue
-		}
-		// The format is "pid (name) state ppid …", and the name may contain parentheses.
-		opening, closing := bytes.IndexByte(content, '('), bytes.LastIndexByte(content, ')')
-		fields := strings.Fields(string(content[closing+1:]))
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
-			found[pid] = string(content[opening+1 : closing])
+	for pid, p := range machine.Processes() {
+		if p.Parent == os.Getpid() {
+			found[pid] = p.Name
 		}
 	}
 	return found

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/xylem-io/xylem/test/machine"
 	"github.com/xylem-io/xylem/test/run/reports"
 )
 
@@ -65,7 +66,7 @@ func (r *runner) runStep(ctx context.Context, s step) (res result) {
 	res = result{step: s, log: filepath.Join(r.reports, strings.ReplaceAll(s.name, " ", "-")+".log")}
 	before := time.Now()
 	cpu := childTime()
-	low := lowest(availableMemory)
+	low := lowest(machine.AvailableMemory)
 	defer func() {
 		res.wall, res.cpu, res.memory = time.Since(before).Round(time.Second), (childTime() - cpu).Round(time.Second), low()
 	}()
@@ -197,7 +198,7 @@ func printTable(out io.Writer, results []result) {
 		if res.err != nil {
 			ran = strings.TrimSpace("FAILED  " + ran)
 		}
-		fmt.Fprintf(out, "%-32s %8.0f %8.0f %5d MiB  %s\n", res.name, res.wall.Seconds(), res.cpu.Seconds(), res.memory/mib, ran)
+		fmt.Fprintf(out, "%-32s %8.0f %8.0f %5d MiB  %s\n", res.name, res.wall.Seconds(), res.cpu.Seconds(), res.memory/machine.MiB, ran)
 		wall, cpu = wall+res.wall, cpu+res.cpu
 	}
 	fmt.Fprintf(out, "%-32s %8.0f %8.0f             %s\n", "total", wall.Seconds(), cpu.Seconds(), load())

@@ -1,17 +1,17 @@
 package suite
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
+	"time"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
+
+	"github.com/xylem-io/xylem/test/machine"
 )
 
 // Costs are CPU time, because stories mostly wait. They are compared with the cost of starting the
@@ -25,47 +25,22 @@ const (
 	dearest = 10
 	// costEntry is the name of the report entry with a node's CPU seconds.
 	costEntry = "CPU seconds"
-	// userHertz is the number of ticks per second in /proc/PID/stat (proc(5)), on all platforms that Go
-	// supports.
-	userHertz = 100
 )
 
 // spent returns the CPU seconds that this process and its descendants have used, including those that
 // have ended and were waited for.
 func spent() float64 {
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		return 0
-	}
-	parents, ticks := map[int]int{}, map[int]int{}
-	for _, path := range stats {
-		content, err := os.ReadFile(path) //nolint:gosec // the kernel's
-		if err != nil {
-			continue // the process has ended
-		}
-		// The format is "pid (name) state ppid …", and the name may contain parentheses. utime, stime,
-		// cutime and cstime are the fields 14 to 17.
-		fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil || len(fields) < 15 {
-			continue
-		}
-		parents[pid], _ = strconv.Atoi(fields[1])
-		for _, field := range fields[11:15] {
-			n, _ := strconv.Atoi(field)
-			ticks[pid] += n
-		}
-	}
-	total := 0
-	for pid := range parents {
-		for p := pid; p > 1; p = parents[p] {
+	all := machine.Processes()
+	var total time.Duration
+	for pid, process := range all {
+		for p := pid; p > 1; p = all[p].Parent {
 			if p == os.Getpid() {
-				total += ticks[pid]
+				total += process.CPU
 				break
 			}
 		}
 	}
-	return float64(total) / userHertz
+	return total.Seconds()
 }
 
 // measured adds the CPU seconds since the beginning to the current node's report.
