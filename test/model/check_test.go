@@ -2,7 +2,6 @@ package model
 
 import (
 	"context"
-	"flag"
 	"maps"
 	"os"
 	"runtime/debug"
@@ -12,18 +11,22 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/test/model/bound"
 )
 
+// The bounds of the searches, in full and with -short.
 var (
-	disruptions = flag.Uint("disruptions", 3, "maximum number of disruptions on the path to a world")
-	fewer       = flag.Uint("fewer", 2, "maximum number of disruptions in the checks of two claims, of wake-ups, of the order of moves, and of users' requests")
-	cloned      = flag.Uint("cloned", 2, "maximum number of disruptions in the check of claims with a data source")
-	adopted     = flag.Uint("adopted", 2, "maximum number of disruptions in the check of a member's existing volume")
-	imported    = flag.Uint("imported", 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
-	restoring   = flag.Uint("restores", 4, "maximum number of disruptions in the check of restores")
-	spread      = flag.Uint("spread", 2, "maximum number of disruptions in the check of two members")
-	edited      = flag.Uint("edited", 1, "maximum number of disruptions in the checks of edits, except TestEdits")
-	promised    = flag.Uint("promised", 2, "maximum number of disruptions in the check of promises")
+	disruptions = bound.Flag("disruptions", 3, 2, "maximum number of disruptions on the path to a world")
+	fewer       = bound.Flag("fewer", 2, 1, "maximum number of disruptions in the checks of wake-ups, of the order of moves, and of users' requests")
+	named       = bound.Flag("named", 3, 1, "maximum number of disruptions in the check of a second claim with another name")
+	cloned      = bound.Flag("cloned", 2, 1, "maximum number of disruptions in the check of claims with a data source")
+	adopted     = bound.Flag("adopted", 2, 1, "maximum number of disruptions in the check of a member's existing volume")
+	imported    = bound.Flag("imported", 1, 1, "maximum number of disruptions in the check that begins with an admin's PV for an existing volume")
+	restoring   = bound.Flag("restores", 4, 3, "maximum number of disruptions in the check of restores")
+	spread      = bound.Flag("spread", 2, 1, "maximum number of disruptions in the check of two members")
+	edited      = bound.Flag("edited", 1, 1, "maximum number of disruptions in the checks of edits, except TestEdits")
+	promised    = bound.Flag("promised", 2, 1, "maximum number of disruptions in the check of promises")
 )
 
 // TestMain makes the garbage collector run less often, because visited worlds stay in memory and
@@ -63,30 +66,30 @@ func check(t *testing.T, bounds Bounds, looks ...func(context.Context, *search) 
 }
 
 func TestCheck(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*disruptions), Names: 1}, cycles)
+	check(t, Bounds{Disruptions: uint8(disruptions()), Names: 1}, cycles)
 }
 
 // TestRestores checks paths with more disruptions of fewer kinds, on which both the member and the
 // host lose the record of a volume.
 func TestRestores(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*restoring), Names: 1, Restores: true}, cycles)
+	check(t, Bounds{Disruptions: uint8(restoring()), Names: 1, Restores: true}, cycles)
 }
 
 // TestTwoNames checks worlds with a second claim with another name, which may get the first claim's
 // volume.
 func TestTwoNames(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true}, cycles)
+	check(t, Bounds{Disruptions: uint8(named()), Names: 2, SecondWaits: true}, cycles)
 }
 
 // TestWakeups checks that each step has an event that enqueues it.
 func TestWakeups(t *testing.T) {
-	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true}, wakeups)
+	r := check(t, Bounds{Disruptions: uint8(fewer()), Names: 1, Writes: true}, wakeups)
 	t.Logf("the controllers received the events of %d moves", r.Events)
 }
 
 // TestConfluence checks that all orders of the same moves lead to the same end.
 func TestConfluence(t *testing.T) {
-	r := check(t, Bounds{Disruptions: uint8(*fewer), Names: 1}, confluence)
+	r := check(t, Bounds{Disruptions: uint8(fewer()), Names: 1}, confluence)
 	maps.DeleteFunc(r.Histories, func(_ string, ends int) bool { return ends == 1 })
 	if diff := cmp.Diff(histories, r.Histories); diff != "" {
 		t.Errorf("0 worlds: other ends of a history (-want +got):\n%s", diff)
@@ -99,12 +102,12 @@ func TestConfluence(t *testing.T) {
 // TestPromises checks worlds with a class in promise mode, and a Pod for which the disk is
 // provisioned.
 func TestPromises(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true}, cycles, wakeups)
+	check(t, Bounds{Disruptions: uint8(promised()), Names: 1, Promises: true}, cycles, wakeups)
 }
 
 // TestMembers checks worlds with a second member, in which the claim may also be placed.
 func TestMembers(t *testing.T) {
-	r := check(t, Bounds{Disruptions: uint8(*spread), Names: 1, Members: true}, cycles)
+	r := check(t, Bounds{Disruptions: uint8(spread()), Names: 1, Members: true}, cycles)
 	for _, step := range []string{"root_pvc", "root_pv", "leaf_pv"} {
 		if r.ByController[step+ofSecond] == 0 {
 			t.Errorf("%s%s never took a step", step, ofSecond)
@@ -115,30 +118,30 @@ func TestMembers(t *testing.T) {
 // TestClones checks worlds with a second claim that is cloned from the first, which may be
 // re-created.
 func TestClones(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*cloned), Names: 2, Clones: true}, cycles, wakeups)
+	check(t, Bounds{Disruptions: uint8(cloned()), Names: 2, Clones: true}, cycles, wakeups)
 }
 
 // TestAdopting checks worlds in which the member has an existing volume and admins create host PVs
 // for it.
 func TestAdopting(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*adopted), Names: 1, Adopts: true}, cycles, wakeups)
+	check(t, Bounds{Disruptions: uint8(adopted()), Names: 1, Adopts: true}, cycles, wakeups)
 }
 
 // TestImports checks worlds that begin with a member's existing volume, an admin's host PV for it,
 // and a claim that can get no other volume.
 func TestImports(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*imported), Names: 1, Imports: true}, cycles, wakeups)
+	check(t, Bounds{Disruptions: uint8(imported()), Names: 1, Imports: true}, cycles, wakeups)
 }
 
 // TestAsking checks worlds in which users expand claims, and request earlier volumes by name.
 func TestAsking(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true}, cycles, wakeups)
+	check(t, Bounds{Disruptions: uint8(fewer()), Names: 1, Asks: true}, cycles, wakeups)
 }
 
 // TestEdits checks worlds in which users and admins edit what Xylem and Kubernetes maintain, remove
 // finalizers, and delete classes.
 func TestEdits(t *testing.T) {
-	check(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Edits: true}, cycles)
+	check(t, Bounds{Disruptions: uint8(fewer()), Names: 1, Edits: true}, cycles)
 }
 
 // TestEditsElsewhere checks the worlds of the other tests, with one disruption, which may also be an
@@ -155,7 +158,7 @@ func TestEditsElsewhere(t *testing.T) {
 		"imports":       {Names: 1, Imports: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bounds.Edits, bounds.Disruptions = true, uint8(*edited)
+			bounds.Edits, bounds.Disruptions = true, uint8(edited())
 			looks := []func(context.Context, *search) error{cycles, wakeups}
 			if bounds.Members || bounds.Imports {
 				// The events of the second member's caches are not modeled. If an admin changes the claimRef of an

@@ -45,6 +45,10 @@
 //   - TestConfluence: all orders of the same moves lead to the same end, apart from names and UIDs,
 //     except for the listed races.
 //
+// With -short, the searches have smaller bounds. Both bounds of each search are in check_test.go (package
+// bound). The mutants that only the full search finds are marked Full in package mutation, and TestMutants
+// checks each mark.
+//
 // The following table lists the defects that the design named, the mutants that re-create them
 // (package mutation), and what finds the mutants:
 //

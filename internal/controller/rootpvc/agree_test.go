@@ -20,7 +20,6 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/observing"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc/triggers"
-	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/restores"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -221,7 +220,7 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 func (w world) observer() observing.Observer { return w.reconciler().observer() }
 
 func (w world) reconciler() *reconciler {
-	host, leaf := newStore(index.SetupHost), newStore(index.SetupMember)
+	host, leaf := newStore(hostIndexes), newStore(memberIndexes)
 	host.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop-uid"}})
 	addAll(host, w.roots)
 	addAll(host, w.hosts)

@@ -112,7 +112,7 @@ func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
 
 // reconciler returns a reconciler whose caches contain the objects of the scene.
 func (s scene) reconciler() *reconciler {
-	host, leaf := newStore(index.SetupHost), newStore(index.SetupMember)
+	host, leaf := newStore(hostIndexes), newStore(memberIndexes)
 	host.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: s.tenant}})
 	if s.root != nil {
 		host.add(s.root)
@@ -194,25 +194,37 @@ func step(s lifecycle.Step) lifecycle.Plan { return lifecycle.Plan{Owner: lifecy
 type store struct {
 	cache.Cache
 	objects []client.Object
-	indexes map[string]client.IndexerFunc
+	indexes indexes
 	// late is the number of reads that do not find the object yet.
 	late map[client.Object]int
 }
 
-func newStore(setup func(context.Context, client.FieldIndexer) error) *store {
-	s := &store{indexes: map[string]client.IndexerFunc{}, late: map[client.Object]int{}}
-	if err := setup(context.Background(), s); err != nil {
+// hostIndexes and memberIndexes are the indexes of the caches. They take longer to set up than a store takes
+// to fill.
+var hostIndexes, memberIndexes = indexesOf(index.SetupHost), indexesOf(index.SetupMember)
+
+type indexes map[string]client.IndexerFunc
+
+func indexesOf(setup func(context.Context, client.FieldIndexer) error) indexes {
+	i := indexes{}
+	if err := setup(context.Background(), i); err != nil {
 		panic(err)
 	}
-	return s
+	return i
 }
 
-func (s *store) add(obj client.Object) { s.objects = append(s.objects, obj) }
-
-func (s *store) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	s.indexes[fmt.Sprintf("%T %s", obj, field)] = extract
+func (i indexes) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	i[indexOf(obj, field)] = extract
 	return nil
 }
+
+func indexOf(obj client.Object, field string) string {
+	return reflect.TypeOf(obj).String() + " " + field
+}
+
+func newStore(i indexes) *store { return &store{indexes: i, late: map[client.Object]int{}} }
+
+func (s *store) add(obj client.Object) { s.objects = append(s.objects, obj) }
 
 func (s *store) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	for _, obj := range s.objects {
@@ -246,7 +258,7 @@ func (s *store) matches(obj client.Object, options client.ListOptions) bool {
 		return true
 	}
 	for _, want := range options.FieldSelector.Requirements() {
-		extract := s.indexes[fmt.Sprintf("%T %s", obj, want.Field)]
+		extract := s.indexes[indexOf(obj, want.Field)]
 		if extract == nil {
 			panic(fmt.Sprintf("index %s of %T does not exist", want.Field, obj))
 		}

@@ -139,8 +139,13 @@ func (s scene) observed() *volume.Observed {
 	return withSource(combination(living, host, s.earlier && leaf != nil, claim, leaf, s.restored), s.source)
 }
 
-// mostDeviations is the maximum number of dimensions in which a scene deviates from a normal one.
-const mostDeviations = 3
+// mostDeviations returns the maximum number of dimensions in which a scene deviates from a normal one.
+func mostDeviations() int {
+	if testing.Short() {
+		return 2
+	}
+	return 3
+}
 
 // TestEveryDeviation checks every scene that deviates in up to three dimensions from a normal state. A
 // random combination is rarely close to a normal state, so TestEveryCombination rarely sees the steps that
@@ -174,7 +179,7 @@ func TestEveryDeviation(t *testing.T) {
 		}
 	}
 	for name, s := range normal() {
-		visit(name, s, 0, mostDeviations)
+		visit(name, s, 0, mostDeviations())
 	}
 	for _, step := range []Step{Stamp, CreateHost, SetDelete, DeleteClaim, DropHost, DropKept, DestroyUnmirrored, DeleteRetained, DeleteLeft, DeleteStale, DeleteLost, Place} {
 		if steps[step] == 0 {

@@ -69,12 +69,12 @@ func modelled() []Mutation {
 		{
 			Name: "only-lost", Class: "a leaf claim is not deleted if its volume was deleted before they were bound",
 			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, Step: DeleteLost", "not(hasLeaf), claimLost}, Step: DeleteLost"}},
-			Caught: []string{"I6"},
+			Caught: []string{"I6"}, Full: true,
 		},
 		{
 			Name: "two-mirrors", Class: "a second volume is mirrored for a claim while the cache of host PVs is stale",
 			Edits:  []Edit{{leafPVAct, "	if s.Root.Spec.VolumeName == \"\" {\n		other", "	if s.Root.Spec.VolumeName == \"never\" {\n		other"}},
-			Caught: []string{"I3"},
+			Caught: []string{"I3"}, Full: true,
 		},
 		{
 			Name: "freed-at-delete", Class: "a volume that is freed while it is being destroyed keeps policy Delete",
@@ -89,7 +89,7 @@ func modelled() []Mutation {
 		{
 			Name: "goes-by-names", Class: "F6: a leaf PV that was re-created with the same name is treated as the mirrored one",
 			Edits:  []Edit{{volumeObserve, "	case leaf.UID == s.UID:\n", "	case leaf.UID == s.UID || s.Host != nil:\n"}},
-			Caught: []string{"I2", "I6"},
+			Caught: []string{"I2", "I6"}, Full: true,
 		},
 		{
 			Name: "forgets-the-lost-claim", Class: "N7: a volume without a stamp is destroyed as never mirrored, although the host may have lost the volume's claim in a restore",
@@ -98,12 +98,12 @@ func modelled() []Mutation {
 				{rootPVCDelete, "case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.Predates(o.Leaf):"},
 				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayBeRestored(claim)}"},
 			},
-			Caught: []string{"I2"},
+			Caught: []string{"I2"}, Full: true,
 		},
 		{
 			Name: "wants-its-own-stamp", Class: "F7: a freed volume is not destroyed if its next claim is deleted before the volume is stamped for it",
 			Edits: []Edit{{volumeObserved, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
-			Check: "TestTwoNames", Caught: []string{"I6"},
+			Check: "TestTwoNames", Caught: []string{"I6"}, Full: true,
 		},
 		{
 			Name: "withdraws-what-is-mirrored", Class: "N1: a mirrored volume is lost when its member is restored to a state in which the leaf claim and its PV were not bound yet",
@@ -128,7 +128,7 @@ func ofOtherChecks() []Mutation {
 				{rootPVCDelete, "case restores.Predates(o.Leaf), restores.MayLackRoot(o.Leaf):", "case restores.MayLackRoot(o.Leaf):"},
 				{proofMirrored, "restored: p.MayBeRestored(claim) || p.MayLackRoot(claim)}", "restored: p.MayLackRoot(claim)}"},
 			},
-			Check: "TestRestores", Caught: []string{"I2"},
+			Check: "TestRestores", Caught: []string{"I2"}, Full: true,
 		},
 		{
 			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim's phase is set, so the claim's volume is not mirrored",
@@ -138,7 +138,7 @@ func ofOtherChecks() []Mutation {
 		{
 			Name: "places-beside-another", Class: "a claim gets a second volume in another member, because a restored host lost the record of its placement",
 			Edits: []Edit{{"internal/controller/rootpvc/act.go", "	if !s.MayBeForgotten() {\n", "	if !s.MayBeForgotten() || s.Claim == nil {\n"}},
-			Check: "TestMembers", Caught: []string{"I3"},
+			Check: "TestMembers", Caught: []string{"I3"}, Full: true,
 		},
 		{
 			Name: "left-at-delete", Class: "a volume with policy Delete is never destroyed: an earlier claim's leaf claim still holds it, and the claim with another name to which it was assigned was deleted",

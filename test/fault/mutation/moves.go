@@ -15,12 +15,12 @@ func Moves() []Mutation {
 		{
 			Name: "move-forgets-restore", Class: "a move continues after a restore of the host, and overwrites the newest data",
 			Edits:  []Edit{{moveRun, "if err == nil && restored {", "if err == nil && restored && r.Used {"}},
-			Caught: []string{"the data is lost"}, Check: "TestRestores",
+			Caught: []string{"the data is lost"}, Check: "TestRestores", Full: true,
 		},
 		{
 			Name: "move-destroys-after-restore", Class: "an old disk is destroyed, although a restore of the host has bound the claim to it again",
 			Edits:  []Edit{{moveDelete, "		case restored:", "		case restored && pv.Annotations == nil:"}},
-			Caught: []string{"the data is lost"}, Check: "TestRestores",
+			Caught: []string{"the data is lost"}, Check: "TestRestores", Full: true,
 		},
 		{
 			Name: "move-keeps-policy", Class: "the old disk is destroyed with its claim, before the claim is bound to the copy",
@@ -35,22 +35,22 @@ func Moves() []Mutation {
 		{
 			Name: "move-compares-once", Class: "a Pod writes to the old disk after it was compared, and the claim gets the older copy",
 			Edits:  []Edit{{moveSwap, "	if sum != r.Sum {", "	if sum == \"\" {"}},
-			Caught: []string{"the user wrote", "not \"a"}, Check: "TestCheck",
+			Caught: []string{"the user wrote", "not \"a"}, Check: "TestCheck", Full: true,
 		},
 		{
 			Name: "move-undo-destroys-used", Class: "an undo destroys the copy that Pods have written to",
 			Edits:  []Edit{{moveUndo, "		if r.Used || restored || gone {", "		if restored || gone {"}},
-			Caught: []string{"the data is lost", "leaves volume"}, Check: "TestCheck",
+			Caught: []string{"the data is lost", "leaves volume"}, Check: "TestCheck", Full: true,
 		},
 		{
 			Name: "move-deletes-last-disk", Class: "the old disk is destroyed, although the member's admin has destroyed the copy",
 			Edits:  []Edit{{moveDelete, "	if why == \"\" {", "	if why != \"-\" {"}},
-			Caught: []string{"the data is lost"}, Check: "TestCheck",
+			Caught: []string{"the data is lost"}, Check: "TestCheck", Full: true,
 		},
 		{
 			Name: "move-undo-stuck", Class: "after the user has deleted the claim, neither the move nor its undo ends",
 			Edits:  []Edit{{moveUndo, "errors.As(err, &gone) && !r.Used {", "errors.As(err, &gone) && !r.Used && r.Phase == \"\" {"}},
-			Caught: []string{"neither the move nor its undo succeeds"}, Check: "TestCheck",
+			Caught: []string{"neither the move nor its undo succeeds"}, Check: "TestCheck", Full: true,
 		},
 	}
 }

@@ -30,6 +30,8 @@ type Mutation struct {
 	Scenario, Fault string
 	// Check is the test in test/model that reveals the defect; empty means TestCheck.
 	Check string
+	// Full means that Check has a finding that Caught matches only without -short.
+	Full bool
 	// Caught lists invariants or, for test/model, regular expressions for findings. At least one of
 	// them must be violated or match.
 	Caught []string

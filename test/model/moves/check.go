@@ -74,7 +74,7 @@ func Check(ctx context.Context, bounds Bounds) Result {
 
 // first returns the world in which the claim is bound to its disk, and a Pod has written to it.
 func first(bounds Bounds) *world {
-	w := &world{objects: map[key]client.Object{}, disks: map[string]disk{}, policy: bounds.Policy, writes: bounds.Writes, budget: bounds.Disruptions}
+	w := &world{objects: map[key]client.Object{}, disks: map[string]disk{}, policy: bounds.Policy, writes: bounds.Writes, budget: bounds.Disruptions, texts: texts{}}
 	claim := newClaim(w.uid())
 	pv := mirrorOf(claim, w.uid(), bounds.Policy, from)
 	claim.Spec.VolumeName, claim.Status.Phase = pv.Name, corev1.ClaimBound
@@ -116,6 +116,12 @@ func (s *search) report(w *world, from int, by string) {
 	w.problems = nil
 }
 
+// attempt is the result of a command.
+type attempt struct {
+	to  *world
+	err error
+}
+
 // run executes a command in a copy of a world.
 func (s *search) run(w *world, v verb, prepare func(*host)) (*world, *host, error) {
 	c := w.clone()
@@ -142,15 +148,14 @@ func (s *search) usual(at int) bool {
 
 // expand makes all steps from a world.
 func (s *search) expand(at int) {
-	w := s.worlds[at]
-	if s.usual(at) {
-		s.settled(at)
-	}
+	w, calm := s.worlds[at], s.usual(at)
+	undisturbed := map[verb]attempt{}
 	for _, v := range []verb{move, undo, deleteOld} {
 		if v == move && len(w.disks) >= maxDisks && len(all[*corev1.ConfigMap](w, records)) == 0 {
 			continue
 		}
 		c, h, err := s.run(w, v, nil)
+		undisturbed[v] = attempt{c, err}
 		s.result.Ended[string(v)+": "+outcome(err)]++
 		s.ended(w, c, v, err)
 		s.visit(c, at, fmt.Sprintf("%s: %v", v, outcome(err)))
@@ -170,6 +175,9 @@ func (s *search) expand(at int) {
 				s.disrupted(at, v, e, n)
 			}
 		}
+	}
+	if calm {
+		s.settled(at, undisturbed)
 	}
 	if w.budget == 0 {
 		return
@@ -295,8 +303,8 @@ func (w *world) tidy(v verb) {
 }
 
 // settled checks that, in a world without a disruption that still has to end, the move or its undo
-// succeeds.
-func (s *search) settled(at int) {
+// succeeds. undisturbed are the results of the commands that have already run in this world.
+func (s *search) settled(at int, undisturbed map[verb]attempt) {
 	w := s.worlds[at].clone()
 	if w.claim(name) == nil && len(all[*corev1.ConfigMap](w, records)) == 0 {
 		return // the user deleted the claim
@@ -304,9 +312,13 @@ func (s *search) settled(at int) {
 	var errs []string
 	for _, v := range []verb{move, undo} {
 		c := w
-		for range 3 {
-			next, _, err := s.run(c, v, nil)
-			if c = next; err == nil || nothingToDo(err) {
+		for n := range 3 {
+			tried, known := undisturbed[v]
+			if !known || n > 0 {
+				tried.to, _, tried.err = s.run(c, v, nil)
+			}
+			err := tried.err
+			if c = tried.to.clone(); err == nil || nothingToDo(err) {
 				if claim := c.claim(name); claim != nil && claim.Status.Phase == corev1.ClaimBound || claim == nil && v == undo {
 					return
 				}

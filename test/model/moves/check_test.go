@@ -10,13 +10,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/test/model/bound"
 )
 
 var (
-	writes   = flag.Int("writes", 1, "maximum number of Pods that write to the claim's disk")
-	upsets   = flag.Int("disruptions", 1, "maximum number of disruptions on the path to a world")
+	writes   = bound.Flag("writes", 1, 1, "maximum number of Pods that write to the claim's disk")
+	upsets   = bound.Flag("disruptions", 1, 0, "maximum number of disruptions on the path to a world")
+	restores = bound.Flag("restores", 1, 0, "maximum number of restores of the host")
 	during   = flag.Bool("during", false, "also restore the host while a command runs")
-	restores = flag.Int("restores", 1, "maximum number of restores of the host")
 )
 
 // check visits all worlds within the bounds. It logs a summary and fails for each finding.
@@ -55,16 +57,16 @@ func both(t *testing.T, bounds Bounds) {
 }
 
 func TestCheck(t *testing.T) {
-	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimDelete, Writes: *writes, Disruptions: *upsets})
+	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimDelete, Writes: int(writes()), Disruptions: int(upsets())})
 }
 
 // TestRetain checks a claim whose volume has policy Retain, with one disruption less, because the
 // commands never destroy its disk.
 func TestRetain(t *testing.T) {
-	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimRetain, Writes: *writes, Disruptions: max(*upsets-1, 0)})
+	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimRetain, Writes: int(writes()), Disruptions: max(int(upsets())-1, 0)})
 }
 
 // TestRestores checks restores of the host to any state of a move.
 func TestRestores(t *testing.T) {
-	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimDelete, Writes: *writes, Disruptions: *restores, Restores: true, During: *during})
+	both(t, Bounds{Policy: corev1.PersistentVolumeReclaimDelete, Writes: int(writes()), Disruptions: int(restores()), Restores: true, During: *during})
 }

@@ -27,5 +27,6 @@
 //   - once disruptions end, either the move or its undo succeeds.
 //
 // TestCheck covers one disruption of any kind, and TestRestores the restore of a host to any state of
-// a move. The model does not cover restores of a member, block devices, or StatefulSets.
+// a move. With -short, they run the commands without disruptions and restores, which finds only the
+// mutants that package mutation does not mark Full. The model does not cover restores of a member, block devices, or StatefulSets.
 package moves

@@ -14,5 +14,5 @@ func TestMutants(t *testing.T) {
 	if !*runMutants {
 		t.Skip("takes up to two minutes for each mutant; run with -args -mutants")
 	}
-	mutants.Check(t, "../../..", mutation.Moves(), func(m mutation.Mutation) string { return m.Check }, []string{"-disruptions", "1"})
+	mutants.Check(t, "../../..", mutation.Moves())
 }

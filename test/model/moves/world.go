@@ -68,6 +68,8 @@ type world struct {
 	policy corev1.PersistentVolumeReclaimPolicy
 	// problems are the violations that the last step found.
 	problems []string
+	// texts is common to all worlds of a search.
+	texts texts
 }
 
 // problem records a violation.
@@ -87,36 +89,73 @@ func (w *world) clone() *world {
 // random matches the random parts of names (k8s.io/apimachinery/pkg/util/rand), and UIDs.
 var random = regexp.MustCompile(`\b([bcdfghjklmnpqrstvwxz2456789]{5}|uid-\d+)\b`)
 
+// texts caches the texts of objects, because objects never change.
+type texts map[client.Object][]string
+
+// maxTexts limits the cache, because most objects do not exist in many worlds.
+const maxTexts = 10_000
+
+// of returns the parts of an object's text, without its resourceVersion.
+func (t texts) of(obj client.Object) []string {
+	if known := t[obj]; known != nil {
+		return known
+	}
+	copied := api.Copy(obj)
+	copied.SetResourceVersion("")
+	text, err := json.Marshal(copied)
+	if err != nil {
+		panic(err)
+	}
+	if len(t) >= maxTexts {
+		clear(t)
+	}
+	t[obj] = parts(string(text) + "\n")
+	return t[obj]
+}
+
+// parts splits a text so that every second part is random.
+func parts(text string) []string {
+	var all []string
+	end := 0
+	for _, at := range random.FindAllStringIndex(text, -1) {
+		all = append(all, text[end:at[0]], text[at[0]:at[1]])
+		end = at[1]
+	}
+	return append(all, text[end:])
+}
+
 // id returns a text that is equal for worlds that differ only in random names, UIDs and
 // resourceVersions.
 func (w *world) id() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %t %v %v %s %d %t %d\n", w.restores, w.unconfirmed, w.away, w.data, w.newest, w.writes, w.calm, w.budget)
-	for _, objects := range []map[key]client.Object{w.objects, w.backup} {
-		keys := slices.SortedFunc(maps.Keys(objects), func(a, b key) int {
-			return strings.Compare(masked(a), masked(b))
-		})
-		for _, k := range keys {
-			obj := api.Copy(objects[k])
-			obj.SetResourceVersion("")
-			text, err := json.Marshal(obj)
-			if err != nil {
-				panic(err)
+	known := map[string]int{}
+	add := func(parts []string) {
+		for n, part := range parts {
+			if n%2 == 0 {
+				b.WriteString(part)
+				continue
 			}
-			fmt.Fprintf(&b, "%s\n", text)
+			if _, ok := known[part]; !ok {
+				known[part] = len(known)
+			}
+			fmt.Fprintf(&b, "#%d", known[part])
+		}
+	}
+	add(parts(fmt.Sprintf("%d %t %v %v %s %d %t %d\n", w.restores, w.unconfirmed, w.away, w.data, w.newest, w.writes, w.calm, w.budget)))
+	for _, objects := range []map[key]client.Object{w.objects, w.backup} {
+		names := map[key]string{}
+		for k := range objects {
+			names[k] = masked(k)
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(objects), func(a, b key) int { return strings.Compare(names[a], names[b]) }) {
+			add(w.texts.of(objects[k]))
 		}
 		b.WriteString("--\n")
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(w.disks), func(a, b string) int { return strings.Compare(w.diskWords(a), w.diskWords(b)) }) {
-		fmt.Fprintf(&b, "%s %v %t\n", name, w.disks[name], w.lost[w.disks[name].holder])
+		add(parts(fmt.Sprintf("%s %v %t\n", name, w.disks[name], w.lost[w.disks[name].holder])))
 	}
-	known := map[string]string{}
-	return random.ReplaceAllStringFunc(b.String(), func(s string) string {
-		if known[s] == "" {
-			known[s] = fmt.Sprintf("#%d", len(known))
-		}
-		return known[s]
-	})
+	return b.String()
 }
 
 func masked(k key) string { return k.kind + " " + random.ReplaceAllString(k.name, "#") }

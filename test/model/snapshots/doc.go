@@ -18,4 +18,7 @@
 // has a step. Where nothing can move, it asserts that all data is represented in the host or can be
 // counted in the member (I1), that nothing is left behind, and that all is settled or a problem is
 // reported to the user (I6).
+//
+// With -short, worlds have at most one disruption instead of two, and the snapshotters are silent only for
+// classes with policy Delete.
 package snapshots

@@ -14,6 +14,5 @@ func TestMutants(t *testing.T) {
 	if !*runMutants {
 		t.Skip("takes half a minute for each mutant; run with -args -mutants")
 	}
-	mutants.Check(t, "../../..", mutation.Snapshots(), func(mutation.Mutation) string { return "TestCheck" },
-		[]string{"-disruptions", "1"}, []string{"-disruptions", "2"})
+	mutants.Check(t, "../../..", mutation.Snapshots())
 }
