@@ -22,6 +22,7 @@ PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/am
 FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 30m
 MODELS_TIMEOUT ?= 2h
+MUTANTS_TIMEOUT ?= 5h
 INTEGRATION_TIMEOUT ?= 90m
 # Number of processes that run the stories in parallel, each with its own clusters (test and test-all choose it by the
 # available memory), and additional flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
@@ -226,9 +227,9 @@ test-fault: kube ## Kill the manager before and after every write in every scena
 	go run ./test/fault enumerate $(FAULT_FLAGS)
 
 .PHONY: test-mutants
-test-mutants: kube ## Add known defects to the manager, one at a time, and check that the fault harness or the model finds each defect; takes about 30 minutes.
+test-mutants: kube ## Add known defects to the manager, one at a time, and check that the fault harness or the model finds each defect; takes hours.
 	go run ./test/fault mutants
-	go test ./test/model/... -run '^TestMutants$$' -timeout 60m -v -args -mutants
+	go test ./test/model/... -run '^TestMutants$$' -timeout $(MUTANTS_TIMEOUT) -v -args -mutants
 
 .PHONY: test-e2e
 test-e2e: image build kube $(HELM) ## Run the end-to-end stories on kind or, with E2E_PROVIDER=controlplane, on loopback; see test/e2e/README.md.
