@@ -163,6 +163,8 @@ func (p *Process) launch() (*run, error) {
 	p.run = r
 	go func() {
 		r.err = cmd.Wait()
+		// KWOK runs the commands that Pods execute as its children, and a command may wait for input.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		close(r.done)
 		if p.supervised {
 			p.supervise(r)
