@@ -218,7 +218,7 @@ func memberServer(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(handler)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{*certificate}} //nolint:gosec // the default version
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{*certificate}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server

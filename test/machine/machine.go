@@ -108,5 +108,5 @@ func FreeSpace(dir string) (int64, error) {
 	if err := syscall.Statfs(dir, &s); err != nil {
 		return 0, fmt.Errorf("read the free space in %s: %w", dir, err)
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec // no disk is that large
+	return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // no disk is that large, and the types differ between platforms
 }

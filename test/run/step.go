@@ -99,10 +99,14 @@ func (r *runner) make(ctx context.Context, out io.Writer, targets []string) erro
 	if err := start(command); err != nil {
 		return fmt.Errorf("start make: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- command.Wait() }()
+	ended := make(chan struct{})
+	var err error // valid once the step has ended
+	go func() {
+		err = command.Wait()
+		close(ended)
+	}()
 	select {
-	case err := <-ended:
+	case <-ended:
 		if errors.Is(err, exec.ErrWaitDelay) {
 			err = nil // killRest names the process that has the output open
 		}

@@ -149,30 +149,12 @@ func (o *Options) Complete() error {
 	if o.Namespace == "" {
 		o.Namespace = v1alpha1.DefaultNamespace
 	}
-	var wrong []error
-	if o.FenceDuration < time.Second {
-		wrong = append(wrong, fmt.Errorf("--fence-duration %s: must be at least 1s", o.FenceDuration))
-	}
+	wrong := o.checkTimes()
 	if o.ProbeInterval <= 0 || o.ProbeInterval > o.FenceDuration/3 {
 		wrong = append(wrong, fmt.Errorf("--probe-interval %s: must be more than 0 and at most a third of --fence-duration (%s)", o.ProbeInterval, o.FenceDuration))
 	}
-	if o.EpochInterval <= 0 {
-		wrong = append(wrong, fmt.Errorf("--fence-epoch-interval %s: must be more than 0", o.EpochInterval))
-	}
-	if o.OrphanInterval < time.Second {
-		wrong = append(wrong, fmt.Errorf("--orphan-interval %s: must be at least 1s", o.OrphanInterval))
-	}
-	if o.StuckAfter <= 0 {
-		wrong = append(wrong, fmt.Errorf("--stuck-after %s: must be more than 0", o.StuckAfter))
-	}
-	if o.RecheckInterval < time.Second {
-		wrong = append(wrong, fmt.Errorf("--recheck-interval %s: must be at least 1s", o.RecheckInterval))
-	}
 	if o.ClaimsInProgress < 1 {
 		wrong = append(wrong, fmt.Errorf("--claims-in-progress %d: must be at least 1", o.ClaimsInProgress))
-	}
-	if o.SilentAfter <= 0 {
-		wrong = append(wrong, fmt.Errorf("--silent-after %s: must be more than 0", o.SilentAfter))
 	}
 	for name, limit := range map[string]resource.QuantityValue{"answer": o.AnswerLimit, "cache": o.CacheLimit} {
 		if limit.Value() < minLimit {
@@ -193,6 +175,22 @@ func (o *Options) Complete() error {
 	}
 	wrong = append(wrong, o.checkTracing()...)
 	return errors.Join(wrong...)
+}
+
+// checkTimes validates the times that do not depend on others.
+func (o *Options) checkTimes() []error {
+	var wrong []error
+	for name, value := range map[string]time.Duration{"fence-duration": o.FenceDuration, "orphan-interval": o.OrphanInterval, "recheck-interval": o.RecheckInterval} {
+		if value < time.Second {
+			wrong = append(wrong, fmt.Errorf("--%s %s: must be at least 1s", name, value))
+		}
+	}
+	for name, value := range map[string]time.Duration{"fence-epoch-interval": o.EpochInterval, "stuck-after": o.StuckAfter, "silent-after": o.SilentAfter} {
+		if value <= 0 {
+			wrong = append(wrong, fmt.Errorf("--%s %s: must be more than 0", name, value))
+		}
+	}
+	return wrong
 }
 
 // checkTracing validates the tracing options.

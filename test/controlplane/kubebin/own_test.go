@@ -70,7 +70,7 @@ func TestManagerIsBuiltOnceForItsSources(t *testing.T) {
 	}
 	seen := map[string]bool{first: true}
 	for _, source := range []string{"go.mod", "go.sum", "cmd/manager/main.go", "api/api.go", "internal/internal.go"} {
-		content, err := os.ReadFile(filepath.Join(root, source)) //nolint:gosec // Of this test.
+		content, err := os.ReadFile(filepath.Join(root, source))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestSourcesOfOwnPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pkg, sources := range kubebin.OwnSources() {
-		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}`, "./"+pkg) //nolint:gosec // Ours.
+		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", `{{with .Module}}{{if .Main}}{{$.ImportPath}}{{end}}{{end}}`, "./"+pkg)
 		command.Dir = root
 		out, err := command.Output()
 		if err != nil {

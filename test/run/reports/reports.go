@@ -43,7 +43,7 @@ func Leave(name string, value any) error {
 
 // Left reads a value that the run of `make test` left.
 func Left(name string, value any) error {
-	content, err := os.ReadFile(filepath.Join(os.Getenv(Env), name+".json"))
+	content, err := os.ReadFile(filepath.Join(os.Getenv(Env), name+".json")) //nolint:gosec // our own report
 	if err != nil {
 		return fmt.Errorf("the stories of make test have not left their %s; run make test-all: %w", name, err)
 	}
@@ -55,7 +55,7 @@ func write(name string, content []byte) error {
 	if dir == "" {
 		return nil
 	}
-	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil { //nolint:gosec // our own report
 		return fmt.Errorf("report to test/run: %w", err)
 	}
 	return nil
