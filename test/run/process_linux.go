@@ -13,6 +13,9 @@ import (
 	"github.com/xylem-io/xylem/test/machine"
 )
 
+// zombie is the state of a process that has ended, but that its parent has not waited for.
+const zombie = "Z"
+
 func init() {
 	// The kernel sends Pdeathsig when the thread that forked ends, so the main thread forks.
 	runtime.LockOSThread()
@@ -44,8 +47,10 @@ func killRest() error {
 		if len(left) == 0 {
 			break
 		}
-		for pid, name := range left {
-			names = append(names, name)
+		for pid, p := range left {
+			if p.State != zombie {
+				names = append(names, p.Name)
+			}
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 			_, _ = syscall.Wait4(pid, nil, 0, nil)
 		}
@@ -56,13 +61,12 @@ func killRest() error {
 	return nil
 }
 
-// children returns the names of this program's children by their IDs. Their own children follow when
-// they have ended.
-func children() map[int]string {
-	found := map[int]string{}
+// children returns this program's children by their IDs. Their own children follow when they have ended.
+func children() map[int]machine.Process {
+	found := map[int]machine.Process{}
 	for pid, p := range machine.Processes() {
 		if p.Parent == os.Getpid() {
-			found[pid] = p.Name
+			found[pid] = p
 		}
 	}
 	return found

@@ -78,6 +78,8 @@ const makefile = `
 pass: ; @echo 'ok  	example/a	1s'; printf 'suite: 2 of 2' > "$$XYLEM_REPORTS/suite.ran"
 fail: ; @echo 'ok  	example/a	1s'; echo 'FAIL example/b'; printf 'its log' > "$$XYLEM_REPORTS/suite-0.failed"; exit 1
 leave: ; @setsid sleep 1000 &
+orphan: ; @(setsid sleep 0.1 &)
+pause: ; @sleep 1
 hang: ; @(trap '' TERM; setsid sleep 1000) & echo hanging; wait
 `
 
@@ -97,7 +99,7 @@ func newRunner(t *testing.T) (*runner, *bytes.Buffer) {
 
 func TestRunAll(t *testing.T) {
 	r, out := newRunner(t)
-	err := r.runAll(t.Context(), []step{{"first step", []string{"pass"}}, {"second", []string{"fail"}}, {"third", []string{"leave"}}, {"last", []string{"pass"}}})
+	err := r.runAll(t.Context(), []step{{"first step", []string{"pass"}}, {"second", []string{"fail"}}, {"third", []string{"leave"}}, {"orphaning", []string{"orphan", "pause"}}, {"last", []string{"pass"}}})
 	if err == nil || !strings.Contains(err.Error(), "failed: second, third. The logs are in dist/test") {
 		t.Errorf("runAll() = %v", err)
 	}
