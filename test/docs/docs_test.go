@@ -59,7 +59,7 @@ var elsewhere = map[string]string{
 }
 
 // limit is the timeout for all pages together.
-const limit = 15 * time.Minute
+const limit = 30 * time.Minute
 
 func TestEveryBlockRuns(t *testing.T) {
 	root, err := kubebin.Root()

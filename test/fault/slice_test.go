@@ -17,7 +17,7 @@ const (
 	// sliceRigs is the number of rigs. It leaves resources for the other tests on the machine.
 	sliceRigs = 3
 	// sliceTime is the timeout of the slice.
-	sliceTime = 15 * time.Minute
+	sliceTime = 30 * time.Minute
 )
 
 // TestSlice runs the same short selection of faults every time.
