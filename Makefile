@@ -24,6 +24,8 @@ UNIT_TIMEOUT ?= 30m
 MODELS_TIMEOUT ?= 2h
 MUTANTS_TIMEOUT ?= 5h
 INTEGRATION_TIMEOUT ?= 90m
+# Number of other suites that run at a time. With three, two processors are too busy for the attacks.
+INTEGRATION_PACKAGES ?= 2
 # Number of processes that run the stories in parallel, each with its own clusters (test and test-all choose it by the
 # available memory), and additional flags for ginkgo, such as STORIES_FLAGS='--focus promise'.
 STORIES_PROCESSES ?= 2
@@ -220,7 +222,7 @@ test-suites: kube build $(if $(filter quick,$(TIER)),,$(HELM) $(PROMTOOL))
 		others=$$(go list $(foreach d,$(wildcard $(ON_CLUSTERS)),./$(d)/...) | grep -v -e '/$(STORIES)$$' $(if $(TIER),-e '/$(FENCE)$$') | grep -vxF "$$first"); \
 		packages="$$first $$others"; \
 	fi; \
-	go test -count=1 -vet=off -p $(STORIES_PROCESSES) -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages
+	go test -count=1 -vet=off -p $(INTEGRATION_PACKAGES) -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $$packages
 
 .PHONY: test-fault
 test-fault: kube ## Kill the manager before and after every write in every scenario, and make every write fail; takes up to an hour (FAULT_FLAGS).

@@ -76,8 +76,8 @@ func costs(report types.Report) error {
 	start := slices.Min(starts)
 	total, number := map[string]float64{}, map[string]int{}
 	for _, s := range stories {
-		total[tierOf(s)] += costOf(s)
-		number[tierOf(s)]++
+		total[tierOf(report, s)] += costOf(s)
+		number[tierOf(report, s)]++
 	}
 	fmt.Printf("\n%s: the clusters of a process started with %.1f CPU s. Stories:", report.SuiteDescription, start)
 	for _, tier := range slices.Sorted(slices.Values([]string{"quick", "core", "slow"})) {
@@ -87,10 +87,10 @@ func costs(report types.Report) error {
 	slices.SortStableFunc(stories, func(a, b types.SpecReport) int { return cmp.Compare(costOf(b), costOf(a)) })
 	for _, s := range stories[:min(dearest, len(stories))] {
 		note := ""
-		if tierOf(s) == "quick" && costOf(s) > storyLimit*start {
+		if tierOf(report, s) == tierQuick && costOf(s) > storyLimit*start {
 			note = fmt.Sprintf(" (over the limit of %.1f CPU s: make it cheaper, or label it suite.Slow)", storyLimit*start)
 		}
-		fmt.Printf("  %5.1f CPU s %5.1f s  %s  %s%s\n", costOf(s), s.RunTime.Seconds(), tierOf(s), s.FullText(), note)
+		fmt.Printf("  %5.1f CPU s %5.1f s  %s  %s%s\n", costOf(s), s.RunTime.Seconds(), tierOf(report, s), s.FullText(), note)
 	}
 	if limit := tierLimit * start; total["quick"] > limit {
 		return fmt.Errorf("the quick stories cost %.0f CPU s, but %.0f times the start of their clusters is the limit (%.0f CPU s): "+
@@ -100,8 +100,8 @@ func costs(report types.Report) error {
 }
 
 // tierOf returns why a story runs in `make test` (quick or core), or that it does not (slow).
-func tierOf(s types.SpecReport) string {
-	labels := s.Labels()
+func tierOf(report types.Report, s types.SpecReport) string {
+	labels := slices.Concat(report.SuiteLabels, s.Labels())
 	switch {
 	case slices.Contains(labels, Core[0]):
 		return Core[0]

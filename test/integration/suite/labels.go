@@ -30,12 +30,6 @@ func Rest() bool { return os.Getenv(tierEnv) == tierRest }
 // filters are the label filters of the tiers. Together, they select each story once.
 var filters = map[string]string{tierQuick: "!slow || core", tierRest: "slow && !core"}
 
-// Quick reports whether a story runs in `make test`.
-func Quick(story types.SpecReport) bool {
-	quick, err := story.MatchesLabelFilter(filters[tierQuick])
-	return err == nil && quick
-}
-
 // Whole reports whether the suite runs all stories or, after `make test`, all others.
 func Whole(config types.SuiteConfig) bool {
 	return os.Getenv(tierEnv) != tierQuick &&
