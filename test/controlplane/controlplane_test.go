@@ -400,6 +400,6 @@ var _ = Describe("Starting", func() {
 			members = append(members, controlplane.ClusterOptions{Name: fmt.Sprintf("m%d", i)})
 		}
 		_, err := controlplane.Start(ctx, controlplane.Options{Members: members})
-		Expect(err).To(MatchError(MatchRegexp(`^no space left in \S+ \(\d+ MB free, the clusters need \d+ MB\): free some, or set TMPDIR$`)))
+		Expect(err).To(MatchError(MatchRegexp(`^no space left in \S+ \(\d+ MiB free, the clusters need \d+ MiB\): free some, or set TMPDIR$`)))
 	})
 })

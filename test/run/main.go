@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/machine"
@@ -64,6 +65,7 @@ func run(ctx context.Context, chosen []string) error {
 // runAll executes steps until one is interrupted, and prints what failed and what ran.
 func (r *runner) runAll(ctx context.Context, steps []step) error {
 	var results []result
+	begin := time.Now()
 	for _, s := range steps {
 		fmt.Fprintf(r.out, "\n=== %s\n", s.name)
 		results = append(results, r.runStep(ctx, s))
@@ -71,7 +73,7 @@ func (r *runner) runAll(ctx context.Context, steps []step) error {
 			return fmt.Errorf("interrupted during %q; no process is left", s.name)
 		}
 	}
-	r.printFailures(results)
+	r.printFailures(results, begin)
 	printTable(r.out, results)
 	var failed []string
 	for _, res := range results {

@@ -99,11 +99,21 @@ func newRunner(t *testing.T) (*runner, *bytes.Buffer) {
 
 func TestRunAll(t *testing.T) {
 	r, out := newRunner(t)
+	earlier := filepath.Join(r.reports, "suite-7.failed")
+	if err := os.WriteFile(earlier, []byte("log of an earlier run"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(earlier, time.Time{}, time.Now().Add(-time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	err := r.runAll(t.Context(), []step{{"first step", []string{"pass"}}, {"second", []string{"fail"}}, {"third", []string{"leave"}}, {"orphaning", []string{"orphan", "pause"}}, {"last", []string{"pass"}}})
 	if err == nil || !strings.Contains(err.Error(), "failed: second, third. The logs are in dist/test") {
 		t.Errorf("runAll() = %v", err)
 	}
 	text := out.String()
+	if strings.Contains(text, "earlier run") {
+		t.Errorf("a failure of an earlier run is printed:\n%s", text)
+	}
 	at := 0
 	for _, want := range []string{
 		"=== last", "=== Failed story: suite-0\nits log", "=== Failed: second (exit status 2)", "FAIL example/b",

@@ -159,10 +159,10 @@ func childTime() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// printFailures prints the logs of the failed stories first, and then the end of the output of the failed
+// printFailures prints the logs of the stories that have failed since a time first, and then the end of the output of the failed
 // steps in which no story failed.
-func (r *runner) printFailures(results []result) {
-	stories, err := reports.Failures(r.reports)
+func (r *runner) printFailures(results []result, since time.Time) {
+	stories, err := reports.Failures(r.reports, since)
 	if err != nil {
 		fmt.Fprintln(r.out, err)
 	}

@@ -5,6 +5,7 @@ package reports
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,24 +64,13 @@ func write(name string, content []byte) error {
 
 // Ran returns what ran since a time: the suites' stories, and the Go packages in the output of go test.
 func Ran(dir string, output []byte, since time.Time) (string, error) {
-	found, err := filepath.Glob(filepath.Join(dir, "*"+ranExtension))
+	suites, err := read(dir, ranExtension, since)
 	if err != nil {
-		return "", fmt.Errorf("read the reports: %w", err)
+		return "", err
 	}
 	var ran []string
-	for _, path := range slices.Sorted(slices.Values(found)) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return "", fmt.Errorf("read the reports: %w", err)
-		}
-		if info.ModTime().Before(since) {
-			continue
-		}
-		text, err := os.ReadFile(path) //nolint:gosec // our own report
-		if err != nil {
-			return "", fmt.Errorf("read the reports: %w", err)
-		}
-		ran = append(ran, string(text))
+	for _, name := range slices.Sorted(maps.Keys(suites)) {
+		ran = append(ran, suites[name])
 	}
 	packages := 0
 	for line := range strings.Lines(string(output)) {
@@ -94,19 +84,31 @@ func Ran(dir string, output []byte, since time.Time) (string, error) {
 	return strings.Join(ran, ", "), nil
 }
 
-// Failures returns the logs of the failed stories by suite and number.
-func Failures(dir string) (map[string]string, error) {
-	found, err := filepath.Glob(filepath.Join(dir, "*"+failedExtension))
+// Failures returns the logs, by suite and number, of the stories that have failed since a time.
+func Failures(dir string, since time.Time) (map[string]string, error) {
+	return read(dir, failedExtension, since)
+}
+
+// read returns the reports that were written since a time, by their names without the extension.
+func read(dir, extension string, since time.Time) (map[string]string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*"+extension))
 	if err != nil {
 		return nil, fmt.Errorf("read the reports: %w", err)
 	}
-	logs := map[string]string{}
+	texts := map[string]string{}
 	for _, path := range found {
-		log, err := os.ReadFile(path) //nolint:gosec // our own report
+		info, err := os.Stat(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the reports: %w", err)
 		}
-		logs[strings.TrimSuffix(filepath.Base(path), failedExtension)] = string(log)
+		if info.ModTime().Before(since) {
+			continue
+		}
+		text, err := os.ReadFile(path) //nolint:gosec // our own report
+		if err != nil {
+			return nil, fmt.Errorf("read the reports: %w", err)
+		}
+		texts[strings.TrimSuffix(filepath.Base(path), extension)] = string(text)
 	}
-	return logs, nil
+	return texts, nil
 }
