@@ -100,8 +100,10 @@ const (
 	// selected. To do: re-create the Pod on another node, or change the class.
 	ReasonClassKeepsOff = "ClassKeepsOff"
 	// ReasonClassInvalid: the class has unknown parameters with the prefix xylem.io/, or parameters
-	// with invalid values. An event on the class also reports this. To do: delete the class and
-	// create a correct one.
+	// with invalid values. An event on the class also reports this. Or only the annotation
+	// volume.beta.kubernetes.io/storage-class names the claim's class, which makes kube-scheduler 1.37
+	// panic. To do: delete the class and create a correct one, or set spec.storageClassName of the
+	// claim as the message describes.
 	ReasonClassInvalid = "ClassInvalid"
 	// ReasonImmediate: the class uses mirror mode but does not wait for a consumer. To do: use a
 	// class with volumeBindingMode WaitForFirstConsumer, or a promise class (xylem.io/provisioning:

@@ -103,7 +103,12 @@ func decide(o observed) decision {
 	if o.bySource() {
 		return o.sourced()
 	}
-	return o.unsourced(class.PlacementTimeout)
+	d := o.unsourced(class.PlacementTimeout)
+	if d.reason == "" && o.selected == none && hostclass.NamedOnlyByAnnotation(o.claim) {
+		return say(v1alpha1.ReasonClassInvalid, "only the annotation %s names StorageClass %q, which makes kube-scheduler 1.37 panic. Run `%s`",
+			corev1.BetaStorageClassAnnotation, o.class.Name, hostclass.NameInField(o.claim.Namespace, o.claim.Name, o.class.Name))
+	}
+	return d
 }
 
 const (

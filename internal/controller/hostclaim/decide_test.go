@@ -42,6 +42,11 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
+// byAnnotation lets only the old annotation name the claim's class.
+func byAnnotation(o *observed) {
+	o.claim.Spec.StorageClassName, o.claim.Annotations = nil, map[string]string{corev1.BetaStorageClassAnnotation: "fast"}
+}
+
 // memberOf returns a registered member, after applying the changes.
 func memberOf(name string, change ...func(*v1alpha1.ClusterRegistration, *registered.Member)) registered.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -193,7 +198,12 @@ func TestDecide(t *testing.T) {
 		"a promise to which the claim is being bound":                          {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
 		"the claim names a volume and waits for it":                            {observed: seen(members(), named("v")), again: missingAgain},
 		"the beta annotation for the class takes precedence, as in Kubernetes": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
-		"a class parameter is misspelled":                                      {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
+		"only the beta annotation names the class": {observed: seen(byAnnotation), reason: v1alpha1.ReasonClassInvalid, says: []string{
+			"kube-scheduler 1.37 panic", `kubectl patch persistentvolumeclaim data -n team -p '{"spec":{"storageClassName":"fast"}}'`}},
+		"only the beta annotation names the class, and there is a worse problem":     {observed: seen(byAnnotation, members()), reason: v1alpha1.ReasonNoMembers},
+		"only the beta annotation names the class, but the scheduler chose a member": {observed: seen(selected(virtual), func(o *observed) { byAnnotation(o); o.claim.Annotations[route.AnnSelectedNode] = "worker-1" })},
+		"the beta annotation and the field name the class, as after the remedy":      {observed: seen(byAnnotation, func(o *observed) { o.claim.Spec.StorageClassName = ptr.To("fast") })},
+		"a class parameter is misspelled":                                            {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 
 		"a virtual node is selected: root_pvc reports": {observed: seen(selected(virtual), members(lacks("a")), stuck)},
 		"a plain node is selected":                     {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to the host"}, unselect: true},

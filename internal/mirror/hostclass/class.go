@@ -145,6 +145,18 @@ func NameOf(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
+// NamedOnlyByAnnotation reports whether only the old annotation names a claim's class. kube-scheduler
+// 1.37 panics when it scores nodes for such a claim. The policy xylem-claim-classes rejects new ones.
+func NamedOnlyByAnnotation(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.StorageClassName == nil && NameOf(claim) != ""
+}
+
+// NameInField returns the command that sets the field of a claim whose class only the old annotation
+// names. Kubernetes allows this change of an existing claim.
+func NameInField(namespace, claim, class string) string {
+	return fmt.Sprintf(`kubectl patch persistentvolumeclaim %s -n %s -p '{"spec":{"storageClassName":"%s"}}'`, claim, namespace, class)
+}
+
 // Own reports whether Xylem provisions the volumes of a host class. It returns false for nil.
 func Own(class *storagev1.StorageClass) bool {
 	return class != nil && class.Provisioner == v1alpha1.ProvisionerName

@@ -44,6 +44,7 @@ var _ = Describe("config/default", func() {
 		Entry(nil, SpecTimeout(settle), "xylem-reserved-keys"),
 		Entry(nil, SpecTimeout(settle), "xylem-reflected-classes"),
 		Entry(nil, SpecTimeout(settle), "xylem-static-volumes"),
+		Entry(nil, SpecTimeout(settle), "xylem-claim-classes"),
 		Entry(nil, SpecTimeout(settle), "xylem-namespaces"),
 		Entry(nil, SpecTimeout(settle), "xylem-manager"),
 	)

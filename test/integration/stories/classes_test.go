@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 // leafClass waits until a claim has a leaf claim in a member, and returns the leaf claim's class.
@@ -55,6 +56,29 @@ var _ = Describe("A StorageClass in the host", func() {
 		inMember(ctx, x.Member(one), &class)
 		s.running(ctx, "app", nodeOne)
 		Expect(s.leafClass(ctx, one, "data")).To(Equal("late"))
+	}, SpecTimeout(storyTime))
+
+	It("is named only by the old annotation: the claim is rejected or, if it existed before the class, reports the remedy, and the scheduler keeps working", func(ctx SpecContext) {
+		s := begin(ctx)
+		annotated := func(class string) claimOption {
+			return func(c *corev1.PersistentVolumeClaim) {
+				c.Spec.StorageClassName, c.Annotations = nil, map[string]string{corev1.BetaStorageClassAnnotation: class}
+			}
+		}
+		Eventually(func() error {
+			return x.Host.API.Create(ctx, s.newClaim("new", annotated(classMirror)), client.DryRunAll)
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("Replace the annotation with spec.storageClassName: " + classMirror)))
+
+		old := "late-" + s.namespace
+		s.claim(ctx, "old", annotated(old))
+		inHost(ctx, hostClass(old, controlplane.ClassHostpath))
+		remedy := fmt.Sprintf(`{"spec":{"storageClassName":"%s"}}`, old)
+		s.shown(ctx, "PersistentVolumeClaim", "old", v1alpha1.ReasonClassInvalid, "kube-scheduler 1.37 panic", remedy)
+		By("following the remedy, after which the scheduler compares the members for the claim")
+		patch(ctx, x.Host, s.newClaim("old"), remedy)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "old", suite.Unreported())
+		s.pod(ctx, "app", using("old"))
+		s.running(ctx, "app")
 	}, SpecTimeout(storyTime))
 
 	It("reports its invalid parameters, as do its claims, and Xylem provisions no volume", func(ctx SpecContext) {

@@ -24,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/doctor/rights"
 	"github.com/xylem-io/xylem/internal/cli/doctor/shipped"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 const (
@@ -65,6 +66,7 @@ func (r *reader) readHost(ctx context.Context, id, namespace string, now time.Ti
 		func() { r.readControlPlane(ctx, &h) },
 		func() { r.readLeftovers(ctx, &h) },
 		func() { r.readSnapshots(ctx, &h, now) },
+		func() { h.Annotated = r.annotated(ctx) },
 	)
 	h.Clock = r.dates.Measurement()
 	return h
@@ -165,6 +167,19 @@ func (r *reader) readControlPlane(ctx context.Context, h *facts.Host) {
 			h.Gates = facts.Object[map[string]bool]{Item: &found, Read: true}
 		},
 	)
+}
+
+// annotated reads the claims without a volume whose class only the old annotation names.
+func (r *reader) annotated(ctx context.Context) facts.List[facts.Claim] {
+	return list(ctx, r, "PersistentVolumeClaims", &corev1.PersistentVolumeClaimList{}, func(l *corev1.PersistentVolumeClaimList) []facts.Claim {
+		var some []facts.Claim
+		for i := range l.Items {
+			if c := &l.Items[i]; c.Spec.VolumeName == "" && hostclass.NamedOnlyByAnnotation(c) {
+				some = append(some, facts.Claim{Namespace: c.Namespace, Name: c.Name, Class: hostclass.NameOf(c)})
+			}
+		}
+		return some
+	})
 }
 
 // created selects the objects that Xylem created.

@@ -112,8 +112,15 @@ type Host struct {
 	Volumes, Secrets List[metav1.PartialObjectMetadata]
 	Capacities       List[storagev1.CSIStorageCapacity]
 	Classes          List[storagev1.StorageClass]
+	// Annotated are the claims without a volume whose class only the old annotation names.
+	Annotated List[Claim]
 	// Unbound are the VolumeSnapshots without a content.
 	Unbound List[Snapshot]
+}
+
+// Claim is a claim, and the name of its class.
+type Claim struct {
+	Namespace, Name, Class string
 }
 
 // Snapshot is a VolumeSnapshot that has no content yet.

@@ -23,7 +23,7 @@ var toDoOfXylem = map[string]string{
 	"CapacityUnpublished":       "See the events of the registration.",
 	"ClaimNotBound":             "Let the scheduler place the Pod.",
 	"ClaimNotOfPod":             "Delete the existing claim, or rename the Pod.",
-	"ClassInvalid":              "Delete the class and create a correct one.",
+	"ClassInvalid":              "Delete the class and create a correct one, or set spec.storageClassName of the claim as the message describes.",
 	"ClassKeepsOff":             "Re-create the Pod on another node, or change the class.",
 	"ClassNotOffered":           "Create the class in a member, or map the claim's class to another one in the member's registration (spec.storage.classes). The message shows what each member lacks.",
 	"ClusterGone":               "To use the volume again, register the same cluster again, under any name.",

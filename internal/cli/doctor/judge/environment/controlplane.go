@@ -7,9 +7,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/xylem-io/xylem/internal/cli/doctor/facts"
 	"github.com/xylem-io/xylem/internal/cli/doctor/result"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 // gatesNeeded are the feature gates that Xylem relies on, with the effect of turning each one off.
@@ -27,7 +30,7 @@ var controllersNeeded = []string{"persistentvolume-binder-controller", "persiste
 
 // ControlPlane checks the settings of the control plane, as far as they are visible.
 func ControlPlane(h *facts.Host) []result.Finding {
-	var found []result.Finding
+	found := annotated(h)
 	off := map[string]string{}
 	if h.Gates.Item != nil {
 		for name, on := range *h.Gates.Item {
@@ -69,6 +72,29 @@ func ControlPlane(h *facts.Host) []result.Finding {
 		found = append(found, result.Passed(result.CheckControlPlane, "", "no feature gate or controller that Xylem needs is off"))
 	}
 	return found
+}
+
+// scores is the first version whose scheduler scores nodes by their storage capacity.
+const scores = "1.37"
+
+// annotated reports claims of Xylem's classes that make the scheduler panic when it scores nodes.
+func annotated(h *facts.Host) []result.Finding {
+	claims := slices.DeleteFunc(slices.Clone(h.Annotated.Items), func(c facts.Claim) bool {
+		return !slices.ContainsFunc(h.Classes.Items, func(class storagev1.StorageClass) bool { return class.Name == c.Class && hostclass.Own(&class) })
+	})
+	if len(claims) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range claims {
+		names = append(names, c.Namespace+"/"+c.Name)
+	}
+	level := result.Error
+	if v, err := version.ParseGeneric(h.Version); err == nil && v.LessThan(version.MustParseGeneric(scores)) {
+		level = result.Warning
+	}
+	return []result.Finding{result.Problem(level, result.CheckControlPlane, "", fmt.Sprintf("only the annotation %s names the class of %s, which makes kube-scheduler %s panic", corev1.BetaStorageClassAnnotation, result.Named("claim", names), scores),
+		fmt.Sprintf("Set spec.storageClassName of each claim, for example with `%s`.", hostclass.NameInField(claims[0].Namespace, claims[0].Name, claims[0].Class)))}
 }
 
 // flagsOf returns the flags of a Pod's first container.

@@ -36,6 +36,8 @@ func healthy() *facts.Host {
 		Nodes:      items(node),
 		Paths:      map[string]facts.Path{"kosmos-a": {Code: 200}},
 		DaemonSets: items[appsv1.DaemonSet](), Control: items[corev1.Pod](), Gates: read(map[string]bool{"VolumeAttributesClass": true}), Unbound: items[facts.Snapshot](),
+		Classes: items(storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Provisioner: v1alpha1.ProvisionerName},
+			storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Provisioner: "disk.example.com"}),
 	}
 }
 
@@ -94,6 +96,16 @@ func TestChecks(t *testing.T) {
 		"a visible control plane without problems": {func(h *facts.Host) {
 			h.Control = items(controlPod("kube-scheduler", "--config=/etc/x"), controlPod("kube-controller-manager", "--controllers=*"))
 		}, nil, "no feature gate or controller that Xylem needs is off"},
+
+		"only the old annotation names the class of a claim": {func(h *facts.Host) {
+			h.Version, h.Annotated = "v1.37.2", items(facts.Claim{Namespace: "shop", Name: "other", Class: "theirs"}, facts.Claim{Namespace: "shop", Name: "old", Class: "gold"})
+		}, []string{"Error ControlPlane"}, `names the class of claim "shop/old", which makes kube-scheduler 1.37 panic`},
+		"only the old annotation names the class of a claim, before Kubernetes 1.37": {func(h *facts.Host) {
+			h.Version, h.Annotated = "v1.36.4", items(facts.Claim{Namespace: "shop", Name: "old", Class: "gold"})
+		}, []string{"Warning ControlPlane"}, "1.37"},
+		"only the old annotation names the class of a claim, which belongs to another provisioner": {func(h *facts.Host) {
+			h.Annotated = items(facts.Claim{Namespace: "shop", Name: "other", Class: "theirs"})
+		}, nil, ""},
 
 		"the API server cannot reach the manager": {func(h *facts.Host) {
 			h.Paths["kosmos-a"] = facts.Path{Code: 503, Detail: "dial tcp 10.0.0.1:10250: i/o timeout"}
