@@ -30,23 +30,22 @@ const noLeader = "NoLeader"
 type stage int
 
 const (
-	stageManager      stage = iota // no manager is the leader
-	stageMissing                   // an object in the host that the Pod or claim refers to
-	stageMember                    // the member's connection
-	stageClaim                     // Xylem's conditions on a claim
-	stageVolume                    // the volume of a claim, in the host or in the member
-	stagePlace                     // why no node fits the Pod
-	stagePush                      // why the Pod cannot be pushed
-	stageRelay                     // a condition that repeats another problem, but is truncated or covers only one member
-	stageScheduler                 // the host scheduler's own message
-	stageHint                      // a claim's condition that may not be the reason why its Pod has no node
-	stageLeafClaim                 // the member's provisioner
-	stageLeafPod                   // the member's scheduler
-	stageContainer                 // containers
-	stageEvent                     // Warnings that no condition repeats
-	stageStale                     // a message of the host's scheduler about an earlier attempt
-	stageAside                     // problems of a Pod's claims despite which the Pod can use them
-	stageDeregistered              // conditions that concern deletions in the member
+	stageManager   stage = iota // no manager is the leader
+	stageMissing                // an object in the host that the Pod or claim refers to
+	stageMember                 // the member's connection
+	stageClaim                  // Xylem's conditions on a claim
+	stageVolume                 // the volume of a claim, in the host or in the member
+	stagePlace                  // why no node fits the Pod
+	stagePush                   // why the Pod cannot be pushed
+	stageRelay                  // a condition that repeats another problem, but is truncated or covers only one member
+	stageScheduler              // the host scheduler's own message
+	stageHint                   // a claim's condition that may not be the reason why its Pod has no node
+	stageLeafClaim              // the member's provisioner
+	stageLeafPod                // the member's scheduler
+	stageContainer              // containers
+	stageEvent                  // Warnings that no condition repeats
+	stageStale                  // a message of the host's scheduler about an earlier attempt
+	stageAside                  // problems of a Pod's claims despite which the Pod can use them
 )
 
 // Of returns the diagnosis for one Pod or claim.
@@ -213,7 +212,7 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 	isFalse := c.Status == string(metav1.ConditionFalse)
 	switch {
 	case n.Kind == gather.KindRegistration:
-		w.add(n, w.memberStage(c), c.Reason, c.Message, c.Since)
+		w.memberCondition(n, c)
 	case n.Kind == gather.KindVolume: // an orphaned volume
 		w.add(n, stageVolume, c.Reason, c.Message, c.Since)
 	case n.Kind == gather.KindClaim && render.Problem(*c):
@@ -313,14 +312,19 @@ func (w *walk) nominated(pod string) bool {
 	})
 }
 
-// memberStage returns the stage of a registration's condition. Conditions about deletions matter
-// only if the subject is being deleted.
-func (w *walk) memberStage(c *model.Condition) stage {
-	deletes := c.Type == v1alpha1.ConditionDeletionsProgressing || c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue)
-	if deletes && !w.terminating() {
-		return stageDeregistered
+// memberCondition adds the problem that a condition of a registration reports, if it concerns the
+// subject. Conditions of registrations may name claims and Pods of other tenants.
+func (w *walk) memberCondition(n *model.Node, c *model.Condition) {
+	message := c.Message
+	switch {
+	case c.Type == v1alpha1.ConditionDeletionsProgressing:
+		return // it describes the member's oldest deletion; an event reports a deletion on the object itself
+	case c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue) && !w.terminating():
+		return // only destruction is suspended
+	case c.Type == v1alpha1.ConditionReady: // it lists what the deregistration waits for
+		message = fmt.Sprintf("member %q is being deregistered. Use another member, or ask an admin of the host", n.Name)
 	}
-	return stageMember
+	w.add(n, stageMember, c.Reason, message, c.Since)
 }
 
 // object adds a cause for an object's state, or for its absence.
@@ -547,8 +551,8 @@ func Ended(text string) string {
 }
 
 // ordered sorts the causes by stage, and removes duplicates, because Pods repeat their claims'
-// problems, and events repeat conditions. The latest event comes first, because earlier ones may
-// report problems that have been solved.
+// problems, and events repeat conditions, sometimes with another reason. The latest event comes first,
+// because earlier ones may report problems that have been solved.
 func ordered(causes []Cause) []Cause {
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		if a.stage == stageEvent && b.stage == stageEvent {
@@ -558,7 +562,7 @@ func ordered(causes []Cause) []Cause {
 	})
 	var kept []Cause
 	for _, c := range causes {
-		if !slices.ContainsFunc(kept, func(k Cause) bool { return k.Reason == c.Reason }) {
+		if !slices.ContainsFunc(kept, func(k Cause) bool { return k.Reason == c.Reason || k.What == c.What }) {
 			kept = append(kept, c)
 		}
 	}

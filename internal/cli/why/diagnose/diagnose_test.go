@@ -1,6 +1,8 @@
 package diagnose
 
 import (
+	stdcmp "cmp"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -464,6 +467,73 @@ func TestReasons(t *testing.T) {
 		}
 		if d.ToDo == "" && toDo != nothing && toDo != asForFirst {
 			t.Errorf("%s: has no next step, but REASONS.md has %q", reason, toDo)
+		}
+	}
+}
+
+// TestRepeated checks that the scheduler's event does not repeat its condition as another cause.
+func TestRepeated(t *testing.T) {
+	const message = "0/3 nodes are available: insufficient cpu."
+	p := warned(pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, message)), time.Second, "FailedScheduling", message)
+	d := Of(&gather.Facts{Now: now.Time, Pod: p, Claims: []gather.ClaimFacts{pendingClaim()}})
+	if len(d.Causes) != 1 || d.Causes[0].Reason != corev1.PodReasonUnschedulable {
+		t.Errorf("got causes %+v, want only the condition", d.Causes)
+	}
+}
+
+// Conditions of a registration describe all of the member's objects, including those of other tenants.
+// A cause must concern the subject, and its remedy must not change another tenant's objects.
+func TestOtherTenants(t *testing.T) {
+	const theirs = "PersistentVolumeClaim neighbour/work in the host: in use by Pod neighbour/done. Delete these Pods"
+	placed := func(c *gather.ClaimFacts) {
+		c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
+	}
+	deleted := func(c *gather.ClaimFacts) { placed(c); c.Claim.DeletionTimestamp = &now }
+	subjects := map[string]struct {
+		pod   *gather.PodFacts
+		claim gather.ClaimFacts
+		waits string
+	}{
+		"a waiting Pod":         {pod(corev1.PodPending, ""), with(pendingClaim(), placed), `the volume of claim "data" has not been provisioned`},
+		"a waiting claim":       {nil, with(pendingClaim(), placed), "no Pod uses the claim yet"},
+		"a Pod's deleted claim": {pod(corev1.PodPending, ""), with(pendingClaim(), deleted), `the volume of claim "data" has not been provisioned`},
+		"a deleted claim":       {nil, with(pendingClaim(), deleted), "no object reports why the deletion is not complete"},
+	}
+	for name, tc := range map[string]struct {
+		condition metav1.Condition
+		// says is what the summary contains instead of what the subject waits for. Deleted subjects may
+		// wait for the end of a suspension.
+		says, saysOfDeleted string
+	}{
+		"a stuck deletion":                       {condition: metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonStuckDeletion, Message: theirs}},
+		"unknown deletions":                      {condition: metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotLookedAt, Message: theirs}},
+		"orphaned volumes":                       {condition: metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: theirs}},
+		"orphaned snapshots":                     {condition: metav1.Condition{Type: v1alpha1.ConditionSnapshotsAccounted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedSnapshots, Message: theirs}},
+		"namespaces that are no longer admitted": {condition: metav1.Condition{Type: v1alpha1.ConditionNamespacesAdmitted, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNamespacesNotAdmitted, Message: theirs}},
+		"classes that are not published":         {condition: metav1.Condition{Type: v1alpha1.ConditionClassesReflected, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReflectionConflict, Message: theirs}},
+		"a deregistration that waits for claims": {metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDraining, Message: theirs},
+			`member "cluster38" is being deregistered`, `member "cluster38" is being deregistered`},
+		"a deregistration that waits for Pods": {metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonConfirmationNeeded, Message: theirs},
+			`member "cluster38" is being deregistered`, `member "cluster38" is being deregistered`},
+		"suspended destruction": {condition: metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored, Message: "destruction is suspended"},
+			saysOfDeleted: "destruction is suspended"},
+	} {
+		for of, subject := range subjects {
+			t.Run(name+": "+of, func(t *testing.T) {
+				r := member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")
+				meta.SetStatusCondition(&r.Status.Conditions, tc.condition)
+				if tc.condition.Type == v1alpha1.ConditionReady {
+					r.DeletionTimestamp = &now
+				}
+				d := Of(&gather.Facts{Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{r}, Pod: subject.pod, Claims: []gather.ClaimFacts{subject.claim}})
+				want := stdcmp.Or(tc.says, subject.waits)
+				if subject.pod == nil && subject.claim.Claim.DeletionTimestamp != nil {
+					want = stdcmp.Or(tc.saysOfDeleted, subject.waits)
+				}
+				if said := fmt.Sprintf("%s. %s. %+v", d.Summary, d.ToDo, d.Causes); !strings.Contains(d.Summary, want) || strings.Contains(said, "neighbour") || strings.Contains(said, "that the message lists") {
+					t.Errorf("the diagnosis is %s, want %q, and nothing about another tenant's objects", said, want)
+				}
+			})
 		}
 	}
 }
