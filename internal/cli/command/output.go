@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 )
 
 // Output is the flag -o.
@@ -16,6 +17,8 @@ type Output struct {
 	// Format is json, yaml or kyaml, or empty for text.
 	Format string
 	flags  genericclioptions.JSONYamlPrintFlags
+	// printer separates its documents, also those of several calls.
+	printer printers.ResourcePrinter
 }
 
 // AddFlags adds the flag.
@@ -38,12 +41,15 @@ func (o *Output) Validate() error {
 // Print prints Kubernetes objects without managed fields. Several objects are printed as
 // separate documents. Their kinds must be set.
 func (o *Output) Print(w io.Writer, objects ...runtime.Object) error {
-	printer, err := o.flags.ToPrinter(o.Format)
-	if err != nil {
-		return fmt.Errorf("-o %s: %w", o.Format, err)
+	if o.printer == nil {
+		printer, err := o.flags.ToPrinter(o.Format)
+		if err != nil {
+			return fmt.Errorf("-o %s: %w", o.Format, err)
+		}
+		o.printer = printer
 	}
 	for _, obj := range objects {
-		if err := printer.PrintObj(obj, w); err != nil {
+		if err := o.printer.PrintObj(obj, w); err != nil {
 			return fmt.Errorf("print an object as %s: %w", o.Format, err)
 		}
 	}

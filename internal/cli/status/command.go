@@ -17,12 +17,8 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/tree/render"
 )
 
-const (
-	// podsShown is the maximum number of Pods in the text output. -o json prints all of them.
-	podsShown = 10
-	// watchEvery is the interval at which --watch reads the fleet.
-	watchEvery = 2 * time.Second
-)
+// podsShown is the maximum number of Pods in the text output. -o json prints all of them.
+const podsShown = 10
 
 type options struct {
 	env    *command.Env
@@ -44,7 +40,8 @@ The command reads only the host. It needs permission to list ClusterRegistration
 not read.
 
 -o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields leaderless, members, pods, provisioned
-and missing. Later versions may add fields, but never rename fields or change their meaning.`,
+and missing. Later versions may add fields, but never rename fields or change their meaning. With --watch, they print an
+object whenever it changes.`,
 		Example: `  kubectl xylem status
   kubectl xylem status --watch
   kubectl xylem status -o json | jq -r '.members[] | select(.ready | not) | .name'`,
@@ -64,35 +61,20 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := ""
-	for {
-		f, err := read(ctx, host, o.env.Namespace, o.env.Clock.Now())
-		if err != nil {
-			return err
-		}
-		if o.output.Format != "" {
-			return o.output.Print(o.env.MachineOut(), f)
-		}
-		p := page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}
-		if o.watch {
-			p.now = p.now.Truncate(time.Minute) // so that increasing ages do not count as changes
-		}
-		if printed := p.print(f); printed != before {
-			before = printed
-			if o.watch {
-				printed = fmt.Sprintf("\n%s\n%s", o.env.Clock.Now().Format(time.TimeOnly), printed)
-			}
-			fmt.Fprint(o.env.Out, printed)
-		}
-		if !o.watch {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-o.env.Clock.After(watchEvery):
-		}
+	current := func() (*Fleet, error) { return read(ctx, host, o.env.Namespace, o.env.Clock.Now()) }
+	return command.Watch(ctx, o.env, o.watch, current, o.print)
+}
+
+func (o *options) print(f *Fleet) error {
+	if o.output.Format != "" {
+		return o.output.Print(o.env.MachineOut(), f)
 	}
+	p := page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}
+	if o.watch {
+		fmt.Fprintf(o.env.Out, "\n%s\n", p.now.Format(time.TimeOnly))
+	}
+	fmt.Fprint(o.env.Out, p.print(f))
+	return nil
 }
 
 // page prints the fleet as text.

@@ -1,14 +1,18 @@
 package status
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
@@ -119,6 +123,20 @@ func TestPrint(t *testing.T) {
 	}
 	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
 		t.Errorf("want the next step for a host without members, got: %s", printed)
+	}
+}
+
+// TestPrintWatched checks the ages of what is younger than a minute.
+func TestPrintWatched(t *testing.T) {
+	out := &bytes.Buffer{}
+	o := &options{watch: true, env: command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clocktesting.NewFakeClock(now.Add(45*time.Second)))}
+	young := metav1.NewTime(now.Add(30 * time.Second))
+	f := &Fleet{Members: []Member{{Name: "a", Created: young}}, Pods: []Pod{{Namespace: "shop", Name: "app", Since: young}}}
+	if err := o.print(f); err != nil {
+		t.Fatal(err)
+	}
+	if printed := out.String(); strings.Contains(printed, "<invalid>") || strings.Count(printed, "15s") != 2 || !strings.Contains(printed, "05:00:45") {
+		t.Errorf("want ages of 15s at 05:00:45:\n%s", printed)
 	}
 }
 

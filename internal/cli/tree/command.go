@@ -41,7 +41,7 @@ The command lists what it could not read, and shows the rest.
 not be read (what, cluster, why); recorded, the members that were not read. A node has kind, namespace, name,
 cluster (a registration, absent for the host), state, health (Good, Waiting, Bad or Unknown), created, details,
 driver, handle, conditions, events and children. Later versions may add fields, but never rename fields or change their
-meaning.`,
+meaning. With --watch, they print an object whenever it changes.`,
 		Example: `  kubectl xylem tree pvc/data -n shop
   kubectl xylem tree statefulset/db -n shop --watch
   kubectl xylem tree namespace shop --problems
@@ -102,9 +102,6 @@ func arguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// watchEvery is the interval at which --watch reads the tree.
-const watchEvery = 2 * time.Second
-
 func (o *options) run(ctx context.Context, asked target) error {
 	if err := o.output.Validate(); err != nil {
 		return err
@@ -121,49 +118,30 @@ func (o *options) run(ctx context.Context, asked target) error {
 		return err
 	}
 	r := reading{env: o.env, host: host, namespace: namespace, way: o.way}
-	before := ""
-	for {
-		printed, err := o.once(ctx, r, asked)
-		if err != nil {
-			return err
-		}
-		if printed != before {
-			before = printed
-			fmt.Fprint(o.env.Out, printed)
-		}
-		if !o.watch {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-o.env.Clock.After(watchEvery):
-		}
+	well := false
+	read := func() (*model.Tree, error) {
+		t, err := r.tree(ctx, asked)
+		well = err == nil && o.problems && !problems(&t.Root)
+		return t, err
 	}
+	return command.Watch(ctx, o.env, o.watch, read, func(t *model.Tree) error { return o.print(t, asked, well) })
 }
 
-// once reads the tree, and returns the text to print. With -o, it prints the object itself, and
-// returns "".
-func (o *options) once(ctx context.Context, r reading, asked target) (string, error) {
-	t, err := r.tree(ctx, asked)
-	if err != nil {
-		return "", err
-	}
-	well := o.problems && !problems(&t.Root)
+// print prints the tree. well means that the user requested only problems, and there are none.
+func (o *options) print(t *model.Tree, asked target, well bool) error {
 	if o.output.Format != "" {
-		return "", o.output.Print(o.env.MachineOut(), t)
+		return o.output.Print(o.env.MachineOut(), t)
 	}
 	if well {
-		return fmt.Sprintf("%s %q: no problems\n", asked.kind, asked.name), nil
+		fmt.Fprintf(o.env.Out, "%s %q: no problems\n", asked.kind, asked.name)
+		return nil
 	}
-	var out strings.Builder
 	now := o.env.Clock.Now()
 	if o.watch {
-		now = now.Truncate(time.Minute) // so that increasing ages do not count as changes
-		fmt.Fprintf(&out, "\n%s\n", now.Format("15:04"))
+		fmt.Fprintf(o.env.Out, "\n%s\n", now.Format(time.TimeOnly))
 	}
-	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(&out, t)
-	return out.String(), nil
+	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: now}.Print(o.env.Out, t)
+	return nil
 }
 
 // complete completes kinds, and names of the host's objects.

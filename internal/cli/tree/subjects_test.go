@@ -1,14 +1,33 @@
 package tree
 
 import (
+	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
+
+// TestPrintWatched checks the age of what is younger than a minute.
+func TestPrintWatched(t *testing.T) {
+	out, created := &bytes.Buffer{}, metav1.Date(2026, 11, 25, 5, 0, 30, 0, time.UTC)
+	clock := clocktesting.NewFakeClock(created.Add(15 * time.Second))
+	o := &options{watch: true, env: command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock)}
+	if err := o.print(&model.Tree{Root: model.Node{Kind: gather.KindClaim, Name: "data", Created: &created}}, target{gather.KindClaim, "data"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if printed := out.String(); strings.Contains(printed, "<invalid>") || !strings.Contains(printed, "15s") || !strings.Contains(printed, "05:00:45") {
+		t.Errorf("want an age of 15s at 05:00:45:\n%s", printed)
+	}
+}
 
 func TestParse(t *testing.T) {
 	for name, tc := range map[string]struct {
