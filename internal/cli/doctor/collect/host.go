@@ -2,6 +2,7 @@ package collect
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -127,6 +128,7 @@ func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
 		}
 		reads = append(reads, func() {
 			p := r.path(ctx, node.Name)
+			p.Own = p.Own || p.Code != http.StatusOK && !proxied(&node)
 			mu.Lock()
 			defer mu.Unlock()
 			h.Paths[node.Name] = p
@@ -135,6 +137,15 @@ func (r *reader) readNodes(ctx context.Context, h *facts.Host) {
 	jobs(append(reads, func() {
 		h.DaemonSets = list(ctx, r, "DaemonSets", &appsv1.DaemonSetList{}, func(l *appsv1.DaemonSetList) []appsv1.DaemonSet { return l.Items })
 	})...)
+}
+
+// proxied reports whether the API server proxies requests to a node's address. Local addresses, which
+// test clusters use, are excluded (k8s.io/kubernetes/pkg/registry/core/node: isProxyableHostname).
+func proxied(node *corev1.Node) bool {
+	return !slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool {
+		ip := net.ParseIP(a.Address)
+		return a.Type == corev1.NodeInternalIP && ip != nil && !ip.IsGlobalUnicast()
+	})
 }
 
 // path requests the health of a virtual node's kubelet, which is the manager, through the API

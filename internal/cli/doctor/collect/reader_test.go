@@ -99,6 +99,16 @@ func podServer(lists http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// TestProxied checks for which addresses of nodes the API server refuses to proxy requests.
+func TestProxied(t *testing.T) {
+	for address, want := range map[string]bool{"10.1.2.3": true, "192.168.1.1": true, "fd00::1": true, "manager.example.com": true, "127.0.0.1": false, "::1": false, "169.254.1.1": false} {
+		node := &corev1.Node{Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}}}
+		if got := proxied(node); got != want {
+			t.Errorf("%s: got %t, want %t", address, got, want)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	page := func(next string) string {
 		return fmt.Sprintf(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":%q},"items":[%s]}`, next, strings.TrimSuffix(strings.Repeat(`{"metadata":{"name":"p"}},`, pageSize), ","))

@@ -134,7 +134,8 @@ type Snapshot struct {
 type Path struct {
 	// Code is the HTTP status code, or 0 if there was no response.
 	Code int
-	// Own is true if the API server itself rejected the request, because the user lacks permission.
+	// Own is true if the API server itself rejected the request, because the user lacks permission, or
+	// because it does not proxy requests to the node's address. It still serves logs and exec there.
 	Own bool
 	// Detail is the error if the code is not 200.
 	Detail string

@@ -137,13 +137,18 @@ func hostPolicies(h *facts.Host) ([]result.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policies(&h.Cluster, want, "", installAgain), nil
+	return policies(&h.Cluster, want, "", installAgain)
 }
 
-// policies compares a cluster's policies with those of this version.
-func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []result.Finding {
+// policies compares a cluster's policies with those of this version. It ignores those of the other
+// role, because a host may be a member of another host, and a member may be another host.
+func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) ([]result.Finding, error) {
 	if !c.Policies.Read || !c.Bindings.Read {
-		return nil
+		return nil, nil
+	}
+	current, err := shipped.Names()
+	if err != nil {
+		return nil, err
 	}
 	var found []result.Finding
 	fault := func(level result.Level, toDo, format string, args ...any) {
@@ -179,7 +184,7 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []r
 	}
 	found = append(found, off...)
 	for _, name := range slices.Sorted(maps.Keys(there)) {
-		if command.Xylems(there[name]) {
+		if command.Xylems(there[name]) && !current.Has(name) {
 			fault(result.Warning, fmt.Sprintf("Delete the policy's bindings, and then the policy: kubectl delete validatingadmissionpolicy %s", name), "ValidatingAdmissionPolicy %q has Xylem's label, but is not part of this version: an earlier version may have installed it", name)
 		}
 	}
@@ -189,7 +194,7 @@ func policies(c *facts.Cluster, want shipped.Policies, cluster, toDo string) []r
 		}
 		fault(result.Warning, fmt.Sprintf("Delete the object: kubectl delete %s %s", strings.ToLower(w.Kind), w.Name), "%s %q has Xylem's label, but is not part of this version", w.Kind, w.Name)
 	}
-	return found
+	return found, nil
 }
 
 func bindingsOf(all []admissionv1.ValidatingAdmissionPolicyBinding, policy string) []*admissionv1.ValidatingAdmissionPolicyBinding {

@@ -167,6 +167,10 @@ func TestOf(t *testing.T) {
 		"a binding only warns": {func(_ *facts.Host, m *facts.Member) {
 			m.Bindings.Items[0].Spec.ValidationActions = []admissionv1.ValidationAction{admissionv1.Warn}
 		}, []string{"Error Policies a"}, "no binding denies"},
+		"the host is also a member, and the member also a host": {func(h *facts.Host, m *facts.Member) {
+			inHost, inMember := slices.Clone(h.Policies.Items), slices.Clone(m.Policies.Items)
+			h.Policies.Items, m.Policies.Items = slices.Concat(inHost, inMember), slices.Concat(inMember, inHost)
+		}, nil, ""},
 		"a policy of an earlier version": {func(h *facts.Host, _ *facts.Member) {
 			old := *h.Policies.Items[0].DeepCopy()
 			old.Name = "xylem-old"

@@ -39,7 +39,11 @@ func member(m *facts.Member, h *facts.Host) ([]result.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, policies(&m.Cluster, want, name, prepareAgain)...)
+	found, err := policies(&m.Cluster, want, name, prepareAgain)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, found...)
 	all = append(all, rights(m.Rights, m.Account.Name, name)...)
 	all = append(all, fence(m, h, name)...)
 	return append(all, memberSnapshots(m, h, name)...), nil

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/config"
@@ -53,6 +55,20 @@ func MemberPolicies(of Account) (Policies, error) {
 	}
 	return typed(objects, memberAccount, of)
 }
+
+// Names returns the names of the policies of hosts and members.
+var Names = sync.OnceValues(func() (sets.Set[string], error) {
+	inHost, err := HostPolicies(hostAccount)
+	if err != nil {
+		return nil, err
+	}
+	inMember, err := MemberPolicies(memberAccount)
+	names := sets.New[string]()
+	for _, policy := range slices.Concat(inHost.Policies, inMember.Policies) {
+		names.Insert(policy.Name)
+	}
+	return names, err
+})
 
 // typed converts the policies among the objects, and replaces the account that the manifests name.
 func typed(objects []*unstructured.Unstructured, from, to Account) (Policies, error) {

@@ -30,7 +30,7 @@ func NodeAPI(h *facts.Host) []result.Finding {
 		switch p := h.Paths[node]; {
 		case p.Code == http.StatusOK:
 			reached++
-		case p.Own: // the user lacks permission for the check
+		case p.Own: // the check is not possible
 		case p.Code == http.StatusForbidden, p.Code == http.StatusUnauthorized:
 			const rejects = "the manager rejects the API server, whose client certificate is missing or has no permission for nodes/proxy"
 			failed[rejects] = append(failed[rejects], node)
