@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/xylem-io/xylem/test/controlplane"
 )
@@ -76,14 +78,34 @@ func (d *demo) environment() (path string, err error) {
 // pasted returns the commands for the user to paste into a shell.
 func pasted(env string) []string {
 	return []string{
-		". " + env,
+		". '" + env + "'",
 		"kubectl xylem status",
 		"kubectl get clusterregistrations,nodes",
-		"kubectl xylem tree pvc/nginx-pvc -n " + space,
-		"kubectl xylem why pvc/nginx-pvc -n " + space,
+		"kubectl xylem tree pvc/" + setClaim(0) + " -n " + space,
+		"kubectl xylem why pvc/" + setClaim(0) + " -n " + space,
 		"kubectl get pod,pvc,pv -A",
 		`kubectl --kubeconfig "$` + strings.ToUpper(pinned) + `" get pod,pvc,pv -A`,
 	}
+}
+
+// runPasted checks that the pasted commands work.
+func (d *demo) runPasted(ctx context.Context) error {
+	const succeed = "end: the commands for another terminal succeed"
+	env, err := d.environment()
+	if err != nil {
+		return err
+	}
+	lines := pasted(env)
+	for _, line := range lines[1:] {
+		cmd := exec.CommandContext(ctx, "sh", "-c", lines[0]+" && "+line) //nolint:gosec // our own commands
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}             // Ctrl-C must reach only the demo
+		if out, err := cmd.CombinedOutput(); err != nil {
+			d.checks.fail(succeed, line, fmt.Sprintf("%v: %s", err, strings.TrimSpace(string(out))))
+			return nil
+		}
+	}
+	d.checks.pass(succeed, fmt.Sprintf("%d commands", len(lines)-1))
+	return nil
 }
 
 // obey executes a typed command.

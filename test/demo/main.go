@@ -101,7 +101,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		d.install,
 		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
 		d.register, d.nginx, d.reach, d.showTables, d.reserved, d.snapshot, d.restore, d.clone, d.forget, d.share, d.move, d.statefulSet, d.grow, d.native, d.remove,
-		d.promise, d.full, d.failing, d.adopt, d.audit,
+		d.promise, d.full, d.failing, d.adopt, d.audit, d.runPasted,
 	} {
 		if err = step(ctx); err != nil {
 			err = d.report(ctx, err)
