@@ -35,7 +35,7 @@
 //
 // Some proofs are not part of an Evidence: LeafClaimGone (before a placement is removed),
 // Unprovisioned (before recovery reassigns a claim), LeafPodGone and Unbound (before a Pod is set to
-// Failed), Unmarked (before a leaf Pod that uses a promise is created), and those of packages placing and
+// Failed, or its leaf is marked as withdrawn), Unmarked (before a leaf Pod that uses a promise is created), and those of packages placing and
 // adoption. A test fails if a volume controller reads live
 // without these packages (test/source/live_reads_test.go lists the exceptions).
 //

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// liveReadsWithoutProof lists the functions in the volumes' controllers that read a cluster live without
+// liveReadsWithoutProof lists the functions in the controllers of volumes and Pods that read a cluster live without
 // package proof, and why they do.
 var liveReadsWithoutProof = map[string]string{
 	"hostvolume.claimOf":        "finds the claim to which a promise is returned, and destroys nothing",
@@ -14,6 +14,15 @@ var liveReadsWithoutProof = map[string]string{
 	"leafpv.share":              "reads the attributes of a volume that the cache drops",
 	"leafpv.inTheWay":           "finds the owner of the conflicting object",
 	"recovery.stillStranded":    "decides again with the current Pods",
+	"rootpod.create":            "finds the owner of the conflicting object",
+	"rootpod.inHost":            "reads Secrets, which are not watched in the host",
+	"rootpod.liveLeaf":          "decides again with the current Pod",
+	"rootpod.liveRoot":          "decides again with the current Pod",
+	"rootpod.mirrored":          "reads the host PV that account.Mirrors names",
+	"rootpod.observeLive":       "decides again with the current claims",
+	"rootpod.remove":            "decides again with the current Pod",
+	"rootpod.stillCreate":       "decides again with the current namespace",
+	"rootpod.stillRemove":       "decides again with the current nodes",
 	"rootpvc.notCreated":        "finds the owner of the conflicting object",
 	"rootpvc.inUse":             "finds the member's claim that uses a volume",
 	"rootpvc.lookUp":            "finds the VolumeAttributesClasses in both clusters",
@@ -21,11 +30,11 @@ var liveReadsWithoutProof = map[string]string{
 	"rootpvc.unlessUsed":        "decides again with the current Pods",
 }
 
-// TestOnlyProofProves prevents the volumes' controllers from proving facts with their own live
+// TestOnlyProofProves prevents these controllers from proving facts with their own live
 // reads.
 func TestOnlyProofProves(t *testing.T) {
 	found := map[string]bool{}
-	for _, controller := range []string{"hostvolume", "leafpod", "leafpv", "promise", "recovery", "rootpv", "rootpvc"} {
+	for _, controller := range []string{"hostvolume", "leafpod", "leafpv", "promise", "recovery", "rootpod", "rootpv", "rootpvc"} {
 		files := product(t).filesBelow("internal/controller/" + controller)
 		if len(files) == 0 {
 			t.Fatalf("controller %s has no files", controller)

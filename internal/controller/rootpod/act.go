@@ -33,17 +33,17 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.
 	case lifecycle.AwaitReferences:
 		return r.reportUnpushed(ctx, o.Root, d.Problem)
 	case lifecycle.MarkCopying:
-		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonReferenceAwaited, copyingMessage(d.Objects, r.Registration))
+		return r.condition(ctx, o.Root, r.reporter(""), v1alpha1.ReasonReferenceAwaited, copyingMessage(d.Objects, r.Registration))
 	case lifecycle.CopyVolume:
 		return r.copyVolume(ctx, o, d)
 	case lifecycle.Create:
 		return r.create(ctx, o)
 	case lifecycle.MarkPushed:
-		return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member), o.Leaf.UID, r.Clock.Now()))
+		return r.markPushed(ctx, o)
 	case lifecycle.MarkWithdrawn:
-		return r.withdrawn(ctx, o.Root)
+		return r.markWithdrawn(ctx, o)
 	case lifecycle.MarkAwaiting:
-		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
+		return r.condition(ctx, o.Root, r.reporter(""), v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waiting for the volume of claim %q in member %q", d.Claim, r.Registration))
 	case lifecycle.Update:
 		return r.update(ctx, o, d)
 	case lifecycle.AddDebug:
@@ -108,11 +108,11 @@ func (r *reconciler) copyVolume(ctx context.Context, o lifecycle.Observed, d lif
 // finished or was replaced may look as if it still had to be pushed, and would then run twice. A
 // nil leaf means that there is nothing to create and the cache will catch up.
 func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (root, leaf *corev1.Pod, err error) {
-	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
+	live, err := r.liveRoot(ctx, o.Root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("prove that Pod %s has not run yet: %w", client.ObjectKeyFromObject(o.Root), err)
 	}
-	if live == nil || live.UID != o.Root.UID {
+	if live == nil {
 		return nil, nil, nil
 	}
 	if len(refs.Of(live)) > 0 || r.Rules.RestrictsNamespaces() {
@@ -198,15 +198,28 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecyc
 func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	var err error
 	if podstatus.Finished(o.Root) {
-		cached := o.Leaf.UID
-		if o.Leaf, _, err = index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(o.Leaf)); err != nil || o.Leaf == nil || o.Leaf.UID != cached {
+		if o.Leaf, err = r.liveLeaf(ctx, o.Leaf); err != nil || o.Leaf == nil {
 			return false, err
 		}
 	}
-	if o.Root, err = index.Find[corev1.Pod](ctx, r.HostLive, o.Origin.Root); err != nil || o.Root == nil || o.Root.UID != o.Origin.UID || o.Root.DeletionTimestamp != nil {
-		return false, err // the cache will catch up
+	if exists, err := r.observeLive(ctx, &o); err != nil || !exists {
+		return false, err
 	}
-	o.Claims = slices.Clone(o.Claims)
+	if o.Others, err = otherNodes(ctx, r.HostLive, o); err != nil {
+		return false, err
+	}
+	_, still := lifecycle.Next(o).(lifecycle.Remove)
+	return still, nil
+}
+
+// observeLive replaces the root, its claims and their volumes by what the host has now. It returns false
+// if the host no longer has the root, or is deleting it: the cache will catch up.
+func (r *reconciler) observeLive(ctx context.Context, o *lifecycle.Observed) (bool, error) {
+	root, err := r.liveRoot(ctx, o.Root)
+	if err != nil || root == nil || root.DeletionTimestamp != nil {
+		return false, err
+	}
+	o.Root, o.Claims = root, slices.Clone(o.Claims)
 	for i := range o.Claims {
 		c := &o.Claims[i]
 		key := types.NamespacedName{Namespace: o.Root.Namespace, Name: c.Name}
@@ -217,22 +230,32 @@ func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (boo
 			return false, err
 		}
 	}
-	if o.Others, err = otherNodes(ctx, r.HostLive, o); err != nil {
-		return false, err
+	return true, nil
+}
+
+// liveRoot reads a root live. It returns nil if the host no longer has it.
+func (r *reconciler) liveRoot(ctx context.Context, cached *corev1.Pod) (*corev1.Pod, error) {
+	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(cached))
+	if err != nil || live == nil || live.UID != cached.UID {
+		return nil, err
 	}
-	_, still := lifecycle.Next(o).(lifecycle.Remove)
-	return still, nil
+	return live, nil
+}
+
+// liveLeaf reads a leaf live. It returns nil if the member no longer has it.
+func (r *reconciler) liveLeaf(ctx context.Context, cached *corev1.Pod) (*corev1.Pod, error) {
+	live, _, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(cached))
+	if err != nil || live == nil || live.UID != cached.UID {
+		return nil, err
+	}
+	return live, nil
 }
 
 // finish completes the deletion of the root, as its kubelet would, after a live read proves
 // that it has no leaf in the member.
 func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
-	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(root))
-	if err != nil {
-		return fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
-	}
-	if leaf != nil && origin.UID == root.UID {
-		return nil // the cache will catch up
+	if gone, err := r.Proof().LeafPodGone(ctx, root); err != nil || !gone {
+		return err // the cache will catch up
 	}
 	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
 }
@@ -251,19 +274,59 @@ func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Rep
 		return nil
 	}
 	r.eventProblem(root, problem)
-	return r.condition(ctx, root, by, corev1.ConditionFalse, problem.Reason, problem.Message)
+	return r.condition(ctx, root, by, problem.Reason, problem.Message)
 }
 
-// condition sets the root's Pushed condition, and keeps the UID of a leaf that ran for the root.
-func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, podstatus.LeafUID(root), r.Clock.Now()))
+// condition sets the root's Pushed condition to False for a root without a leaf, as a live read
+// confirms. In a stale cache, the root may lack the UID of a leaf that ran. Without the UID, the root
+// would get another leaf.
+func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, reason, message string) error {
+	live, err := r.liveRoot(ctx, root)
+	if err != nil || live == nil || podstatus.HadLeaf(live) {
+		return err // the cache will catch up
+	}
+	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, corev1.ConditionFalse, reason, message, "", r.Clock.Now()))
 }
 
-// withdrawn reports that the root's leaf is gone and never started, and removes the leaf's UID, so
+// markPushed records the root's leaf. If the root already has the condition, a live read must confirm
+// the leaf: in a stale cache, a leaf may remain that was withdrawn.
+func (r *reconciler) markPushed(ctx context.Context, o lifecycle.Observed) error {
+	if podstatus.Pushed(o.Root) != "" {
+		if leaf, err := r.liveLeaf(ctx, o.Leaf); err != nil || leaf == nil {
+			return err
+		}
+	}
+	return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member), o.Leaf.UID, r.Clock.Now()))
+}
+
+// markWithdrawn reports that the root's leaf is gone and never started, and removes the leaf's UID, so
 // that the root may get another leaf.
-func (r *reconciler) withdrawn(ctx context.Context, root *corev1.Pod) error {
-	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn,
+func (r *reconciler) markWithdrawn(ctx context.Context, o lifecycle.Observed) error {
+	if still, err := r.stillWithdrawn(ctx, o); err != nil || !still {
+		return err
+	}
+	return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn,
 		fmt.Sprintf("withdrawn from member %q before the Pod was bound", r.Registration), "", r.Clock.Now()))
+}
+
+// stillWithdrawn decides again with live reads, and reports whether the leaf is gone and never started.
+// It reads the claims after the leaf: a claim that is unbound then was unbound as long as the leaf
+// existed. A restored member may show a claim as unbound that was bound.
+func (r *reconciler) stillWithdrawn(ctx context.Context, o lifecycle.Observed) (bool, error) {
+	if gone, err := r.Proof().LeafPodGone(ctx, o.Root); err != nil || !gone {
+		return false, err
+	}
+	if exists, err := r.observeLive(ctx, &o); err != nil || !exists {
+		return false, err
+	}
+	if err := r.observeBound(ctx, &o); err != nil {
+		return false, err
+	}
+	if _, err := r.Proof().MemberCurrent(ctx); err != nil {
+		return false, err
+	}
+	_, still := lifecycle.Next(o).(lifecycle.MarkWithdrawn)
+	return still, nil
 }
 
 // reporter returns this member as the reporter of a problem with the claim, or with the Pod itself

@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -416,32 +418,42 @@ func TestNominated(t *testing.T) {
 	}
 }
 
-// If a leaf claim is gone, a live read determines whether its volume was mirrored.
-func TestMirrorsObserved(t *testing.T) {
-	unbound := asked("data", here).Root
+// Live reads determine whether a claim was bound in the member, whether or not its leaf claim remains.
+func TestBoundObserved(t *testing.T) {
+	unbound := asked("data", here)
 	down := errors.New("connection refused")
 	elsewhere := bound("data", there)
 	another := bound("data", here)
 	another.Volume.Spec.ClaimRef.UID = "another"
+	leafBound := asked("data", here).Leaf
+	leafBound.Spec.VolumeName = "pvc-leaf"
 	for name, tc := range map[string]struct {
-		root   *corev1.PersistentVolumeClaim
-		volume *corev1.PersistentVolume
-		err    error
-		want   bool
+		root, leaf *corev1.PersistentVolumeClaim
+		volume     *corev1.PersistentVolume
+		err        error
+		want       bool
 	}{
-		"the claim has no volume, and none is about to be bound to it": {root: unbound},
-		"a volume of this member is about to be bound to the claim":    {root: unbound, volume: bound("data", here).Volume, want: true},
-		"the claim is bound to a volume of this member":                {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
-		"the claim's volume is in another member":                      {root: elsewhere.Root, volume: elsewhere.Volume},
-		"the volume belongs to another claim":                          {root: another.Root, volume: another.Volume},
-		"the host's API server does not respond":                       {root: bound("data", here).Root, err: down},
+		"the claim has no volume, and none is about to be bound to it": {root: unbound.Root},
+		"the leaf claim is not bound":                                  {root: unbound.Root, leaf: unbound.Leaf},
+		"the leaf claim is bound":                                      {root: unbound.Root, leaf: leafBound, want: true},
+		"a leaf claim of an earlier root is bound": {root: unbound.Root, leaf: func() *corev1.PersistentVolumeClaim {
+			earlier := leafBound.DeepCopy()
+			mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "earlier"}.Stamp(earlier)
+			return earlier
+		}()},
+		"a volume of this member is about to be bound to the claim": {root: unbound.Root, volume: bound("data", here).Volume, want: true},
+		"the claim is bound to a volume of this member":             {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
+		"the leaf claim was created again":                          {root: unbound.Root, leaf: unbound.Leaf, volume: bound("data", here).Volume, want: true},
+		"the claim's volume is in another member":                   {root: elsewhere.Root, volume: elsewhere.Volume},
+		"the volume belongs to another claim":                       {root: another.Root, volume: another.Volume},
+		"the host's API server does not respond":                    {root: bound("data", here).Root, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}
-			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}, Options: Options{Mirrors: account.NewMirrors(&reads{}, live)}}
+			r := &reconciler{Link: &member.Link{Member: here, HostLive: live, Live: &reads{claim: tc.leaf}}, Options: Options{Mirrors: account.NewMirrors(&reads{}, live)}}
 			o := lifecycle.Observed{Claims: []lifecycle.Claim{{Name: "data", Root: tc.root}}}
-			if err := r.observeMirrors(t.Context(), &o); !errors.Is(err, tc.err) || o.Claims[0].Mirrored != tc.want {
-				t.Errorf("mirrored is %t, %v; want %t, %v", o.Claims[0].Mirrored, err, tc.want, tc.err)
+			if err := r.observeBound(t.Context(), &o); !errors.Is(err, tc.err) || o.Claims[0].BoundHere != tc.want {
+				t.Errorf("bound here is %t, %v; want %t, %v", o.Claims[0].BoundHere, err, tc.want, tc.err)
 			}
 		})
 	}
@@ -455,4 +467,124 @@ func (v volumes) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 		pvs.Items = []corev1.PersistentVolume{*v.volume}
 	}
 	return v.err
+}
+
+// statuses rejects every write of a status with errWrite, so that tests notice an attempt.
+type statuses struct{ client.Client }
+
+func (statuses) Status() client.SubResourceWriter { return noStatus{} }
+
+type noStatus struct{ client.SubResourceWriter }
+
+func (noStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errWrite
+}
+
+// truth is what both clusters have: a fact of each kind that a decision about a mark depends on.
+type truth struct{ root, leaf, claim, volume string }
+
+// observation returns what root_pod would observe if no cache lagged.
+func (w truth) observation() lifecycle.Observed {
+	roots := map[string][]func(*lifecycle.Observed){
+		"never pushed": nil,
+		"pushed":       {pushed(here, corev1.ConditionTrue)},
+		"withdrawn":    {pushed(here, corev1.ConditionFalse)},
+		"bound":        {on(here.NodeName), pushed(here, corev1.ConditionTrue)},
+		"re-created":   {func(o *lifecycle.Observed) { o.Root.UID = "newer" }},
+	}
+	o := seen(roots[w.root]...)
+	if w.leaf == "exists" {
+		running(&o)
+	}
+	c := &o.Claims[0]
+	switch w.claim {
+	case "bound":
+		c.Leaf.Spec.VolumeName = "pvc-leaf"
+	case "gone":
+		c.Leaf = nil
+	}
+	return o
+}
+
+// started reports whether the containers of the root's leaf may have started.
+func (w truth) started() bool { return w.claim == "bound" || w.volume == "mirrored" }
+
+// reconciler returns a reconciler whose live reads return the truth, and which fails with errWrite when it
+// writes.
+func (w truth) reconciler() *reconciler {
+	o := w.observation()
+	host := reads{pod: o.Root, claim: o.Claims[0].Root}
+	if w.volume == "mirrored" {
+		host.volume = bound("data", here).Volume
+	}
+	member38 := &reads{claim: o.Claims[0].Leaf}
+	if o.Leaf != nil {
+		member38.pod = o.Leaf.DeepCopy()
+		o.Origin.Stamp(member38.pod)
+	}
+	live := volumes{host}
+	return &reconciler{
+		Options: Options{Mirrors: account.NewMirrors(&reads{}, live)},
+		Link: &member.Link{
+			Member: here, HostLive: live, Live: member38, Recorder: events.NewFakeRecorder(10), Clock: clock.RealClock{},
+			Root: guarded.NewRoot(statuses{}, here.Registration, guarded.HostOnly{}),
+			Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+		},
+	}
+}
+
+// truths returns all combinations of the facts.
+func truths() (all []truth) {
+	for _, root := range []string{"never pushed", "pushed", "withdrawn", "bound", "re-created"} {
+		for _, leaf := range []string{"exists", "gone"} {
+			for _, claim := range []string{"unbound", "bound", "gone"} {
+				for _, volume := range []string{"none", "mirrored"} {
+					all = append(all, truth{root, leaf, claim, volume})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Caches may lag behind each other and behind both clusters. For each state of the caches, and each
+// state of the clusters, a mark on the root is written only if it is true: otherwise, a Pod whose
+// containers may have started would run again, on a disk that the first run wrote to.
+func TestMarksAreLive(t *testing.T) {
+	var withdrawn, recorded, reported int
+	for _, cached := range truths() {
+		o := cached.observation()
+		for _, is := range truths() {
+			r := is.reconciler()
+			d := lifecycle.Next(o)
+			switch d.(type) {
+			case lifecycle.MarkWithdrawn:
+				if !errors.Is(r.act(t.Context(), o, d), errWrite) {
+					continue
+				}
+				withdrawn++
+				if is.root != "pushed" || is.leaf == "exists" || is.started() {
+					t.Errorf("with caches %+v and clusters %+v, the Pod is marked as withdrawn", cached, is)
+				}
+			case lifecycle.MarkPushed:
+				if !errors.Is(r.act(t.Context(), o, d), errWrite) {
+					continue
+				}
+				recorded++
+				if cached.root == "withdrawn" && is.leaf == "gone" {
+					t.Errorf("with caches %+v and clusters %+v, a leaf that is gone is recorded", cached, is)
+				}
+			}
+			if cached.root != "never pushed" || !errors.Is(r.reportUnpushed(t.Context(), o.Root, mirror.Refuse(v1alpha1.ReasonReferenceMissing, "no")), errWrite) {
+				continue
+			}
+			reported++
+			if is.root == "pushed" || is.root == "bound" || is.root == "re-created" {
+				t.Errorf("with caches %+v and clusters %+v, a problem replaces the record of a leaf", cached, is)
+			}
+		}
+	}
+	if withdrawn == 0 || recorded == 0 || reported == 0 {
+		t.Errorf("%d Pods are marked as withdrawn, %d as pushed, and %d with a problem; want some of each", withdrawn, recorded, reported)
+	}
 }

@@ -128,7 +128,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 		return o, err
 	}
 	if o.Leaf == nil {
-		err = r.observeUnpushed(ctx, &o)
+		err = r.references(ctx, &o)
 		return o, err
 	}
 	if o.Others, err = otherNodes(ctx, r.Host, o); err != nil {
@@ -155,48 +155,48 @@ func (r *reconciler) claims(ctx context.Context, o *lifecycle.Observed) error {
 	return nil
 }
 
-// observeUnpushed observes what a Pod without a leaf is waiting for. A Pod that had a leaf does not
-// get another one, so its references do not matter.
-func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed) error {
-	switch {
-	case !podstatus.HadLeaf(o.Root):
-		return r.references(ctx, o)
-	case o.AwaitsNode() && o.Ran(): // otherwise, another member's controller decides
-		return r.observeMirrors(ctx, o)
+// observeBound reads live which of the Pod's claims this member has bound: the leaf claim is bound,
+// or the host has, or is about to have, a PV of this member for the claim. In the latter case, the leaf
+// claim was bound, and was then deleted in the member or lost in a restore of the member.
+func (r *reconciler) observeBound(ctx context.Context, o *lifecycle.Observed) error {
+	for i := range o.Claims {
+		c := &o.Claims[i]
+		if c.Root == nil {
+			continue
+		}
+		if c.Volume != nil && r.Place().Shares(c.Volume) { // the member's copy may have been bound, and then deleted
+			c.BoundHere = slices.Contains(hostpv.CopiedIn(c.Volume), r.ClusterID)
+			continue
+		}
+		unbound, err := r.Proof().Unbound(ctx, c.Root)
+		if err != nil {
+			return err
+		}
+		if c.BoundHere = !unbound; c.BoundHere {
+			continue
+		}
+		if c.BoundHere, err = r.mirrored(ctx, c.Root); err != nil {
+			return fmt.Errorf("read the volume of claim %s: %w", client.ObjectKeyFromObject(c.Root), err)
+		}
 	}
 	return nil
 }
 
-// observeMirrors reads live whether each claim without a leaf claim has, or is about to have, a
-// host PV of this member. If so, its leaf claim was bound, and was then deleted in the member or
-// lost in a restore of the member.
-func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) error {
-	for i := range o.Claims {
-		c := &o.Claims[i]
-		if c.Root == nil || c.Leaf != nil {
-			continue
-		}
-		if c.Copied { // the member's copy may have been bound, and then deleted
-			c.Mirrored = slices.Contains(hostpv.CopiedIn(c.Volume), r.ClusterID)
-			continue
-		}
-		name := c.Root.Spec.VolumeName
-		if name == "" {
-			var err error
-			if name, err = r.Mirrors.Of(ctx, c.Root); err != nil {
-				return err
-			}
-		}
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(name))
-		if err != nil {
-			return fmt.Errorf("read the volume of claim %s: %w", client.ObjectKeyFromObject(c.Root), err)
-		}
-		if pv != nil {
-			cluster, _, _, ours := hostpv.LeafOf(pv)
-			c.Mirrored = ours && cluster == r.ClusterID && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.Root.UID
+// mirrored reads live whether a host PV represents a volume of this member for a claim.
+func (r *reconciler) mirrored(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	name := claim.Spec.VolumeName
+	if name == "" {
+		var err error
+		if name, err = r.Mirrors.Of(ctx, claim); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(name))
+	if pv == nil {
+		return false, err
+	}
+	cluster, _, _, ours := hostpv.LeafOf(pv)
+	return ours && cluster == r.ClusterID && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID, nil
 }
 
 // otherNodes returns the existing nodes, other than the member's own, that the root and its
@@ -314,8 +314,11 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 
 // references observes which of the Pod's ConfigMaps and Secrets have no copy in the member yet. The
 // Pod does not wait for an optional one that the host lacks, because no other object can have the
-// copy's name.
+// copy's name. A Pod that had a leaf does not get another one, so its references do not matter.
 func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) error {
+	if podstatus.HadLeaf(o.Root) {
+		return nil
+	}
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	o.From = placement.NamespaceOf(o.Root.Namespace, namespace)
 	if err != nil || namespace == nil {

@@ -5,6 +5,7 @@
 // leaf_pod writes the rest of a root's status.
 //
 // Caches may be stale. root_pod therefore reads the root live and decides again before it creates
-// or withdraws a leaf, and leaf_pod does the same before it fails a root. root_pod also reads live
-// whether a volume was mirrored for a claim whose leaf claim is gone.
+// or withdraws a leaf, and leaf_pod does the same before it fails a root. The root's condition records
+// whether a leaf ran. So before root_pod marks a root as withdrawn, live reads must show that the leaf
+// is gone and that one of its claims was never bound; before it reports a problem, that no leaf ran.
 package rootpod

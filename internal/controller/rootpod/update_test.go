@@ -88,7 +88,7 @@ func TestRefusedUpdate(t *testing.T) {
 func TestReferencesOfVanishedLeaf(t *testing.T) {
 	o := seen(onNode, pushed(here, corev1.ConditionTrue))
 	r := &reconciler{Link: &member.Link{Member: here}} // has no client, so each read would panic
-	if err := r.observeUnpushed(t.Context(), &o); err != nil {
+	if err := r.references(t.Context(), &o); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -24,7 +24,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "runs-from-cache", Class: "I6: the decision to create a leaf Pod relies on the cache, so a deleted Pod runs again",
-			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(o.Root))"}},
+			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(cached))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(cached))"}},
 			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
 		},
 		{

@@ -21,9 +21,10 @@ type Claim struct {
 	// Leaf is the root's leaf claim. LeafWaits means that its class waits for a consumer.
 	Leaf      *corev1.PersistentVolumeClaim
 	LeafWaits bool
-	// Mirrored means that the claim has no leaf claim, but does have a host PV of this member, or one
-	// that records a copy in this member. It is computed only while the Pod is not bound and its leaf is gone.
-	Mirrored bool
+	// BoundHere means that live reads show that this member has bound the claim: its leaf claim is bound,
+	// or a host PV represents this member's volume, or records a copy in this member. It is read only to
+	// prove that a leaf was withdrawn.
+	BoundHere bool
 	// Foreign means that the Pod needs a claim with this name for a generic ephemeral volume, but
 	// does not own the existing one.
 	Foreign bool

@@ -71,7 +71,8 @@ type (
 	MarkCopying struct{ Objects []string }
 	// MarkPushed records on the root which leaf Pod runs for it.
 	MarkPushed struct{}
-	// MarkWithdrawn records that the root no longer has a leaf and may get another one.
+	// MarkWithdrawn records that the root no longer has a leaf and may get another one. That the leaf is
+	// gone, and that one of its claims was never bound, must be proven first.
 	MarkWithdrawn struct{}
 	// MarkAwaiting replaces an earlier problem on the root: the root now waits for a claim's volume,
 	// which is being provisioned.
@@ -162,18 +163,11 @@ func (o Observed) Ran() bool {
 }
 
 // mayHaveStarted reports whether the containers of a vanished early leaf may have started. A
-// kubelet starts them once the last volume is bound. A missing leaf claim was bound if its volume
-// was mirrored. A Pod that may have started must not run again.
+// kubelet starts them once the last volume is bound. A Pod that may have started must not run again.
 func (o Observed) mayHaveStarted() bool {
 	return len(o.Claims) > 0 && !slices.ContainsFunc(o.Claims, func(c Claim) bool {
-		return !c.Mirrored && (c.Leaf == nil || c.Leaf.Spec.VolumeName == "")
+		return !c.BoundHere && (c.Leaf == nil || c.Leaf.Spec.VolumeName == "")
 	})
-}
-
-// AwaitsNode reports whether the root's condition shows that a leaf runs, and the root is not bound
-// yet.
-func (o Observed) AwaitsNode() bool {
-	return o.Root.Spec.NodeName == "" && podstatus.HadLeaf(o.Root)
 }
 
 // Concerns reports whether the Pod has a leaf in this member, is bound to it, or may be pushed to

@@ -25,9 +25,9 @@ func leafBound(c lifecycle.Claim) lifecycle.Claim {
 	return c
 }
 
-// mirrored returns a claim whose leaf claim is gone but whose volume was mirrored.
+// mirrored returns a claim whose leaf claim is gone, but which live reads show as bound in this member.
 func mirrored(c lifecycle.Claim) lifecycle.Claim {
-	c.Leaf, c.Mirrored = nil, true
+	c.Leaf, c.BoundHere = nil, true
 	return c
 }
 
